@@ -1,0 +1,168 @@
+"""The engine interface (architecture §5) and the values that cross it.
+
+A call is idempotent by task uid: the controller repeats it after a crash. Nothing here decides
+anything: node, devices, ports, environment, command and keys are fixed in the plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from pydantic import Field, SecretStr
+
+from pai_backend.model.base import Model
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import TaskExit
+from pai_backend.model.node import Node, Placement
+
+
+class SshPlan(Model):
+    """The task's SSH server: it must present this host key and accept exactly these keys."""
+
+    port: int = Field(description="Leased port of the task's machine that the server listens on.")
+    host_key: SecretStr = Field(description="OpenSSH private key, PEM text.")
+    authorized_keys: tuple[str, ...] = Field(description="Public keys in authorized_keys form, one each.")
+
+
+class TaskPlan(Model):
+    """All that an engine needs to run one task."""
+
+    uid: TaskUid
+    job_name: str
+    user: str
+    role: str
+    index: int
+    image: str
+    command: str = Field(description="Shell text for exactly one bash parse (bash -c).")
+    env: dict[str, str] = Field(description="The whole PAI environment; the engine adds only what it must.")
+    placement: Placement
+    cpus: int = 1
+    memory_mb: int = 0
+    shm_mb: int = 64
+    ssh: SshPlan | None = None
+
+
+class TaskState(StrEnum):
+    """What an engine can know of a task."""
+
+    PULLING = "pulling"
+    STARTING = "starting"
+    RUNNING = "running"
+    EXITED = "exited"
+
+
+@dataclass(frozen=True)
+class NodeSeen:
+    """A node as it is now (first listing, or a change)."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class NodeGone:
+    """A node that is no longer part of the engine."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TaskSeen:
+    """A task as it is now. ``exit`` is set exactly when ``state`` is EXITED.
+
+    A task that the engine had and can no longer account for (shim killed, directory gone) is EXITED
+    with reason ``lost`` or ``vanished`` and causer PLATFORM.
+    """
+
+    uid: TaskUid
+    state: TaskState
+    exit: TaskExit | None = None
+    since: datetime | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The first listing is complete: a task not seen before this mark is unknown to the engine."""
+
+
+EngineEvent = NodeSeen | NodeGone | TaskSeen | Listed
+
+
+class LogStream(StrEnum):
+    """Which output of a task."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A byte stream into a task. Close the writer to end it; ``write_eof`` half-closes."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+class EngineError(Exception):
+    """The engine could not do it now; the message is fit for users, and repeating may help."""
+
+
+class StartRefused(EngineError):
+    """The plan can never start as it is (no such node, command cannot be executed)."""
+
+
+class Engine(Protocol):
+    """What runs tasks. See ``pai_backend.testing.engine_contract`` for the tests that define it."""
+
+    def watch(self) -> AsyncIterator[EngineEvent]:
+        """All nodes and tasks as they are, then ``Listed``, then changes; never ends by itself.
+
+        Events of one task come in order; intermediate states may be skipped, EXITED never is.
+        """
+        ...
+
+    async def start(self, plan: TaskPlan) -> None:
+        """Start the task unless this uid was ever started or stopped before. Idempotent.
+
+        When it returns, the start is durable: after a crash of the caller the task is listed.
+        Raises StartRefused when it can never start, EngineError when a later try may succeed.
+        """
+        ...
+
+    async def stop(self, uid: TaskUid, grace: float) -> None:
+        """Ask the task to end: TERM now, KILL after ``grace`` seconds. Idempotent.
+
+        Returns once the request is durable. The watch then yields EXITED for this uid, also when the
+        uid was never started (reason ``stopped``): a start that comes later is then a no-op.
+        """
+        ...
+
+    def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncIterator[bytes]:
+        """Output from byte ``offset`` on; with ``follow`` goes on until the task has ended and all is read.
+
+        Offsets count from the first byte ever written; an offset below what rotation kept starts at
+        the oldest byte kept. Negative offsets count from the end. Raises KeyError for an unknown uid.
+        """
+        ...
+
+    async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
+        """A byte stream to 127.0.0.1:port inside the task. Raises EngineError when nothing answers."""
+        ...
+
+    async def forget(self, uid: TaskUid) -> None:
+        """The exit is recorded elsewhere: stop reporting this task. Logs stay readable. Idempotent."""
+        ...
+
+    async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
+        """Which of these ports something on the machine already uses."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop watching; running tasks go on."""
+        ...

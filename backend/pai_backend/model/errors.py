@@ -1,0 +1,133 @@
+"""Domain errors: each has a stable code, a message, and the places it is about.
+
+Faces translate codes once each: HTTP in ``api.errors``, exit codes in the CLI. A new error is a
+subclass here and a row in those tables; a test asserts that every code is in every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+
+
+class Fault(Model):
+    """One thing wrong at one place of a document or request."""
+
+    path: str = Field(default="", description="JSON path, e.g. ``$.taskRoles[0].command``.")
+    message: str = ""
+    line: int | None = Field(default=None, description="1-based line in the source text.")
+    column: int | None = Field(default=None, description="1-based column, in characters.")
+    hint: str = Field(default="", description="The remedy, in a sentence.")
+
+
+class ErrorBody(Model):
+    """What every failed request answers with."""
+
+    code: str
+    message: str
+    errors: tuple[Fault, ...] = ()
+    hint: str = ""
+    request_id: str = ""
+
+
+class PaiError(Exception):
+    """Base of all errors a user can meet. ``code`` is the class attribute, stable for ever."""
+
+    code = "UnknownError"
+
+    def __init__(self, message: str, *, errors: Sequence[Fault] = (), hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.errors = tuple(errors)
+        self.hint = hint
+
+    def body(self, request_id: str = "") -> ErrorBody:
+        """The wire form of this error."""
+        return ErrorBody(
+            code=self.code, message=self.message, errors=self.errors, hint=self.hint, request_id=request_id
+        )
+
+
+class DocumentError(PaiError):
+    """A job document is wrong; ``errors`` lists every fault found, not only the first."""
+
+    code = "InvalidProtocolError"
+
+
+class InvalidParameters(PaiError):
+    """A request's parameter is missing or malformed."""
+
+    code = "InvalidParametersError"
+
+
+class NoSuchJob(PaiError):
+    """No job of that name is visible to the caller."""
+
+    code = "NoJobError"
+
+
+class NoSuchTask(PaiError):
+    """The job has no such role or task index."""
+
+    code = "NoTaskError"
+
+
+class NoSuchService(PaiError):
+    """The job has no port of that label."""
+
+    code = "NoServiceError"
+
+
+class NoVirtualCluster(PaiError):
+    """The document names a virtual cluster that does not exist."""
+
+    code = "NoVirtualClusterError"
+
+
+class NameTaken(PaiError):
+    """This user already has a job of that name."""
+
+    code = "ConflictJobError"
+
+
+class Unauthorized(PaiError):
+    """No token, or one that is not known."""
+
+    code = "UnauthorizedUserError"
+
+
+class Forbidden(PaiError):
+    """The caller is known but may not do this."""
+
+    code = "ForbiddenUserError"
+
+
+class NoSuchPath(PaiError):
+    """The URL names nothing."""
+
+    code = "NoApiError"
+
+
+class NoSuchKey(PaiError):
+    """No registered SSH key has that fingerprint."""
+
+    code = "NoKeyError"
+
+
+class TooLarge(PaiError):
+    """A document or body is over its limit."""
+
+    code = "TooLargeError"
+
+
+class Unavailable(PaiError):
+    """A part of the backend that this needs is away; trying again later may help."""
+
+    code = "UnavailableError"
+
+
+class Bug(Exception):
+    """An invariant of ours is broken; never a user's mistake."""

@@ -1,0 +1,25 @@
+"""Identifiers and the rules that make them deterministic.
+
+Names of everything started by an engine are functions of the task uid (architecture §4), and the
+task uid is a function of (job uid, attempt, role number, index), so a repeated start is recognisable.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+JobUid = NewType("JobUid", str)
+"""Opaque, chosen once at submit: ``j`` and 16 lower-case hexadecimal digits."""
+
+TaskUid = NewType("TaskUid", str)
+"""``<job uid>-<role number>-<index>-<attempt>``, all decimal and from 0; DNS-safe."""
+
+
+def task_uid(job: JobUid, role_number: int, index: int, attempt: int) -> TaskUid:
+    """The uid of one task in one attempt of its job."""
+    return TaskUid(f"{job}-{role_number}-{index}-{attempt}")
+
+
+def job_of(task: TaskUid) -> JobUid:
+    """The job a task uid belongs to."""
+    return JobUid(task.split("-", 1)[0])

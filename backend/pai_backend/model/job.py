@@ -1,0 +1,168 @@
+"""A job and its tasks as they are now. Only ``lifecycle`` makes new versions of these."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.node import Placement
+from pai_backend.model.spec import DocumentWarning, JobSpec
+
+
+class State(StrEnum):
+    """States users see; OpenPAI's words (REST v2)."""
+
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing will change any more."""
+        return self in (State.STOPPED, State.SUCCEEDED, State.FAILED)
+
+
+class Phase(StrEnum):
+    """The state in plain words, finer than :class:`State`."""
+
+    QUEUED = "queued"
+    PULLING = "pulling"
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKING_OFF = "backing off"
+    KEPT = "kept for debugging"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class Desired(StrEnum):
+    """What the user wants of a job (OpenPAI executionType)."""
+
+    START = "START"
+    STOP = "STOP"
+
+
+class Causer(StrEnum):
+    """Who an exit is charged to; only the user's own failures cost a retry."""
+
+    USER = "user"
+    PLATFORM = "platform"
+    RESOURCE = "resource"
+
+
+class TaskExit(Model):
+    """How a task ended, as the engine saw it."""
+
+    code: int | None = Field(default=None, description="Exit status 0..255, or None when a signal ended it.")
+    signal: int | None = Field(default=None, description="Number of the signal that ended it.")
+    reason: str = Field(default="exited", description="exited, signalled, stopped, start-failed, disk-full, lost, vanished")
+    message: str = Field(default="", description="One sentence for the user.")
+    causer: Causer = Causer.USER
+    at: datetime
+
+    @property
+    def status(self) -> int:
+        """One number as a shell has it: the code, 128+signal, or 255 when neither is known."""
+        if self.code is not None:
+            return self.code
+        return 128 + self.signal if self.signal is not None else 255
+
+
+class Task(Model):
+    """One instance of a role in the job's current attempt."""
+
+    uid: TaskUid
+    role: str
+    index: int
+    attempt: int
+    state: State = State.WAITING
+    phase: Phase = Phase.QUEUED
+    placement: Placement | None = None
+    exit: TaskExit | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    forgotten: bool = Field(default=False, description="The engine has been told to remove what is left.")
+
+    @property
+    def name(self) -> str:
+        """``role-index``, the name users and peers use."""
+        return f"{self.role}-{self.index}"
+
+
+class Retries(Model):
+    """Attempts so far beyond the first, by who caused them."""
+
+    user: int = 0
+    platform: int = 0
+    resource: int = 0
+
+    @property
+    def total(self) -> int:
+        """All retries together."""
+        return self.user + self.platform + self.resource
+
+
+class JobExit(Model):
+    """Why the job as a whole ended: the task that decided it, or the stop request."""
+
+    status: int
+    message: str
+    role: str | None = None
+    index: int | None = None
+
+
+class Job(Model):
+    """A job and the tasks of its current attempt."""
+
+    uid: JobUid
+    name: str
+    user: str
+    alias: str
+    spec: JobSpec
+    warnings: tuple[DocumentWarning, ...] = ()
+    state: State = State.WAITING
+    phase: Phase = Phase.QUEUED
+    why: str = Field(default="", description="Why it waits, in one sentence; empty when it does not.")
+    desired: Desired = Desired.START
+    stop_reason: str = ""
+    attempt: int = 0
+    retries: Retries = Retries()
+    tasks: tuple[Task, ...] = ()
+    submitted_at: datetime
+    launched_at: datetime | None = None
+    completed_at: datetime | None = None
+    backoff_until: datetime | None = None
+    exit: JobExit | None = None
+    pending_verdict: JobExit | None = Field(
+        default=None, description="Decided but not yet carried out: other tasks are still being stopped."
+    )
+    version: int = Field(default=0, description="Incremented by every write; writes are fenced by it.")
+
+    def task(self, uid: TaskUid) -> Task | None:
+        """The task of the current attempt with that uid, if any."""
+        for task in self.tasks:
+            if task.uid == uid:
+                return task
+        return None
+
+    @property
+    def id(self) -> str:
+        """``user~name``, OpenPAI's framework id, used in REST paths."""
+        return f"{self.user}~{self.name}"
+
+
+class Event(Model):
+    """One line of a job's history; ``seq`` counts from 1 without gaps within a job."""
+
+    job: JobUid
+    seq: int
+    at: datetime
+    type: str = Field(description="job.submitted, job.state, task.state, job.retry, job.stop-requested, job.waiting, …")
+    payload: dict[str, object] = Field(default_factory=dict)

@@ -1,0 +1,43 @@
+"""Machines of an engine, as placement sees them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+
+
+class Gpu(Model):
+    """One GPU of a node."""
+
+    index: int = Field(ge=0, description="The number the driver knows it by on its machine.")
+    type: str = Field(description="SKU word compared with a document's gpuType, e.g. TITANX.")
+    uuid: str = ""
+    memory_mb: int = 0
+    simulated: bool = False
+
+
+class Node(Model):
+    """A machine (or a simulated one) that can run tasks."""
+
+    name: str
+    address: str = Field(description="IP or host name that peers of a task reach its ports by.")
+    machine: str = Field(description="Whose port numbers it shares: simulated nodes of one laptop name the same machine.")
+    cpus: int
+    memory_mb: int
+    gpus: tuple[Gpu, ...] = ()
+    ready: bool = True
+    reason: str = Field(default="", description="Why it is not ready, in words.")
+    simulated: bool = False
+
+
+class Placement(Model):
+    """Where a task runs; everything is decided before it starts."""
+
+    node: str
+    address: str
+    machine: str
+    gpus: tuple[int, ...] = ()
+    gpu_type: str = ""
+    simulated_gpu: bool = False
+    ports: dict[str, tuple[int, ...]] = Field(default_factory=dict, description="label -> ports")

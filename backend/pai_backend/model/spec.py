@@ -1,0 +1,108 @@
+"""What a user asked for, in one shape for every dialect.
+
+``protocol`` turns documents into a :class:`JobSpec`; nothing behind it knows dialects.
+Source of fields and limits: the seeds' field table (SCM document, section 4.2) and OpenPAI v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+
+
+class Dialect(StrEnum):
+    """Which protocol a document was written in."""
+
+    OPENPAI_V1 = "openpai-v1"
+    QIZHI = "qizhi"
+    SCM = "scm"
+    OPENPAI_V2 = "openpai-v2"
+
+
+class PortSpec(Model):
+    """A labelled group of ports that each task of a role gets."""
+
+    label: str = Field(description="Name of the group, used in environment variables and addresses.")
+    count: int = Field(default=1, ge=1, description="How many ports each task gets.")
+    begin_at: int = Field(
+        default=0, ge=0, le=65535, description="First port of a fixed range; 0 means chosen at random."
+    )
+
+
+class Resources(Model):
+    """What one task needs."""
+
+    cpus: int = Field(default=1, ge=0)
+    memory_mb: int = Field(default=100, ge=0, description="MiB")
+    gpus: int = Field(default=0, ge=0)
+    shm_mb: int = Field(default=64, ge=0, description="MiB of /dev/shm; 64 as the seeds say")
+    storage_gb: int | None = Field(default=None, description="SCM only; recorded, not enforced")
+
+
+class Completion(Model):
+    """When a role decides its job. ``None`` switches a rule off (v1: null)."""
+
+    min_failed: int | None = Field(default=1, description="This many failed tasks fail the job.")
+    min_succeeded: int | None = Field(
+        default=None,
+        description="This many succeeded tasks let the job succeed; null: only when all tasks are done.",
+    )
+
+
+class TaskRole(Model):
+    """A group of equal tasks."""
+
+    name: str
+    instances: int = Field(default=1, ge=1)
+    resources: Resources = Resources()
+    ports: tuple[PortSpec, ...] = ()
+    command: str = Field(description="Shell text; goes through exactly one bash parse.")
+    completion: Completion = Completion()
+
+
+class JobSpec(Model):
+    """A job as its author meant it; the meaning of a document, free of its dialect's spelling."""
+
+    name: str
+    dialect: Dialect
+    image: str
+    virtual_cluster: str = "default"
+    gpu_type: str | None = None
+    retry_count: int = Field(default=0, description="-2 always rerun, -1 unlimited, else the maximum")
+    env: Mapping[str, Any] = Field(default_factory=dict, description="jobEnvs, values as written")
+    extras: Mapping[str, Any] = Field(default_factory=dict)
+    auth_file: str = ""
+    data_dir: str = ""
+    output_dir: str = ""
+    code_dir: str = ""
+    kill_all_on_completed: int | None = Field(
+        default=None, description="QIZHI: end the job when this many tasks have completed."
+    )
+    debug: bool = Field(default=False, description="jobEnvs.isDebug: keep failed tasks for inspection.")
+    task_roles: tuple[TaskRole, ...]
+
+    def role(self, name: str) -> TaskRole:
+        """The role of that name. Raises ``KeyError`` when there is none."""
+        for role in self.task_roles:
+            if role.name == name:
+                return role
+        raise KeyError(name)
+
+    @property
+    def task_count(self) -> int:
+        """How many tasks the job has in all."""
+        return sum(role.instances for role in self.task_roles)
+
+
+class DocumentWarning(Model):
+    """Something the user should know that stopped nothing."""
+
+    code: str = Field(description="Stable machine word, e.g. ``open-jupyter``.")
+    message: str
+    path: str = Field(default="", description="JSON path in the document, when it has a place there.")
+    hint: str = Field(default="", description="What to do about it.")

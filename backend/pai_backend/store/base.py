@@ -1,0 +1,252 @@
+"""The store as the other rooms see it: plain values in, plain values out, one transaction a call.
+
+Rules (architecture §4): no call here touches the network beyond the database; every controller write
+checks the controller's lease epoch and the job's version in the same transaction; every change of a
+job appends its events with the next ``seq`` in that transaction; a port is leased at most once per machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.job import Event, Job, State
+
+
+class Conflict(Exception):
+    """The job's version is not the one seen: someone else wrote it. Reload and decide again."""
+
+
+class Fenced(Exception):
+    """This controller's lease epoch is no longer the current one. Stop acting at once."""
+
+
+class PortTaken(Exception):
+    """A port of the request is leased to another task on that machine."""
+
+
+@dataclass(frozen=True)
+class NewEvent:
+    """An event before the store gives it its sequence number."""
+
+    type: str
+    payload: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PortLease:
+    """One leased port. ``owner`` is ``<job uid>-<role number>-<index>``: kept over attempts."""
+
+    machine: str
+    port: int
+    owner: str
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Proof of being the one controller."""
+
+    epoch: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """A row of the job list, made from columns alone (no task is loaded)."""
+
+    uid: JobUid
+    name: str
+    user: str
+    alias: str
+    state: str
+    phase: str
+    why: str
+    virtual_cluster: str
+    submitted_at: datetime
+    launched_at: datetime | None
+    completed_at: datetime | None
+    retries: int
+    task_count: int
+    gpu_count: int
+    exit_status: int | None
+    warnings: int
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """Which jobs to list; ``None`` and empty mean no restriction."""
+
+    user: str | None = None
+    states: tuple[State, ...] = ()
+    virtual_cluster: str | None = None
+    keyword: str = ""
+    order: str = "submissionTime"
+    descending: bool = True
+    offset: int = 0
+    limit: int = 100
+
+
+@dataclass(frozen=True)
+class UserKey:
+    """A registered SSH public key."""
+
+    fingerprint: str
+    user: str
+    public_key: str
+    comment: str
+    added_at: datetime
+
+
+class Store(Protocol):
+    """Everything durable. Implemented by ``store.sql.SqlStore`` for SQLite and PostgreSQL."""
+
+    async def open(self) -> None:
+        """Connect and migrate the schema to head (safe when several processes do it at once)."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+    # ---- intents, written by the api -----------------------------------------------------------
+    async def submit(self, job: Job, source: bytes, filename: str, media_type: str, events: Sequence[NewEvent]) -> Job:
+        """Insert a new job, its tasks, its document and its first events. Concurrent calls may share a transaction.
+
+        ``job.alias`` is a proposal: when taken, a suffixed one is stored and returned.
+        Raises NameTaken (model.errors) when this user has a job of that name.
+        """
+        ...
+
+    async def request_stop(self, uid: JobUid, by: str, at: datetime, reason: str = "") -> Job:
+        """Set ``desired`` to STOP unless final or already so; appends ``job.stop-requested``. Idempotent."""
+        ...
+
+    # ---- the controller's side -----------------------------------------------------------------
+    async def acquire_lease(self, holder: str, ttl_s: float, now: datetime, *, force: bool = False) -> Lease | None:
+        """Become the controller, or None while another's lease is unexpired. Each success has a new, higher epoch.
+
+        ``force`` takes over an unexpired lease: for callers that hold an exclusive lock proving the other dead.
+        """
+        ...
+
+    async def renew_lease(self, epoch: int, ttl_s: float, now: datetime) -> Lease:
+        """Prolong. Raises Fenced when the epoch is no longer current."""
+        ...
+
+    async def save(
+        self,
+        job: Job,
+        *,
+        seen: Job,
+        epoch: int,
+        events: Sequence[NewEvent],
+        at: datetime,
+        lease: Sequence[PortLease] = (),
+        release: Sequence[str] = (),
+    ) -> Job:
+        """Write a controller's decision in one transaction and return it with its new version.
+
+        Writes only tasks that differ from ``seen`` (tasks of earlier attempts stay as history), leases
+        and releases ports (``release`` names owners), clears the dirty mark. All or nothing.
+        Raises Conflict (``seen.version`` is stale), Fenced, PortTaken.
+        """
+        ...
+
+    async def unfinished(self) -> list[Job]:
+        """Every job that is not final or still has a task not forgotten, for recovery."""
+        ...
+
+    async def dirty(self) -> list[Job]:
+        """Jobs with intents the controller has not seen yet (new, or stop requested), oldest first."""
+        ...
+
+    async def port_leases(self) -> list[PortLease]:
+        """All leases."""
+        ...
+
+    async def task_keys(self, owner: str) -> str | None:
+        """The stored SSH host key (OpenSSH private PEM) of a task slot, if made already."""
+        ...
+
+    async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
+        """Store a host key unless one is there; returns the one that is kept."""
+        ...
+
+    # ---- reading -------------------------------------------------------------------------------
+    async def job(self, uid: JobUid) -> Job:
+        """Raises NoSuchJob."""
+        ...
+
+    async def find(self, name: str, user: str | None = None) -> Job:
+        """By ``user~name``, alias, uid, or bare name of ``user``. Raises NoSuchJob."""
+        ...
+
+    async def by_alias(self, alias: str) -> Job | None:
+        """The job of that alias."""
+        ...
+
+    async def list_jobs(self, which: JobFilter) -> tuple[list[JobSummary], int]:
+        """A page and the total count that match."""
+        ...
+
+    async def document(self, uid: JobUid) -> tuple[bytes, str, str]:
+        """The submitted bytes, file name and media type, exactly as they came."""
+        ...
+
+    async def events(self, uid: JobUid, after: int = 0, limit: int = 1000) -> list[Event]:
+        """Events of one job with ``seq > after``, in order."""
+        ...
+
+    async def recent_events(self, position: str | None, user: str | None, limit: int = 1000) -> tuple[list[Event], str]:
+        """Events of all (or one user's) jobs after an opaque position, and the next position.
+
+        ``None`` starts at the present. Delivers at least once: a consumer drops what it has by (job, seq).
+        """
+        ...
+
+    async def past_tasks(self, uid: JobUid) -> list[dict[str, object]]:
+        """Tasks of all attempts as stored (``Task`` in JSON form), oldest first."""
+        ...
+
+    async def job_counts(self) -> dict[str, int]:
+        """state -> number of jobs, for metrics."""
+        ...
+
+    # ---- waking --------------------------------------------------------------------------------
+    async def wait_change(self, seen: int, timeout_s: float) -> int:
+        """Sleep until anything was committed by any process since ``seen`` (or the time-out); returns the new mark.
+
+        In-process commits wake at once; SQLite's other processes through ``PRAGMA data_version``;
+        PostgreSQL through LISTEN/NOTIFY. Start with ``seen=-1``, which returns at once.
+        """
+        ...
+
+    # ---- keys and secrets ----------------------------------------------------------------------
+    async def add_key(self, key: UserKey) -> None:
+        """Register; idempotent by fingerprint for the same user; InvalidParameters when another user has it."""
+        ...
+
+    async def keys(self, user: str | None = None) -> list[UserKey]:
+        """Registered keys."""
+        ...
+
+    async def remove_key(self, user: str, fingerprint: str) -> None:
+        """Raises NoSuchKey."""
+        ...
+
+    async def secret(self, name: str, make: str) -> str:
+        """A named server secret (gateway host key, signing key): the kept one, or ``make`` stored atomically."""
+        ...
+
+
+def slot(job: JobUid, role_number: int, index: int) -> str:
+    """The name of a task's place in its job, the same over attempts; owns ports and the host key."""
+    return f"{job}-{role_number}-{index}"
+
+
+def slot_of(uid: TaskUid) -> str:
+    """The slot of a task uid."""
+    return uid.rsplit("-", 1)[0]
