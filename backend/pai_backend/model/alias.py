@@ -40,7 +40,7 @@ def job_alias(name: str, suffix: str = "") -> str:
 
 
 def _unique(texts: list[str], limit: int) -> dict[str, str]:
-    """text -> slug, made different by a hash where two texts share a slug."""
+    """Text -> slug, made different by a hash where two texts share a slug."""
     plain = {text: slug(text, limit) for text in texts}
     counts: dict[str, int] = {}
     for value in plain.values():
@@ -63,12 +63,12 @@ class Target:
 
 
 def role_slugs(spec: JobSpec) -> dict[str, str]:
-    """role name -> slug, distinct within the job."""
+    """Role name -> slug, distinct within the job."""
     return _unique([role.name for role in spec.task_roles], ROLE_MAX)
 
 
 def label_slugs(spec: JobSpec) -> dict[str, str]:
-    """port label -> slug, distinct within the job."""
+    """Port label -> slug, distinct within the job."""
     labels = dict.fromkeys(port.label for role in spec.task_roles for port in role.ports)
     return _unique(list(labels), LABEL_MAX)
 

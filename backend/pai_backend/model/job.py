@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -62,7 +64,9 @@ class TaskExit(Model):
 
     code: int | None = Field(default=None, description="Exit status 0..255, or None when a signal ended it.")
     signal: int | None = Field(default=None, description="Number of the signal that ended it.")
-    reason: str = Field(default="exited", description="exited, signalled, stopped, start-failed, disk-full, lost, vanished")
+    reason: str = Field(
+        default="exited", description="exited, signalled, stopped, start-failed, disk-full, lost, vanished"
+    )
     message: str = Field(default="", description="One sentence for the user.")
     causer: Causer = Causer.USER
     at: datetime
@@ -118,6 +122,14 @@ class JobExit(Model):
     index: int | None = None
 
 
+class Verdict(Model):
+    """How the current attempt ends: decided, but other tasks may still have to be stopped."""
+
+    outcome: State
+    causer: Causer = Causer.USER
+    exit: JobExit
+
+
 class Job(Model):
     """A job and the tasks of its current attempt."""
 
@@ -140,7 +152,7 @@ class Job(Model):
     completed_at: datetime | None = None
     backoff_until: datetime | None = None
     exit: JobExit | None = None
-    pending_verdict: JobExit | None = Field(
+    verdict: Verdict | None = Field(
         default=None, description="Decided but not yet carried out: other tasks are still being stopped."
     )
     version: int = Field(default=0, description="Incremented by every write; writes are fenced by it.")
@@ -166,3 +178,11 @@ class Event(Model):
     at: datetime
     type: str = Field(description="job.submitted, job.state, task.state, job.retry, job.stop-requested, job.waiting, …")
     payload: dict[str, object] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NewEvent:
+    """An event before the store gives it its sequence number."""
+
+    type: str
+    payload: Mapping[str, object] = field(default_factory=dict)

@@ -22,7 +22,9 @@ class Node(Model):
 
     name: str
     address: str = Field(description="IP or host name that peers of a task reach its ports by.")
-    machine: str = Field(description="Whose port numbers it shares: simulated nodes of one laptop name the same machine.")
+    machine: str = Field(
+        description="Whose port numbers it shares: simulated nodes of one laptop name the same machine."
+    )
     cpus: int
     memory_mb: int
     gpus: tuple[Gpu, ...] = ()

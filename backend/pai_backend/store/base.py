@@ -7,13 +7,14 @@ job appends its events with the next ``seq`` in that transaction; a port is leas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State
+from pai_backend.model.job import NewEvent as NewEvent
 
 
 class Conflict(Exception):
@@ -26,14 +27,6 @@ class Fenced(Exception):
 
 class PortTaken(Exception):
     """A port of the request is leased to another task on that machine."""
-
-
-@dataclass(frozen=True)
-class NewEvent:
-    """An event before the store gives it its sequence number."""
-
-    type: str
-    payload: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -212,7 +205,7 @@ class Store(Protocol):
         ...
 
     async def job_counts(self) -> dict[str, int]:
-        """state -> number of jobs, for metrics."""
+        """State -> number of jobs, for metrics."""
         ...
 
     # ---- waking --------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Ways in: ports, keys, the SSH gateway and the service proxy."""

@@ -1,0 +1,64 @@
+"""What can happen to a job, as values. Those about one task carry its uid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import TaskExit
+from pai_backend.model.node import Placement
+
+
+@dataclass(frozen=True)
+class Look:
+    """Nothing new but the time, or an intent already written on the job (``desired``)."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Placement could not serve the job now, for this reason."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Placement decided for every queued task of the job at once (a gang)."""
+
+    placements: Mapping[TaskUid, Placement]
+
+
+@dataclass(frozen=True)
+class TaskPulling:
+    """The engine fetches the task's image."""
+
+    uid: TaskUid
+
+
+@dataclass(frozen=True)
+class TaskRunning:
+    """The task's command runs."""
+
+    uid: TaskUid
+    since: datetime
+
+
+@dataclass(frozen=True)
+class TaskExited:
+    """The task is over, or can never start."""
+
+    uid: TaskUid
+    exit: TaskExit
+
+
+@dataclass(frozen=True)
+class TaskForgotten:
+    """The engine has removed what was left of an ended task."""
+
+    uid: TaskUid
+
+
+TaskEvent = TaskPulling | TaskRunning | TaskExited | TaskForgotten
+JobEvent = Look | Waiting | Placed | TaskEvent
