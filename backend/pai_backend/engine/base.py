@@ -75,7 +75,8 @@ class TaskSeen:
     """A task as it is now. ``exit`` is set exactly when ``state`` is EXITED.
 
     A task that the engine had and can no longer account for (shim killed, directory gone) is EXITED
-    with reason ``lost`` or ``vanished`` and causer PLATFORM.
+    with reason ``lost`` or ``vanished`` and causer PLATFORM. ``since`` is when its command started,
+    also once it has exited; None when it never did.
     """
 
     uid: TaskUid

@@ -1,0 +1,112 @@
+"""Being the controller for as long as it is asked: one tenure after another."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pai_backend.access.ports import PortRange
+from pai_backend.controller.lease import LeaseKeeper
+from pai_backend.controller.placing import Placing
+from pai_backend.controller.planning import Planner
+from pai_backend.controller.tenure import Tenure
+from pai_backend.engine.base import Engine, EngineError
+from pai_backend.model.errors import Unavailable
+from pai_backend.scheduling.base import Placer
+from pai_backend.scheduling.first_fit import FirstFit
+from pai_backend.store.base import Fenced, Store
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 1.0
+"""Pause before a new tenure after the database was away, the watch broke or the lease was lost."""
+
+
+@dataclass(frozen=True)
+class ControllerOptions:
+    """What a controller needs to know. ``lock``: a file whose exclusive flock proves others dead (one machine)."""
+
+    holder: str
+    lock: Path | None = None
+    lease_ttl_s: float = 10.0
+    grace_s: float = 10.0
+    ports: PortRange = field(default_factory=PortRange)
+    default_fs_uri: str = ""
+
+
+class Controller:
+    """The controller of one store and one engine; other replicas wait for their turn."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        options: ControllerOptions,
+        *,
+        placer: Callable[[], Placer] = FirstFit,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        rng: random.Random | None = None,
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._options = options
+        self._new_placer = placer
+        self._clock = clock
+        self._rng = rng or random.Random()
+        self._lease = LeaseKeeper(store, options.holder, options.lease_ttl_s, options.lock, clock)
+        self._planner = Planner(store, options.default_fs_uri)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Decide until ``stop``. Known trouble starts a new tenure; anything else is a bug and is raised."""
+        ended = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                tenure = asyncio.create_task(self._tenure())
+                await asyncio.wait({tenure, ended}, return_when=asyncio.FIRST_COMPLETED)
+                tenure.cancel()
+                (outcome,) = await asyncio.gather(tenure, return_exceptions=True)
+                if isinstance(outcome, BaseException) and not isinstance(outcome, asyncio.CancelledError):
+                    log.warning("controller starts anew: %s", _known(outcome))
+                    await asyncio.wait({ended}, timeout=RETRY_S)
+        finally:
+            ended.cancel()
+            await self._lease.give_up()
+
+    async def _tenure(self) -> None:
+        """From the lease to its loss."""
+        epoch = await self._lease.acquire()
+        placing = Placing(self._new_placer(), self._engine, self._options.ports, self._rng)
+        tenure = Tenure(
+            self._store,
+            self._engine,
+            placing,
+            self._planner,
+            epoch=epoch,
+            clock=self._clock,
+            grace_s=self._options.grace_s,
+        )
+        log.info("controller with epoch %d", epoch)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._lease.keep(epoch))
+                group.create_task(tenure.watch_engine())
+                group.create_task(tenure.watch_store())
+                group.create_task(tenure.decide())
+        finally:
+            await tenure.aclose()
+
+
+def _known(trouble: BaseException) -> str:
+    """Known trouble in words. Raises the trouble itself when any part of it is not known."""
+    parts = trouble.exceptions if isinstance(trouble, BaseExceptionGroup) else (trouble,)
+    for part in parts:
+        if isinstance(part, BaseExceptionGroup):
+            _known(part)
+        elif not isinstance(part, (Fenced, Unavailable, EngineError)):
+            raise trouble
+    return "; ".join(str(part) or type(part).__name__ for part in parts)

@@ -1,0 +1,47 @@
+"""From a placed task to the plan its engine starts: keys and secrets join the pure plan here."""
+
+from __future__ import annotations
+
+import secrets
+
+from pydantic import SecretStr
+
+from pai_backend.access.keys import gateway_public_key, task_host_key
+from pai_backend.engine.base import SshPlan, TaskPlan
+from pai_backend.launch.jupyter import made_token
+from pai_backend.launch.plan import build_plan
+from pai_backend.model.job import Job, Task
+from pai_backend.store.base import Store, slot_of
+
+SSH_LABEL = "ssh"
+"""The port label every v1 task has implicitly (OpenPAI v1); its SSH server listens on the first one."""
+
+SIGNING_SECRET = "service-signing"
+"""Name of the server secret that job tokens of services are derived from."""
+
+
+class Planner:
+    """Makes plans; remembers the two server-wide keys after the first use."""
+
+    def __init__(self, store: Store, default_fs_uri: str = "") -> None:
+        self._store = store
+        self._default_fs_uri = default_fs_uri
+        self._gateway_key: str | None = None
+        self._signing_key: str | None = None
+
+    async def plan(self, job: Job, task: Task) -> TaskPlan:
+        """The plan of a placed task. Raises Unavailable when the store is away."""
+        if self._gateway_key is None or self._signing_key is None:
+            self._gateway_key = await gateway_public_key(self._store)
+            self._signing_key = await self._store.secret(SIGNING_SECRET, secrets.token_hex(32))
+        extra = {"JUPYTER_TOKEN": made_token(self._signing_key, job.uid)}
+        return build_plan(job, task, ssh=await self._ssh(task), extra_env=extra)
+
+    async def _ssh(self, task: Task) -> SshPlan | None:
+        if task.placement is None or self._gateway_key is None:
+            return None
+        ports = task.placement.ports.get(SSH_LABEL)
+        if not ports:
+            return None
+        host_key = await task_host_key(self._store, slot_of(task.uid))
+        return SshPlan(port=ports[0], host_key=SecretStr(host_key), authorized_keys=(self._gateway_key,))

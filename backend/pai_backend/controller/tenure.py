@@ -1,0 +1,306 @@
+"""The loop that decides.
+
+Rules of this file: only :meth:`Tenure.decide` and what it awaits change ``_jobs``; a decision is written
+before it is acted on, in one transaction guarded by the job's version and the lease's epoch; the engine
+watch, the store watch and the carrier only put news into the inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import datetime
+
+from pai_backend.controller.carrying import Carrier
+from pai_backend.controller.inbox import Batch, Inbox, by_job
+from pai_backend.controller.placing import Decision, Placing, asks_of, hold_of
+from pai_backend.controller.planning import Planner
+from pai_backend.engine.base import Engine, TaskPlan, TaskSeen, TaskState
+from pai_backend.lifecycle.effects import Effect, Forget, Stop, open_effects
+from pai_backend.lifecycle.events import JobEvent, Look, Placed, TaskExited, Waiting
+from pai_backend.lifecycle.history import events_between
+from pai_backend.lifecycle.step import next_wake, placeable, step
+from pai_backend.lifecycle.table import IllegalTransition
+from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
+from pai_backend.model.node import Placement
+from pai_backend.scheduling.base import Wait, WaitCode
+from pai_backend.store.base import Conflict, PortLease, PortTaken, Store, slot_of
+
+log = logging.getLogger(__name__)
+
+SAFETY_S = 5.0
+"""The loop looks at intents and at ports held by foreign programs at least this often."""
+
+TOGETHER = 64
+"""How many decisions are written side by side; they can share a transaction."""
+
+
+class Tenure:
+    """One controller's time between getting the lease and losing it."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        placing: Placing,
+        planner: Planner,
+        *,
+        epoch: int,
+        clock: Callable[[], datetime],
+        grace_s: float,
+    ) -> None:
+        self._store = store
+        self._engine = engine
+        self._placing = placing
+        self._planner = planner
+        self._epoch = epoch
+        self._clock = clock
+        self._inbox = Inbox()
+        self._carrier = Carrier(engine, plan=self._plan, report=self._inbox.report, clock=clock, grace_s=grace_s)
+        self._jobs: dict[JobUid, Job] = {}
+        self._fresh: set[JobUid] = set()  # to be tried for a place though no room has changed
+        self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
+        self._room_changed = True
+        self._seen: set[TaskUid] = set()
+        self._listed = False
+
+    # ---- news ------------------------------------------------------------------------------------
+
+    async def watch_engine(self) -> None:
+        """Pass the engine's events to the loop, for ever."""
+        async for event in self._engine.watch():
+            self._inbox.engine(event)
+
+    async def watch_store(self) -> None:
+        """Wake the loop whenever anything was committed, for ever."""
+        mark = -1
+        while True:
+            mark = await self._store.wait_change(mark, SAFETY_S)
+            self._inbox.store_changed()
+
+    async def aclose(self) -> None:
+        """Stop carrying effects out; they stay open for the next tenure."""
+        await self._carrier.aclose()
+
+    # ---- the loop --------------------------------------------------------------------------------
+
+    async def decide(self) -> None:
+        """Recover what is stored, then decide on news and intents, for ever."""
+        await self._recover()
+        while True:
+            batch = await self._inbox.take(self._seconds_to_next_wake())
+            events = self._digest(batch)
+            if batch.store_changed:
+                for job in await self._store.dirty():
+                    self._adopt_intent(job)
+                    events.setdefault(job.uid, []).append(Look())
+            for uid in self._due():
+                events.setdefault(uid, []).append(Look())
+            await _in_chunks([self._advance(uid, news) for uid, news in events.items()])
+            if self._listed:
+                await self._place()
+                await _in_chunks([self._advance(uid, [Look()]) for uid in sorted(self._unwritten)])
+
+    async def _recover(self) -> None:
+        """Rebuild from the store: jobs, what they hold, their ports; and carry open effects out again."""
+        self._placing.ports.reset(await self._store.port_leases())
+        for job in await self._store.unfinished():
+            self._jobs[job.uid] = job
+            self._fresh.add(job.uid)
+            for ask, assignment in hold_of(job):
+                self._placing.placer.hold(ask, assignment)
+            self._carrier.carry(open_effects(job))
+
+    def _digest(self, batch: Batch) -> dict[JobUid, list[JobEvent]]:
+        """Take nodes over, look after strays, and give what the news means to each job."""
+        for name, node in batch.nodes.items():
+            self._room_changed = True
+            if node is None:
+                self._placing.placer.remove_node(name)
+            else:
+                self._placing.placer.set_node(node)
+        events = by_job(batch.tasks)
+        for uid, reported in batch.events.items():
+            events.setdefault(uid, []).extend(reported)
+        for seen in batch.tasks.values():
+            self._stray(seen)
+        if not self._listed:
+            self._seen.update(batch.tasks)
+        if batch.listed:
+            self._listed = True
+            for uid, lost in self._unaccounted():
+                events.setdefault(uid, []).append(lost)
+        return events
+
+    def _stray(self, seen: TaskSeen) -> None:
+        """A task that no unsettled job has: its job is over, or was never stored. End it and clean up."""
+        job = self._jobs.get(job_of(seen.uid))
+        if job is None or job.task(seen.uid) is None:
+            effect: Effect = Forget(seen.uid) if seen.state is TaskState.EXITED else Stop(seen.uid)
+            self._carrier.carry((effect,))
+
+    def _unaccounted(self) -> Iterable[tuple[JobUid, TaskExited]]:
+        """Tasks stored as running that the engine did not list."""
+        for job in self._jobs.values():
+            for task in job.tasks:
+                if task.phase is Phase.RUNNING and task.uid not in self._seen:
+                    message = "the engine no longer knows this task; it is run again free of charge"
+                    gone = TaskExit(code=None, reason="lost", message=message, causer=Causer.PLATFORM, at=self._clock())
+                    yield job.uid, TaskExited(task.uid, gone)
+
+    def _adopt_intent(self, job: Job) -> None:
+        self._jobs[job.uid] = job
+        self._unwritten.add(job.uid)
+        self._fresh.add(job.uid)
+
+    def _due(self) -> list[JobUid]:
+        now = self._clock()
+        backing_off = (job for job in self._jobs.values() if job.phase is Phase.BACKING_OFF)
+        due = [job.uid for job in backing_off if (at := next_wake(job)) is not None and at <= now]
+        self._fresh.update(due)
+        return due
+
+    def _seconds_to_next_wake(self) -> float:
+        now = self._clock()
+        wakes = [at for job in self._jobs.values() if (at := next_wake(job)) is not None and at > now]
+        return min([SAFETY_S, *((at - now).total_seconds() for at in wakes)])
+
+    # ---- one job ---------------------------------------------------------------------------------
+
+    async def _advance(
+        self, uid: JobUid, news: Sequence[JobEvent], lease: Sequence[PortLease] = (), release: Sequence[str] = ()
+    ) -> bool:
+        """Step a job through its news and write it; again from the stored job when someone else wrote first.
+
+        False: a port was leased to someone else, and nothing was written.
+        """
+        while (job := self._jobs.get(uid)) is not None:
+            after = self._stepped(job, news)
+            if after == job and (uid not in self._unwritten or self._will_be_tried(job)):
+                return True
+            over = _slots(after) if after.state.final else []
+            try:
+                saved = await self._store.save(
+                    after,
+                    seen=job,
+                    epoch=self._epoch,
+                    events=events_between(job, after),
+                    at=self._clock(),
+                    lease=lease,
+                    release=[*release, *over],
+                )
+            except Conflict:
+                self._jobs[uid] = await self._store.job(uid)
+                continue
+            except PortTaken:
+                self._placing.ports.reset(await self._store.port_leases())
+                return False
+            self._adopt(job, saved, over)
+            return True
+        return True
+
+    def _stepped(self, job: Job, news: Sequence[JobEvent]) -> Job:
+        now = self._clock()
+        for event in news:
+            if isinstance(event, (Placed, Waiting)) and not self._applies(job, event, now):
+                continue
+            try:
+                job, _ = step(job, event, now)
+            except IllegalTransition:
+                # One job's impossible news must not keep all others from being served.
+                log.exception("job %s: news that cannot be is left out: %s", job.uid, type(event).__name__)
+        return job
+
+    @staticmethod
+    def _applies(job: Job, event: Placed | Waiting, now: datetime) -> bool:
+        """Whether a placement's outcome still fits the job: a stop may have been written meanwhile."""
+        if isinstance(event, Placed):
+            return placeable(job, now)
+        return not job.state.final and job.verdict is None
+
+    def _will_be_tried(self, job: Job) -> bool:
+        """Whether the next round of placement is going to write this job anyway."""
+        return job.uid in self._fresh and placeable(job, self._clock())
+
+    def _adopt(self, before: Job, saved: Job, released: Iterable[str]) -> None:
+        """Take a written decision over: what it frees, what it opens, and whether the job is done with."""
+        self._unwritten.discard(saved.uid)
+        self._placing.ports.drop(released)
+        living = {task.uid for task in saved.tasks if task.phase is not Phase.ENDED}
+        for task in before.tasks:
+            if task.placement is not None and task.uid not in living:
+                self._placing.placer.release(task.uid)
+                self._room_changed = True
+        if saved.attempt != before.attempt:
+            self._fresh.add(saved.uid)
+        already = set(open_effects(before))
+        self._jobs[saved.uid] = saved
+        if saved.state.final and all(task.forgotten for task in saved.tasks):
+            del self._jobs[saved.uid]
+            self._fresh.discard(saved.uid)
+        self._carrier.carry(tuple(effect for effect in open_effects(saved) if effect not in already))
+
+    async def _plan(self, uid: TaskUid) -> TaskPlan | None:
+        """The plan of a task that is still to be started."""
+        job = self._jobs.get(job_of(uid))
+        task: Task | None = job.task(uid) if job is not None else None
+        if job is None or task is None or task.phase not in (Phase.STARTING, Phase.PULLING):
+            return None
+        return await self._planner.plan(job, task)
+
+    # ---- placement -------------------------------------------------------------------------------
+
+    async def _place(self) -> None:
+        """Try every job that waits, oldest first; a job that does not fit does not hold up a later one."""
+        now = self._clock()
+        everyone = self._room_changed
+        pool = self._jobs.keys() if everyone else self._fresh
+        waiting = [job for uid in pool if (job := self._jobs.get(uid)) is not None and placeable(job, now)]
+        self._room_changed = False
+        self._fresh.clear()
+        hopeless: dict[object, Wait] = {}
+        outcomes: list[tuple[Job, Decision | Wait]] = []
+        for job in sorted(waiting, key=lambda job: (job.submitted_at, job.uid)):
+            shape = tuple((ask.cpus, ask.memory_mb, ask.gpus, ask.gpu_type) for ask in asks_of(job))
+            outcome = hopeless.get(shape) or await self._placing.decide(job, await self._kept(job))
+            if isinstance(outcome, Wait):
+                if outcome.code is WaitCode.PORTS:
+                    self._fresh.add(job.uid)
+                else:
+                    hopeless[shape] = outcome
+            outcomes.append((job, outcome))
+        await _in_chunks([self._settle(job, outcome) for job, outcome in outcomes])
+
+    async def _kept(self, job: Job) -> dict[str, Placement]:
+        """The last placement of each slot, for a job that has run before."""
+        if job.attempt == 0:
+            return {}
+        past = [Task.model_validate(row) for row in await self._store.past_tasks(job.uid)]
+        return {slot_of(task.uid): task.placement for task in past if task.placement is not None}
+
+    async def _settle(self, job: Job, outcome: Decision | Wait) -> None:
+        if isinstance(outcome, Wait):
+            await self._advance(job.uid, [Waiting(outcome.message)])
+            return
+        written = await self._advance(job.uid, [Placed(outcome.placements)], outcome.lease, outcome.release)
+        after = self._jobs.get(job.uid)
+        if not written or after is None or after.tasks[0].placement is None:
+            self._placing.undo(job, outcome)
+            self._fresh.add(job.uid)
+            self._room_changed = True
+
+
+def _slots(job: Job) -> list[str]:
+    """Owners of all ports of a job."""
+    return [slot_of(task.uid) for task in job.tasks]
+
+
+async def _in_chunks(work: Sequence[Coroutine[None, None, object]]) -> None:
+    """Await all of it, a bounded number at a time; the first failure is raised after its chunk has settled."""
+    for start in range(0, len(work), TOGETHER):
+        results = await asyncio.gather(*work[start : start + TOGETHER], return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
