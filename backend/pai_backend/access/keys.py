@@ -1,0 +1,214 @@
+"""SSH keys: reading what users register, making what the backend needs, writing known_hosts lines.
+
+Everything but the two store functions at the end is pure. Only public keys are ever read here; a
+private key pasted by mistake is refused without being repeated (its text reaches no message or log).
+asyncssh is not imported: the API process reads keys too and should not carry an SSH stack.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass
+from typing import NoReturn
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
+
+from pai_backend.model.errors import InvalidParameters
+from pai_backend.store.base import Store
+
+RSA_MIN_BITS = 2048  # NIST SP 800-131A rev. 2: shorter RSA keys are disallowed for signatures
+MAX_TEXT = 16384  # characters; an RSA-16384 line, the longest OpenSSH makes, is under 3,000
+CLIENT_KEY_SECRET = "gateway-client-key"
+HOST_KEY_SECRET = "gateway-host-key"
+
+ACCEPTED = (
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
+_PRIVATE_MARKS = ("PRIVATE KEY", "PuTTY-User-Key-File")
+_RFC4716_BEGIN = "---- BEGIN SSH2 PUBLIC KEY ----"
+_RFC4716_END = "---- END SSH2 PUBLIC KEY ----"
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A valid public key. ``line`` is ``type base64`` without comment, in one spelling only."""
+
+    type: str
+    line: str
+    comment: str
+    fingerprint: str
+
+
+def fingerprint(blob: bytes) -> str:
+    """OpenSSH's form of a key's SHA-256 (``ssh-keygen -l``): ``SHA256:`` and base64 without padding."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode("ascii").rstrip("=")
+
+
+def parse_public_key(text: str) -> PublicKey:
+    """Read one public key as a user pastes it: an OpenSSH line, or the file PuTTYgen saves (RFC 4716).
+
+    Raises InvalidParameters that says what is wrong and what to paste instead. The message repeats
+    nothing of the text but a key type that we know.
+    """
+    if any(mark in text for mark in _PRIVATE_MARKS):
+        _refuse(
+            "This is a private key. It was not stored; never give it to anyone.",
+            "Paste the public half: the file with the same name and the ending .pub.",
+        )
+    if len(text) > MAX_TEXT:
+        _refuse(f"The text is longer than {MAX_TEXT} characters; no public key is.", "Paste one line of a .pub file.")
+    if text.strip().startswith(_RFC4716_BEGIN):
+        return _checked(*_read_rfc4716(text.strip()))
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) != 1:
+        found = "There is no key in it" if not lines else f"{len(lines)} lines were given"
+        _refuse(
+            f"{found}; one public key is expected.", "Paste one line of a .pub file, such as ~/.ssh/id_ed25519.pub."
+        )
+    words = lines[0].split(maxsplit=2)
+    if words[0] not in ACCEPTED:
+        _refuse_type(lines[0])
+    if len(words) < 2:
+        _refuse("The key has a type but no key data.", "Paste the whole line of the .pub file.")
+    return _checked(_decode(words[1]), words[2].strip() if len(words) == 3 else "")
+
+
+def _refuse(message: str, hint: str) -> NoReturn:
+    raise InvalidParameters(message, hint=hint)
+
+
+def _refuse_type(line: str) -> NoReturn:
+    """Say why a line that does not begin with an accepted type is no key we take."""
+    words = line.split()
+    if "-cert-v01@openssh.com" in words[0]:
+        _refuse("This is a certificate, not a public key.", "Paste the .pub file without -cert in its name.")
+    if words[0] in ("ssh-dss", "ssh-dsa"):
+        _refuse("DSA keys are too weak and no longer accepted.", "Make a new key: ssh-keygen -t ed25519")
+    if any(word in ACCEPTED for word in words):
+        _refuse("Options before the key are not accepted.", "Paste only the part that begins with the key type.")
+    _refuse(
+        "The text does not begin with a public key type.", f"Accepted types: {', '.join(ACCEPTED)}. See ~/.ssh/*.pub."
+    )
+
+
+def _decode(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error:
+        _refuse("The key data is damaged: it is not base64.", "Copy the line again, without line breaks inside it.")
+
+
+def _read_rfc4716(text: str) -> tuple[bytes, str]:
+    """(key blob, comment) of an RFC 4716 file; headers may continue over lines that end in a backslash."""
+    comment, data, continued = "", "", False
+    lines = text.splitlines()
+    if lines[-1].strip() != _RFC4716_END:
+        _refuse("The end of the key is missing.", f"Paste the whole file, to the line {_RFC4716_END}")
+    for line in lines[1:-1]:
+        is_header = continued or ":" in line
+        if not continued and line.lower().startswith("comment:"):
+            comment = line.partition(":")[2].strip().strip('"')
+        if not is_header:
+            data += line.strip()
+        continued = is_header and line.endswith("\\")
+    return _decode(data), comment
+
+
+def _checked(blob: bytes, comment: str) -> PublicKey:
+    """The key in ``blob`` after a full parse; the type inside it counts, not the word in front."""
+    size = int.from_bytes(blob[:4], "big")
+    name = blob[4 : 4 + size].decode("ascii", "replace")
+    if name not in ACCEPTED:
+        _refuse("The key data is of another type than accepted, or damaged.", f"Accepted: {', '.join(ACCEPTED)}.")
+    line = f"{name} {base64.b64encode(blob).decode('ascii')}"
+    try:
+        key = load_ssh_public_key(line.encode("ascii"))
+    except (ValueError, UnsupportedAlgorithm):
+        _refuse("The key data is damaged or cut short.", "Copy the whole line of the .pub file again.")
+    if isinstance(key, RSAPublicKey) and key.key_size < RSA_MIN_BITS:
+        _refuse(
+            f"The RSA key has {key.key_size} bits; at least {RSA_MIN_BITS} are needed.",
+            "Make a new key: ssh-keygen -t ed25519 (or -t rsa -b 3072).",
+        )
+    clean = "".join(c for c in comment if c.isprintable())[:200]
+    return PublicKey(name, line, clean, fingerprint(blob))
+
+
+def make_ed25519(comment: str) -> tuple[str, str]:
+    """A new key pair: (OpenSSH private PEM without passphrase, public line with ``comment``)."""
+    private = Ed25519PrivateKey.generate()
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
+    return pem, f"{public_line(pem)} {comment}".rstrip()
+
+
+def public_line(private_pem: str) -> str:
+    """``type base64`` of the public half of an OpenSSH private key of ours.
+
+    Raises ValueError, without the text, when it is not one.
+    """
+    try:
+        private = load_ssh_private_key(private_pem.encode("ascii"), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError("not an OpenSSH private key without passphrase") from None
+    return private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
+
+
+def known_hosts_line(host: str, port: int, public_key: str) -> str:
+    """A known_hosts line for an address: ``host key`` on port 22, else ``[host]:port key`` (sshd(8))."""
+    words = public_key.split()
+    return f"{host if port == 22 else f'[{host}]:{port}'} {words[0]} {words[1]}"
+
+
+def known_hosts_alias_line(alias: str, public_key: str) -> str:
+    """A known_hosts line for a ``HostKeyAlias``, which OpenSSH looks up without the port."""
+    return known_hosts_line(alias, 22, public_key)
+
+
+async def gateway_host_key(store: Store) -> str:
+    """The gateway's host key (private PEM), made at the first call; the same for every replica."""
+    return await store.secret(HOST_KEY_SECRET, make_ed25519("pai-gateway")[0])
+
+
+async def gateway_host_public_key(store: Store) -> str:
+    """What clients pin: the public half of the gateway's host key, ``type base64``."""
+    return public_line(await gateway_host_key(store))
+
+
+async def gateway_client_key(store: Store) -> str:
+    """The key the gateway itself logs in to tasks with (private PEM), made at the first call."""
+    return await store.secret(CLIENT_KEY_SECRET, make_ed25519("pai-gateway-client")[0])
+
+
+async def gateway_public_key(store: Store) -> str:
+    """What every task authorises: the public half of the gateway's client key, with a comment."""
+    return f"{public_line(await gateway_client_key(store))} pai-gateway-client"
+
+
+async def task_host_key(store: Store, slot: str) -> str:
+    """The SSH host key (private PEM) of a task slot, made once and kept over attempts. Idempotent.
+
+    Two callers at once get the same key: the store keeps the first.
+    """
+    kept = await store.task_keys(slot)
+    if kept is not None:
+        return kept
+    pem, public = make_ed25519(slot)
+    return await store.put_task_key(slot, pem, public)
