@@ -1,0 +1,182 @@
+"""What is wrong at a place where JSON does not go on as it should, and how to mend it.
+
+Pure functions of (text, offset), called only once something is already wrong. Messages are ours and
+repeat nothing of the text but single characters, because any of it may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NUMBER_LIMIT = 100
+_WORD = re.compile(r"""[^\s,:\[\]{}"'/]+""")
+_SINGLE_QUOTED = re.compile(r"'[^'\r\n]*+'")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_STRING = re.compile(r'"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+"')
+_STRING_FLAW = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\u?|[\x00-\x08\x0b-\x1f])')
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
+_NOT_FINITE = {"NaN", "Infinity", "-Infinity", "+Infinity", "nan", "inf", "-inf", "+inf"}
+_LOOKALIKES = dict(
+    zip("\u201c\u201d\u2018\u2019\uff02\uff0c\uff1a\uff5b\uff5d\uff3b\uff3d", '""\'\'",:{}[]', strict=True)
+)
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One thing wrong. ``resume`` is the offset to read on from, or None when nothing after it can be trusted."""
+
+    at: int
+    message: str
+    hint: str
+    resume: int | None = None
+
+
+def beginning(text: str, at: int) -> Trouble:
+    """Why the document cannot begin as it does at ``at``."""
+    if at >= len(text):
+        return Trouble(at, "the document is empty", "Write a job document, or choose another file.")
+    if text[at] in '["' or _is_wordlike(text[at]):
+        hint = 'Job documents are JSON objects like { "jobName": …, "image": …, "taskRoles": [ … ] }.'
+        return Trouble(at, "the document does not begin with '{'", hint)
+    return unexpected(text, at, "'{'")
+
+
+def value(text: str, at: int) -> Trouble:
+    """Why no value can be read at ``at`` (the first character that is no white space or comment)."""
+    if at < len(text) and text[at] in ",]}":
+        return Trouble(at, "a value is missing here", "Write a value, or remove the key or comma before it.", at)
+    if at < len(text) and text[at] == '"':
+        return _string(text, at)
+    quoted = _SINGLE_QUOTED.match(text, at)
+    if quoted:
+        return Trouble(at, "text in single quotes", 'JSON text stands in double quotes: "…".', quoted.end())
+    word = _WORD.match(text, at)
+    if word is None or text[at] in _LOOKALIKES or not _is_wordlike(text[at]):
+        return unexpected(text, at, "a value")
+    return _word(word[0], at, word.end())
+
+
+def key(text: str, at: int) -> tuple[str, Trouble] | None:
+    """A key that is not in double quotes and what to say of it, or None when this is no key at all."""
+    quoted = _SINGLE_QUOTED.match(text, at)
+    found = quoted or _WORD.match(text, at)
+    if found is None or (not quoted and not _is_wordlike(text[at])):
+        return None
+    name = found[0].strip("'")
+    return name, Trouble(at, "a key without double quotes", 'Write keys in double quotes: "key": value.', found.end())
+
+
+def colon(text: str, at: int, key_end: int) -> Trouble:
+    """Why no ``:`` follows a key that ended at ``key_end``."""
+    if at < len(text) and text[at] in _LOOKALIKES:
+        return unexpected(text, at, "':'")
+    return Trouble(key_end, "no ':' after this key", "Write key, colon, value; a quote may be missing in the key.")
+
+
+def separator(text: str, at: int, end: int, closer: str, opened: str) -> Trouble:
+    """Why neither ``,`` nor ``closer`` follows a value that ended at ``end``; ``opened`` places the bracket."""
+    if at >= len(text):
+        return ends(text, closer, opened)
+    char = text[at]
+    if char in "]}":
+        return Trouble(at, f"'{char}' where '{closer}' is needed", f"Close the '{_opener(closer)}' of {opened} first.")
+    after_text = text[end - 1] == '"'
+    if after_text and at == end:
+        return Trouble(end, "the text goes on after its closing quote", r"A quote inside a text is written \".")
+    if char in '"{[-' or char.isalnum():
+        return Trouble(end, "a comma is missing here", "Write ',' between two members.", at)
+    return unexpected(text, at, f"',' or '{closer}'")
+
+
+def ends(text: str, closer: str, opened: str) -> Trouble:
+    """The text ends inside an object or a list."""
+    return Trouble(len(text), f"the document ends before the '{closer}'", f"Close the '{_opener(closer)}' of {opened}.")
+
+
+def unexpected(text: str, at: int, wanted: str) -> Trouble:
+    """A character that cannot stand here at all."""
+    if at >= len(text):
+        return Trouble(at, f"the document ends where {wanted} is needed", "The end of the document may be missing.")
+    char = text[at]
+    if text.startswith("/*", at):
+        return Trouble(at, "this comment has no end", "Close it with */.")
+    if char == "/":
+        return Trouble(at, "a '/' outside of a text", "Comments are written // to the end of the line, or /* … */.")
+    if char == "#":
+        return Trouble(at, "a '#' outside of a text", "Comments in JSON documents are written //.")
+    if char in _LOOKALIKES:
+        hint = f"Write the plain {_LOOKALIKES[char]} instead of the typographic or full-width one."
+        return Trouble(at, f"the character U+{ord(char):04X} where {wanted} is needed", hint)
+    if char.isspace() or not char.isprintable():
+        hint = "It may look like a space; replace it with an ordinary one."
+        return Trouble(at, f"the invisible character U+{ord(char):04X} outside of a text", hint)
+    return Trouble(at, f"'{char}' where {wanted} is needed", "Check the commas, quotes and brackets just before it.")
+
+
+def number(raw: str, at: int) -> Trouble | int | float:
+    """The number that ``raw`` (JSON number syntax) stands for, or why it is not taken.
+
+    JSON has one kind of number, so ``8192.0`` and ``1e3`` are the integers they equal. Integers beyond
+    64 bits and numbers beyond the range of a double are refused: nothing behind this could keep them.
+    """
+    if len(raw) > _NUMBER_LIMIT:
+        return Trouble(at, f"a number of more than {_NUMBER_LIMIT} characters", "Shorten it, or write it as text.")
+    if raw.lstrip("-").isdigit():
+        whole = int(raw)
+        if abs(whole) <= _LARGEST:
+            return whole
+        return Trouble(at, "an integer beyond 64 bits", "Write it as text if its digits matter.")
+    real = float(raw)
+    if real in (float("inf"), float("-inf")):
+        return Trouble(at, "a number too large to be kept", "Use a smaller one, or write it as text.")
+    return int(real) if real.is_integer() and abs(real) <= 2**53 else real
+
+
+def content(text: str, at: int) -> Trouble | None:
+    """What is wrong with the decoded ``text`` of the string at ``at``: characters no program can be given."""
+    if "\0" in text:
+        return Trouble(at, r"the text contains the character \u0000", "Remove it; no program can be given it.")
+    if _HALF_PAIR.search(text):
+        hint = r"Write both halves (\ud83d\ude00) or the character itself."
+        return Trouble(at, r"the text contains half of a \u… character pair", hint)
+    return None
+
+
+def _word(word: str, at: int, end: int) -> Trouble:
+    """A bare word or a malformed number."""
+    if word in _PYTHON_WORDS:
+        return Trouble(at, f"{word} is not JSON", f"Write {_PYTHON_WORDS[word]}.", end)
+    if word in _NOT_FINITE:
+        return Trouble(at, "NaN and Infinity are not numbers of JSON", "Use a finite number, or leave it out.", end)
+    if word[0] in "0123456789+-.":
+        hint = "Write it like 12, -3, 0.5 or 1e3, or as text in double quotes."
+        return Trouble(at, "a number that JSON does not know", hint, end)
+    return Trouble(at, "a word without quotes", 'Write text in double quotes: "…".', end)
+
+
+def _string(text: str, at: int) -> Trouble:
+    """What is wrong inside the string that starts at ``at``."""
+    whole = _STRING.match(text, at)
+    if whole is None:
+        hint = r"Close it on the same line; write \n for a line break inside it."
+        return Trouble(at, "a text without its closing quote on this line", hint)
+    for found in _STRING_FLAW.finditer(text, at + 1, whole.end() - 1):
+        if found[1] is None:
+            continue
+        if found[1][0] == "\\":
+            hint = r"Write \\ for a backslash; JSON knows \" \\ \/ \b \f \n \r \t and \u with four digits."
+            return Trouble(found.start(), "a backslash before a character that it cannot change", hint, whole.end())
+        message = f"the control character U+{ord(found[1]):04X} inside a text"
+        return Trouble(found.start(), message, r"Write it as \u and four digits, or remove it.", whole.end())
+    raise AssertionError("a string without a flaw was not read")
+
+
+def _is_wordlike(char: str) -> bool:
+    return char.isalnum() or char in "_$+-."
+
+
+def _opener(closer: str) -> str:
+    return "{" if closer == "}" else "["

@@ -1,0 +1,292 @@
+"""Applying a table of fields to an object of a document, collecting every fault with its place.
+
+A table says what a protocol's field list says: type, limits, default, which characters. The rules
+between fields are the protocol's own module's. No message repeats a value: any may be a secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from pai_backend.model.errors import Bug, Fault
+from pai_backend.model.spec import DocumentWarning
+from pai_backend.protocol import diagnose
+from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.position import PathStep, Positions, path_text, shown
+
+MAX_REPORTED: Final = 100
+"""Faults and warnings listed at most, each; the last one then says how many more there are."""
+
+Path = tuple[PathStep, ...]
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+class Kind(Enum):
+    """What a field holds; the value is how messages call it."""
+
+    TEXT = "text"
+    INTEGER = "a whole number"
+    BOOLEAN = "true or false"
+    LIST = "a list"
+    OBJECT = "an object"
+    ANY = "anything"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One line of a field table. Limits are inclusive; ``default`` stands for a field left out."""
+
+    kind: Kind
+    required: bool = False
+    default: int | str | None = None
+    low: int = -(2**31)
+    high: int = 2**31 - 1
+    nullable: bool = False
+    pattern: re.Pattern[str] | None = None
+    allowed: str = ""
+    longest: int | None = None
+    empty: bool = True
+    lines: bool = False
+    expected: bool = False  # the documents say required; readers in use fill in the default
+
+
+@dataclass(frozen=True)
+class Table:
+    """The fields of one kind of object. ``elsewhere`` gives hints for names that people write here by mistake."""
+
+    name: str
+    fields: Mapping[str, Field]
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+
+class Reader:
+    """Collects the faults and warnings of one document."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        self._faults: list[Fault] = []
+        self._warnings: list[DocumentWarning] = []
+        self._more_faults = 0
+        self._more_warnings = 0
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """All faults so far, in document order."""
+        found = sorted(self._faults, key=lambda fault: (fault.line or 0, fault.column or 0))
+        if self._more_faults:
+            found.append(Fault(path="$", message=f"and {self._more_faults} more faults", hint="Mend these first."))
+        return tuple(found)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is any fault."""
+        return bool(self._faults)
+
+    @property
+    def warnings(self) -> tuple[DocumentWarning, ...]:
+        """All warnings so far."""
+        if not self._more_warnings:
+            return tuple(self._warnings)
+        more = DocumentWarning(code="more-warnings", message=f"and {self._more_warnings} more warnings", path="$")
+        return (*self._warnings, more)
+
+    def fault(self, path: Path, at: int, message: str, hint: str) -> None:
+        """Record that something is wrong at offset ``at``."""
+        if len(self._faults) >= MAX_REPORTED:
+            self._more_faults += 1
+            return
+        line, column = self._positions.line_column(at)
+        self._faults.append(Fault(path=path_text(path), message=message, line=line, column=column, hint=hint))
+
+    def warn(self, code: str, path: Path, message: str, hint: str) -> None:
+        """Record what the author should know but may leave."""
+        if len(self._warnings) >= MAX_REPORTED:
+            self._more_warnings += 1
+            return
+        self._warnings.append(DocumentWarning(code=code, message=message, path=path_text(path), hint=hint))
+
+    def members(self, node: Node, path: Path, table: Table) -> Members | None:
+        """The members of ``node`` checked against ``table``, or None when it is no object."""
+        if not isinstance(node.value, dict):
+            if not isinstance(node.value, Unreadable):
+                hint = f"Write {table.name} as {{ … }}."
+                self.fault(path, node.at, f"{table.name} must be an object, not {kind_of(node)}", hint)
+            return None
+        for key, member in node.value.items():
+            if key not in table.fields:
+                self._unknown(key, member, path, table)
+        values: dict[str, Checked] = {}
+        for name, rule in table.fields.items():
+            given = node.value.get(name)
+            if given is not None:
+                values[name] = self._check(given, (*path, name), name, rule)
+                continue
+            values[name] = rule.default
+            self._absent(node, (*path, name), name, rule)
+        return Members(node, path, values)
+
+    def boolean(self, node: Node, path: Path) -> bool:
+        """A flag; the texts "true" and "false" are taken with a warning (False when it is none)."""
+        if isinstance(node.value, str) and node.value in ("true", "false"):
+            name = str(path[-1])
+            self.warn("flag-as-text", path, f"{name} is a text", f"Write {node.value} without quotes.")
+            return node.value == "true"
+        if isinstance(node.value, bool):
+            return node.value
+        if not isinstance(node.value, Unreadable):
+            message = f"{path[-1]} must be true or false, not {kind_of(node)}"
+            self.fault(path, node.at, message, "Write true or false without quotes.")
+        return False
+
+    def _absent(self, node: Node, path: Path, name: str, rule: Field) -> None:
+        if rule.required:
+            self.fault(path, node.at, f"{name} is missing", f"Add {shown(name)}: {rule.kind.value}.")
+        elif rule.expected:
+            hint = f"Write {shown(name)} to say how many you need."
+            self.warn("missing-field", path, f"{name} is missing; {rule.default} is used", hint)
+
+    def _unknown(self, key: str, member: Node, path: Path, table: Table) -> None:
+        if len(self._faults) >= MAX_REPORTED:
+            self._more_faults += 1
+            return
+        hint = table.elsewhere.get(key) or _nearest(key, table)
+        self.fault((*path, key), member.key_at, f"unknown field {shown(key)} in {table.name}", hint)
+
+    def _check(self, node: Node, path: Path, name: str, rule: Field) -> Checked:
+        """The value of a field that is there, or None after reporting why it is not taken."""
+        value = node.value
+        if isinstance(value, Unreadable) or (value is None and rule.nullable):
+            return None
+        if rule.kind is Kind.TEXT and isinstance(value, str):
+            return self._text(value, node, path, name, rule)
+        if rule.kind is Kind.INTEGER and isinstance(value, int | str) and not isinstance(value, bool):
+            return self._integer(value, node, path, name, rule)
+        if rule.kind is Kind.LIST and isinstance(value, list):
+            return node
+        if rule.kind is Kind.OBJECT and isinstance(value, dict):
+            return node
+        if rule.kind is Kind.ANY:
+            return node
+        self.fault(path, node.at, f"{name} must be {rule.kind.value}, not {kind_of(node)}", _remedy(value, rule))
+        return None
+
+    def _integer(self, value: int | str, node: Node, path: Path, name: str, rule: Field) -> int | None:
+        if isinstance(value, str):
+            number = diagnose.number(value, node.at) if _NUMBER_TEXT.fullmatch(value) else None
+            if not isinstance(number, int):
+                message = f"{name} must be {rule.kind.value}, not {kind_of(node)}"
+                self.fault(path, node.at, message, _remedy(value, rule))
+                return None
+            hint = f"Write {number} without quotes." if abs(number) < 10**9 else "Write it without quotes."
+            self.warn("number-as-text", path, f"{name} is a number written as text", hint)
+            value = number
+        if value < rule.low:
+            self.fault(path, node.at, f"{name} must be at least {rule.low}", f"Use {rule.low} or more.")
+            return None
+        if value > rule.high:
+            self.fault(path, node.at, f"{name} must be at most {rule.high}", f"Use {rule.high} or less.")
+            return None
+        return value
+
+    def _text(self, value: str, node: Node, path: Path, name: str, rule: Field) -> str | None:
+        if not rule.empty and not value.strip():
+            self.fault(path, node.at, f"{name} must not be empty", f"Give {shown(name)} a text.")
+        elif rule.longest is not None and len(value) > rule.longest:
+            message = f"{name} is {len(value)} characters long"
+            self.fault(path, node.at, message, f"Use at most {rule.longest}.")
+        elif rule.pattern is not None and not rule.pattern.fullmatch(value):
+            bad = next(number for number, char in enumerate(value, 1) if not rule.pattern.fullmatch(char))
+            message = f"{name} holds {shown(value[bad - 1])} as character {bad}"
+            self.fault(path, node.at, message, f"Use {rule.allowed} only.")
+        elif not rule.lines and _CONTROL.search(value):
+            message = f"{name} holds a line break or another control character"
+            self.fault(path, node.at, message, "Write it in one line.")
+        else:
+            return value
+        return None
+
+
+Checked = str | int | Node | None
+
+
+@dataclass(frozen=True)
+class Members:
+    """The checked members of one object. A faulty one reads as None; its fault is recorded."""
+
+    node: Node
+    path: Path
+    values: Mapping[str, Checked]
+
+    def text(self, name: str) -> str | None:
+        """A text field: its value or its default."""
+        value = self.values[name]
+        if value is None or isinstance(value, str):
+            return value
+        raise Bug(f"{name} is no text field")
+
+    def integer(self, name: str) -> int | None:
+        """An integer field: its value or its default; None also for a null."""
+        value = self.values[name]
+        if value is None or isinstance(value, int):
+            return value
+        raise Bug(f"{name} is no integer field")
+
+    def items(self, name: str) -> list[Node]:
+        """The items of a list field; none when it was left out."""
+        value = self.values[name]
+        return value.value if isinstance(value, Node) and isinstance(value.value, list) else []
+
+    def entries(self, name: str) -> dict[str, Node]:
+        """The members of an object field; none when it was left out."""
+        value = self.values[name]
+        return value.value if isinstance(value, Node) and isinstance(value.value, dict) else {}
+
+    def given(self, name: str) -> bool:
+        """Whether the document has the field."""
+        return isinstance(self.node.value, dict) and name in self.node.value
+
+    def at(self, name: str) -> int:
+        """Where the field's value starts, or the object when the field was left out."""
+        if isinstance(self.node.value, dict) and name in self.node.value:
+            return self.node.value[name].at
+        return self.node.at
+
+
+def kind_of(node: Node) -> str:
+    """What a node holds, as messages call it."""
+    value = node.value
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _remedy(value: object, rule: Field) -> str:
+    if value is None:
+        return "Leave the field out to get its default." if not rule.required else f"Write {rule.kind.value}."
+    if rule.kind is Kind.TEXT and isinstance(value, int | float):
+        return "Put it in double quotes."
+    if rule.kind is Kind.INTEGER:
+        return "Write a number like 1, without quotes, fraction or unit."
+    return f"Write {rule.kind.value}."
+
+
+def _nearest(key: str, table: Table) -> str:
+    """The known name that ``key`` was probably meant to be, or all known names."""
+    known = {name.lower(): name for name in table.fields}
+    if len(key) <= 40:
+        close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.7)
+        if close:
+            return f"Did you mean {shown(known[close[0]])}?"
+    return f"Remove it; known here: {', '.join(table.fields)}."
