@@ -152,6 +152,13 @@ class Engine(Protocol):
         """
         ...
 
+    async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
+        """(oldest byte still kept, end) of a log now, in the offsets of :meth:`logs`; (0, 0) before any output.
+
+        Raises KeyError for an unknown uid.
+        """
+        ...
+
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """A byte stream to 127.0.0.1:port inside the task. Raises EngineError when nothing answers."""
         ...
