@@ -1,0 +1,53 @@
+"""The four directory fields of a document with the variables in them replaced, as OpenPAI v1 does it.
+
+Only these fields are rewritten; a command sees the same names as ordinary shell variables.
+Source: OpenPAI v1 (the bare job name is put in, not ``user~job``); the seeds for the default outputDir.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pai_backend.model.job import Job
+
+_VARIABLE = re.compile(r"\$(?:PAI|QIZHI)_(DEFAULT_FS_URI|JOB_NAME|USER_NAME|USERNAME)")
+
+
+@dataclass(frozen=True)
+class Directories:
+    """Where a job's inputs and outputs are, as URIs or paths; empty means none was named."""
+
+    auth_file: str
+    data_dir: str
+    output_dir: str
+    code_dir: str
+
+
+def directories(job: Job, default_fs_uri: str = "") -> Directories:
+    """The directories of ``job``.
+
+    Without an outputDir it is ``<default_fs_uri>/Output/<jobName>`` as the seeds say, and empty when there is
+    no default file system, because a path at the root of the task's machine is nobody's output directory.
+    """
+    spec = job.spec
+    output = spec.output_dir
+    if not output and default_fs_uri:
+        output = f"{default_fs_uri.rstrip('/')}/Output/$PAI_JOB_NAME"
+    values = {
+        "DEFAULT_FS_URI": default_fs_uri,
+        "JOB_NAME": job.name,
+        "USER_NAME": job.user,
+        "USERNAME": job.user,
+    }
+
+    def substituted(text: str) -> str:
+        # One pass: what is put in is not looked at again.
+        return _VARIABLE.sub(lambda found: values[found[1]], text)
+
+    return Directories(
+        auth_file=substituted(spec.auth_file),
+        data_dir=substituted(spec.data_dir),
+        output_dir=substituted(output),
+        code_dir=substituted(spec.code_dir),
+    )
