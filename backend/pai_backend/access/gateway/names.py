@@ -1,0 +1,130 @@
+"""What a login name means, who may enter, and the sentence for those who cannot. Pure.
+
+Forms of a name: ``<job alias>`` (the job's first task), ``<job alias>--<role>-<i>`` (a task),
+``<job alias>--<label>`` (the task of that service), ``<job alias>.<role>-<i>``, and for people who know
+no alias ``<user>+<job name>`` and ``<user>+<job name>+<role>-<i>``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pai_backend.model import alias
+from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.job import Job, State, Task
+from pai_backend.model.node import Placement
+from pai_backend.store.base import slot_of
+
+SSH_LABEL = "ssh"  # the port label every task gets for its SSH server
+
+
+class Refused(Exception):
+    """The login cannot go on to a task now; the message is one sentence or two for the user."""
+
+
+@dataclass(frozen=True)
+class LoginName:
+    """A login name taken apart. Either ``alias`` is set, or ``user`` and ``job``."""
+
+    alias: str
+    user: str
+    job: str
+    rest: str
+    """What stands for the task, in the form ``model.alias.resolve`` reads."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A task that can be entered: where it is and which of its ports is SSH."""
+
+    job: JobUid
+    task: TaskUid
+    name: str
+    placement: Placement
+    port: int
+
+    @property
+    def slot(self) -> str:
+        """The task's place in its job, which owns the SSH host key."""
+        return slot_of(self.task)
+
+
+def parse(name: str) -> LoginName:
+    """Take a login name apart; every text has a reading, so this never fails."""
+    if "+" in name:
+        user, _, tail = name.partition("+")
+        job, _, rest = tail.partition("+")
+        return LoginName("", user, job, rest)
+    if "--" not in name and "." in name:
+        job, _, rest = name.partition(".")
+        return LoginName(job, "", "", rest)
+    job, rest = alias.split(name)
+    return LoginName(job, "", "", rest)
+
+
+def may_enter(job: Job, user: str) -> bool:
+    """The policy, in one place: the owner of a job may enter its tasks, nobody else."""
+    return job.user == user
+
+
+def find_entry(job: Job, rest: str) -> Entry:
+    """The task of ``job`` that ``rest`` names. Raises Refused with the reason when it cannot be entered now."""
+    target = alias.resolve(rest, job.spec)
+    if target is None:
+        raise Refused(f'Job {job.alias} has no task "{plain(rest)}". {_tasks_of(job)}')
+    if job.state.final:
+        raise Refused(_ended(job))
+    task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
+    if task is None or job.state is State.WAITING:
+        raise Refused(f"Job {job.alias} is {job.phase}{_reason(job.why)}. Try again when it runs.")
+    if task.state.final:
+        raise Refused(_task_ended(job, task))
+    if task.state is not State.RUNNING or task.placement is None:
+        raise Refused(f"Task {task.name} of job {job.alias} is {task.phase}{_reason(job.why)}. Try again in a moment.")
+    ports = task.placement.ports.get(SSH_LABEL, ())
+    if not ports:
+        raise Refused(f"Task {task.name} of job {job.alias} has no SSH port, so it cannot be entered.")
+    return Entry(job.uid, task.uid, f"{job.alias} {task.name}", task.placement, ports[0])
+
+
+def gone(job: Job, uid: TaskUid) -> str:
+    """Why a login to task ``uid`` has to end, or an empty text while it may go on."""
+    if job.state.final:
+        return _ended(job)
+    task = job.task(uid)
+    if task is None:
+        return f"Job {job.alias} was started again elsewhere. Connect again to reach it there."
+    if task.state.final:
+        return _task_ended(job, task)
+    return ""
+
+
+def unknown(name: str) -> str:
+    """The sentence for a name that means nothing; only those with a registered key read it."""
+    return f'No job answers to the name "{plain(name)}". The list of your jobs shows the SSH name of each.'
+
+
+def plain(text: str, limit: int = 200) -> str:
+    """One printable line of at most ``limit`` characters: safe for terminals and logs, whoever wrote it."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _reason(why: str) -> str:
+    return f": {plain(why).rstrip('.')}" if why else ""
+
+
+def _ended(job: Job) -> str:
+    return f"Job {job.alias} has ended: {job.state}{_reason(job.exit.message if job.exit else '')}."
+
+
+def _task_ended(job: Job, task: Task) -> str:
+    status = f" with exit status {task.exit.status}" if task.exit else ""
+    return f"Task {task.name} of job {job.alias} has ended{status}."
+
+
+def _tasks_of(job: Job) -> str:
+    roles = alias.role_slugs(job.spec)
+    ends = [(roles[role.name], role.instances - 1) for role in job.spec.task_roles[:8]]
+    names = ", ".join(f"{name}-0" if last == 0 else f"{name}-0 to {name}-{last}" for name, last in ends)
+    return f"Its tasks: {names}."

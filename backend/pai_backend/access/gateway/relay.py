@@ -1,0 +1,259 @@
+"""The two legs of a login, joined so that the connection layer passes through untouched.
+
+One client connection is joined to exactly one task connection. Each end numbers its own channels, and a
+message always carries its receiver's number, so every message of RFC 4254 can be passed on byte for byte:
+channels of every kind, requests and their replies, windows, EOF, exit status and CLOSE, in the order they
+came. What is not passed on as it is:
+
+- the task's announcement of its host keys and questions about them: the client knows the gateway's key only;
+- the maximum packet size that an end offers, which is lowered to what this relay accepts;
+- answers to the gateway's own keepalives.
+
+Nothing is buffered but what the kernel and the transports hold: when one end takes no more, reading from
+the other stops (TCP), and windows keep channels apart (RFC 4254 §5.2) as they would without a gateway.
+
+This is the only module that uses parts of asyncssh that it does not document; a test names each of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from asyncssh.channel import SSHChannel
+from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerConnection
+from asyncssh.constants import (
+    DISC_BY_APPLICATION,
+    DISC_PROTOCOL_ERROR,
+    MSG_CHANNEL_FAILURE,
+    MSG_CHANNEL_LAST,
+    MSG_CHANNEL_OPEN,
+    MSG_CHANNEL_OPEN_CONFIRMATION,
+    MSG_GLOBAL_REQUEST,
+    MSG_REQUEST_FAILURE,
+    MSG_REQUEST_SUCCESS,
+)
+from asyncssh.packet import Boolean, SSHPacket, String, UInt32
+
+from pai_backend.access.gateway.sessions import Sessions
+from pai_backend.access.gateway.transport import FlushingTransport
+
+MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
+REKEY_SOFT_BYTES = 1 << 20  # held back during a key exchange before the other leg is paused
+REKEY_HARD_BYTES = 1 << 26  # and before the login is ended: only an end that breaks the protocol gets there
+
+_HOST_KEY_REQUESTS = (b"hostkeys-00@openssh.com", b"hostkeys-prove-00@openssh.com")
+_ANSWERED_HERE = (b"keepalive@openssh.com", *_HOST_KEY_REQUESTS)  # while there is no task leg yet
+_NOT_PASSED_ON = b"not-passed-on@jupyter-pai"  # unknown to every end, so a failure is the answer (RFC 4254 §4)
+_REPLIES = (MSG_REQUEST_SUCCESS, MSG_REQUEST_FAILURE)
+
+# Reasons for not reading from a leg; it is read again when the last one is gone.
+_CONGESTED = "the other leg's transport is full"
+_REKEYING = "the other leg exchanges keys"
+_ENTERING = "the task leg is being opened"
+
+Result = bool | Awaitable[None]
+Observer = Callable[[int, bytes], None]
+"""Called with each message passed on: its number and the payload after it."""
+
+_T = TypeVar("_T")
+
+
+class _EveryNumber(dict[int, _T]):
+    """The channel table of a joined leg: a message for any number goes to the leg itself."""
+
+    def __init__(self, leg: _T) -> None:
+        super().__init__()
+        self._leg = leg
+
+    def __missing__(self, number: int) -> _T:
+        return self._leg
+
+
+class Leg(SSHConnection):
+    """One leg: a plain asyncssh connection until ``join``, from then on one half of a relay."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.peer: Leg | None = None
+        self.passed_bytes = 0
+        self._observe: Observer | None = None
+        self._asked: deque[bool] = deque()
+        """One entry for each global request sent whose reply is due: whether the peer is waiting for it."""
+        self._not_reading: set[str] = set()
+        self._deferred_bytes = 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection still stands."""
+        return self._transport is not None
+
+    def relay_to(self, peer: Leg, observe: Observer) -> None:
+        """From now on pass everything of the connection layer on to ``peer``, showing it to ``observe``."""
+        self.peer, self._observe = peer, observe
+        self._channels = cast("dict[int, SSHChannel[bytes]]", _EveryNumber(self))
+
+    # ---- messages ------------------------------------------------------------------------------
+    def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
+        """Called by asyncssh for every message: pass it on, or let asyncssh handle it."""
+        if pkttype in _REPLIES and not (self._asked and self._asked.popleft()):
+            return super().process_packet(pkttype, pktid, packet)
+        if self.peer is None or not MSG_GLOBAL_REQUEST <= pkttype <= MSG_CHANNEL_LAST:
+            return super().process_packet(pkttype, pktid, packet)
+        if pkttype > MSG_CHANNEL_FAILURE:
+            return False  # not a message of RFC 4254: asyncssh answers "unimplemented"
+        self._pass_on(pkttype, packet.get_full_payload()[1:])
+        return True
+
+    def _pass_on(self, kind: int, payload: bytes) -> None:
+        """Send one message of this leg to the other."""
+        assert self.peer is not None
+        assert self._observe is not None
+        if kind == MSG_GLOBAL_REQUEST:
+            name, wants_reply, payload = _global_request(payload)
+            if wants_reply:
+                self.peer._asked.append(True)
+            elif name in _HOST_KEY_REQUESTS:
+                return
+        elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION):
+            payload = _with_bounded_packets(kind, payload)
+        self._observe(kind, payload)
+        self.passed_bytes += len(payload)
+        self.peer._deliver(kind, payload)
+
+    def _deliver(self, kind: int, payload: bytes) -> None:
+        """Send a message that came from the other leg; asyncssh holds it back during a key exchange."""
+        self.send_packet(kind, payload)
+        if self._kex_complete or self.peer is None:
+            return
+        self._deferred_bytes += len(payload)
+        if self._deferred_bytes > REKEY_HARD_BYTES:
+            self.disconnect(DISC_PROTOCOL_ERROR, "The key exchange does not end")
+        elif self._deferred_bytes > REKEY_SOFT_BYTES:
+            self.peer.hold_input(_REKEYING)
+
+    async def _make_global_request(self, request: bytes, *args: bytes) -> tuple[int, SSHPacket]:
+        """Called by asyncssh for its keepalives: note that the reply is for this end, not for the peer."""
+        if self._transport:
+            self._asked.append(False)
+        return await super()._make_global_request(request, *args)
+
+    # ---- flow ----------------------------------------------------------------------------------
+    def hold_input(self, reason: str) -> None:
+        """Stop reading from this leg for ``reason``. Idempotent."""
+        if reason == _REKEYING and not self._kex_complete:
+            return  # both legs exchange keys: each must read on, or neither exchange would end
+        self._not_reading.add(reason)
+        if self._transport:
+            self._transport.pause_reading()
+
+    def release_input(self, reason: str) -> None:
+        """``reason`` no longer holds; read again unless another does. Idempotent."""
+        self._not_reading.discard(reason)
+        if self._transport and not self._not_reading:
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """Called by the transport when it holds enough: the other leg is not read until it has drained."""
+        if self.peer:
+            self.peer.hold_input(_CONGESTED)
+
+    def resume_writing(self) -> None:
+        """Called by the transport when it has drained."""
+        if self.peer:
+            self.peer.release_input(_CONGESTED)
+
+    def _send_kexinit(self) -> None:
+        super()._send_kexinit()
+        self.release_input(_REKEYING)
+
+    def send_newkeys(self, k: bytes, h: bytes) -> None:
+        """Called by asyncssh when an exchange is done and what was held back has left."""
+        super().send_newkeys(k, h)
+        self._deferred_bytes = 0
+        if self.peer:
+            self.peer.release_input(_REKEYING)
+
+
+class Back(Leg, SSHClientConnection):
+    """The leg from the gateway to the task."""
+
+
+class Front(Leg, SSHServerConnection):
+    """The leg from the client to the gateway. ``enter`` is called when it first asks for something.
+
+    ``enter`` joins the legs, or leaves this one alone, which then answers by its ``SSHServer`` as usual.
+    It must not raise. It is called again for the next request as long as no task leg is there.
+    """
+
+    enter: Callable[[], Awaitable[None]] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio with the accepted socket."""
+        super().connection_made(FlushingTransport(cast("asyncio.Transport", transport)))
+
+    def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
+        """Called by asyncssh for every message; the first that needs the task waits for its leg."""
+        if self.peer is None and self.enter is not None and self._needs_task(pkttype, packet):
+            return self._enter_first(self.enter, pkttype, pktid, packet)
+        return super().process_packet(pkttype, pktid, packet)
+
+    def _needs_task(self, kind: int, packet: SSHPacket) -> bool:
+        if self._channels:
+            return False  # a refused session is still ending; its number must not meet the task's numbers
+        if kind == MSG_GLOBAL_REQUEST:
+            return _global_request(packet.get_full_payload()[1:])[0] not in _ANSWERED_HERE
+        return kind == MSG_CHANNEL_OPEN
+
+    async def _enter_first(
+        self, enter: Callable[[], Awaitable[None]], kind: int, number: int, packet: SSHPacket
+    ) -> None:
+        self.hold_input(_ENTERING)
+        try:
+            await enter()
+        finally:
+            self.release_input(_ENTERING)
+        if self.alive:
+            result = super().process_packet(kind, number, packet)
+            if inspect.isawaitable(result):
+                await result
+
+
+def join(front: Front, back: Back, sessions: Sessions) -> None:
+    """Make a relay of two authenticated legs; ``sessions`` reads what passes."""
+    front.relay_to(back, sessions.from_client)
+    back.relay_to(front, sessions.from_task)
+
+
+def end(front: Front, sessions: Sessions, text: str) -> None:
+    """End a login for a reason: every open session in its right order, then the connection. Idempotent."""
+    if not front.alive:
+        return
+    for kind, payload in sessions.farewell(text):
+        front.send_packet(kind, payload)
+    front.disconnect(DISC_BY_APPLICATION, text)
+
+
+def _global_request(payload: bytes) -> tuple[bytes, bool, bytes]:
+    """(name, whether a reply is wanted, the payload to pass on) of a global request."""
+    packet = SSHPacket(payload)
+    name, wants_reply = packet.get_string(), packet.get_boolean()
+    if name in _HOST_KEY_REQUESTS:
+        payload = String(_NOT_PASSED_ON) + Boolean(wants_reply)
+    return name, wants_reply, payload
+
+
+def _with_bounded_packets(kind: int, payload: bytes) -> bytes:
+    """A channel open or its confirmation with the offered packet size at most ``MAX_PACKET_BYTES``."""
+    packet = SSHPacket(payload)
+    if kind == MSG_CHANNEL_OPEN:
+        packet.get_string()
+        packet.get_bytes(8)  # sender's channel, window
+    else:
+        packet.get_bytes(12)  # receiver's channel, sender's channel, window
+    head = packet.get_consumed_payload()
+    size = min(packet.get_uint32(), MAX_PACKET_BYTES)
+    return head + UInt32(size) + packet.get_remaining_payload()
