@@ -20,8 +20,9 @@ def build_plan(
 ) -> TaskPlan:
     """The plan for ``task`` where it is placed; a function of its arguments alone.
 
-    ``extra_env`` holds what the platform adds for this task and comes last, over jobEnvs too. The command
-    is the document's, untouched: it goes through exactly one bash parse, in the engine.
+    ``extra_env`` holds defaults that the platform adds, such as a token for Jupyter: jobEnvs may set the
+    same names and win, so the document's word on its own programs stands. The command is the document's,
+    untouched: it goes through exactly one bash parse, in the engine.
     Raises Bug when the task has no placement.
     """
     if task.placement is None:
@@ -35,7 +36,7 @@ def build_plan(
         index=task.index,
         image=job.spec.image,
         command=role.command,
-        env=environment(job, task, default_fs_uri=default_fs_uri) | dict(extra_env),
+        env=dict(extra_env) | environment(job, task, default_fs_uri=default_fs_uri),
         placement=task.placement,
         cpus=role.resources.cpus,
         memory_mb=role.resources.memory_mb,
