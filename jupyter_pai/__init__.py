@@ -1,0 +1,41 @@
+"""jupyter-pai beside the user: server extension, magics, widgets, command line and connect files.
+
+May import ``pai_backend.model`` and ``pai_backend.protocol`` and nothing else of the backend. Importing
+this package must stay cheap, so nothing is imported here before somebody asks for it.
+Start reading with ``client`` (what can be asked) and ``embedded`` (who answers).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+def __getattr__(name: str) -> str:
+    """``__version__``, read from the installed distribution when first asked for."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return version("jupyter-pai")
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Where JupyterLab finds the built panel. Called by ``jupyter labextension develop``."""
+    return [{"src": "labextension", "dest": "jupyter-pai"}]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, object]]:
+    """The server extension. Called by jupyter_server when it lists or loads extensions."""
+    from jupyter_pai.extension import PaiExtension
+
+    return [{"module": "jupyter_pai", "app": PaiExtension}]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Register ``%pai`` and ``%%pai``. Called by ``%load_ext jupyter_pai``."""
+    from jupyter_pai.magics import PaiMagics
+
+    shell.register_magics(PaiMagics)

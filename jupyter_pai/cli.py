@@ -1,0 +1,60 @@
+"""The command ``pai``: parses, runs one verb, turns errors into text and exit codes.
+
+Exit codes: 0 fine, 1 the job failed, 2 usage or invalid document, 3 backend away; 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from jupyter_pai.commands import backend, documents, jobs, ssh
+from jupyter_pai.commands.output import Output, abandon_stdout
+from jupyter_pai.commands.waiting import INTERRUPTED
+from jupyter_pai.errors import OK, ClientError
+
+Verb = Callable[[argparse.Namespace, Output], int]
+
+
+class _Version(argparse.Action):
+    """``--version``; the version is looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from jupyter_pai import __version__
+
+        print(f"pai {__version__}")
+        parser.exit()
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    whole = argparse.ArgumentParser(prog="pai", description="Submit job documents and reach their tasks.")
+    whole.add_argument("--version", nargs=0, action=_Version, help="print the version")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", help="print JSON on stdout, and nothing else there")
+    verbs = whole.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for group in (documents, jobs, ssh, backend):
+        group.add(verbs, common)
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns its exit code."""
+    args = parser().parse_args(argv)
+    out = Output(as_json=args.json)
+    try:
+        return cast(Verb, args.run)(args, out)
+    except ClientError as error:
+        out.error(error)
+        return error.exit_code
+    except BrokenPipeError:
+        abandon_stdout()
+        return OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+"""The backend's REST interface as typed calls: :class:`AsyncClient`, and :class:`Client` for plain code.
+
+There is one body for each call, the asynchronous one. :class:`Client` runs those bodies on a loop of
+its own in a daemon thread, so it works in a kernel (whose loop runs already), in a widget's thread
+and in the command line alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import quote, urlencode
+
+from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
+from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError, SimpleAsyncHTTPClient
+
+from jupyter_pai import streams, wire
+from jupyter_pai.endpoint import Endpoint
+from jupyter_pai.errors import BackendAway, from_wire
+
+REQUEST_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+CONCURRENT_REQUESTS = 64  # tornado's default of 10 would queue a relay's requests behind slow ones
+
+Query = Mapping[str, str | int | None]
+
+
+@dataclass(frozen=True)
+class LogChunk:
+    """A piece of a log; ``first`` and ``next`` are byte offsets from the first byte ever written."""
+
+    data: bytes
+    first: int
+    next: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A submitted document, byte for byte."""
+
+    data: bytes
+    media_type: str
+
+
+def away(endpoint: Endpoint, reason: str) -> BackendAway:
+    """The error for an address where nobody answers."""
+    return BackendAway(
+        f"The backend at {endpoint.url} does not answer: {reason}.",
+        hint="Start the private one with `pai backend start`, or check PAI_URL.",
+    )
+
+
+def target(path: str, query: Query | None = None) -> str:
+    """A path with its query; entries that are None are left out."""
+    given = {key: str(value) for key, value in (query or {}).items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def job_path(job: str, rest: str = "") -> str:
+    """Path of a job; any name works (``user~name``, alias, uid, own name) because it is quoted."""
+    return f"/api/v2/jobs/{quote(job, safe='~')}{rest}"
+
+
+class AsyncClient:
+    """Calls of the backend. Every one raises a :class:`~jupyter_pai.errors.ClientError` when it fails.
+
+    No call is repeated by itself, except that the ``follow_`` streams go on after a broken connection.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._http = SimpleAsyncHTTPClient(
+            force_instance=True, max_clients=CONCURRENT_REQUESTS, max_buffer_size=MAX_ANSWER_BYTES
+        )
+
+    def close(self) -> None:
+        """Close what is open; no call may follow. Call it on the client's loop."""
+        self._http.close()
+
+    async def request(
+        self, method: str, path: str, *, query: Query | None = None, body: bytes | None = None, media_type: str = ""
+    ) -> HTTPResponse:
+        """Any request; returns the answer when it is a success, raises ClientError otherwise."""
+        headers = {"Authorization": f"Bearer {self.endpoint.token}"}
+        if media_type:
+            headers["Content-Type"] = media_type
+        request = HTTPRequest(
+            self.endpoint.url + target(path, query),
+            method=method,
+            headers=headers,
+            body=body,
+            allow_nonstandard_methods=True,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            request_timeout=REQUEST_TIMEOUT_S,
+            follow_redirects=False,
+        )
+        try:
+            response = await self._http.fetch(request, raise_error=False)
+        except (OSError, HTTPError) as error:
+            raise away(self.endpoint, streams.reason_of(error)) from error
+        if response.code == 599 or isinstance(response.error, HTTPStreamClosedError | HTTPTimeoutError | OSError):
+            raise away(self.endpoint, streams.reason_of(response.error))
+        if response.code >= 300:
+            raise from_wire(response.code, streams.decoded(response.body))
+        return response
+
+    async def _json(self, method: str, path: str, query: Query | None = None, value: object = None) -> object:
+        body = None if value is None else json.dumps(value).encode()
+        media_type = "" if value is None else "application/json"
+        response = await self.request(method, path, query=query, body=body, media_type=media_type)
+        return streams.decoded(response.body)
+
+    async def info(self) -> wire.Info:
+        """Which backend this is, and its addresses."""
+        return cast(wire.Info, await self._json("GET", "/api/v2/info"))
+
+    async def submit(self, document: bytes, *, name: str | None = None, filename: str | None = None) -> wire.JobDetail:
+        """Submit a document as it is; ``name`` overrides the document's. Raises InvalidDocument, NameTaken."""
+        query = {"name": name, "filename": filename}
+        response = await self.request("POST", "/api/v2/jobs", query=query, body=document, media_type="text/plain")
+        return cast(wire.JobDetail, streams.decoded(response.body))
+
+    async def validate(self, document: bytes, *, filename: str | None = None) -> wire.ValidationAnswer:
+        """Read a document and change nothing; an invalid one is an answer here, not an exception."""
+        response = await self.request(
+            "POST", "/api/v2/validate", query={"filename": filename}, body=document, media_type="text/plain"
+        )
+        return cast(wire.ValidationAnswer, streams.decoded(response.body))
+
+    async def jobs(
+        self,
+        *,
+        state: str | None = None,
+        username: str | None = None,
+        vc: str | None = None,
+        keyword: str | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+    ) -> list[wire.JobSummary]:
+        """A page of the list, newest first; ``state`` is a comma list."""
+        query: Query = {
+            "state": state,
+            "username": username,
+            "vc": vc,
+            "keyword": keyword,
+            "offset": offset,
+            "limit": limit,
+        }
+        return cast(list[wire.JobSummary], await self._json("GET", "/api/v2/jobs", query))
+
+    async def job(self, job: str) -> wire.JobDetail:
+        """Everything about one job. Raises NotFound."""
+        return cast(wire.JobDetail, await self._json("GET", job_path(job)))
+
+    async def stop(self, job: str) -> None:
+        """Ask a job to stop; asking again, or after its end, is fine. Raises NotFound."""
+        await self._json("PUT", job_path(job, "/executionType"), value={"value": "STOP"})
+
+    async def source(self, job: str) -> Source:
+        """The submitted document, byte for byte."""
+        response = await self.request("GET", job_path(job, "/config"))
+        return Source(response.body, response.headers.get("Content-Type", "application/octet-stream"))
+
+    async def events(self, job: str, *, after: int = 0) -> list[wire.JobEvent]:
+        """History of a job behind sequence number ``after``."""
+        answer = await self._json("GET", job_path(job, "/events"), {"after": after})
+        return cast(dict[str, list[wire.JobEvent]], answer)["data"]
+
+    async def log(
+        self,
+        job: str,
+        *,
+        role: str | None = None,
+        index: int | None = None,
+        stream: str = "all",
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> LogChunk:
+        """What a task has written from byte ``offset`` on (negative: from the end)."""
+        query: Query = {"role": role, "index": index, "stream": stream, "offset": offset, "limit": limit}
+        response = await self.request("GET", job_path(job, "/logs"), query=query)
+        first = int(response.headers.get("X-Pai-Offset", "0"))
+        return LogChunk(response.body, first, int(response.headers.get("X-Pai-Next", first + len(response.body))))
+
+    async def ssh(self, job: str) -> wire.SshAnswer:
+        """Gateway, login names and known_hosts lines of a job."""
+        return cast(wire.SshAnswer, await self._json("GET", job_path(job, "/ssh")))
+
+    async def ticket(self, job: str, label: str, *, role: str | None = None, index: int | None = None) -> wire.Ticket:
+        """A one-time sign-in for a browser, good for 60 seconds. Raises NotFound."""
+        path = job_path(job, f"/services/{quote(label, safe='')}/ticket")
+        return cast(wire.Ticket, await self._json("POST", path, {"role": role, "index": index}, value={}))
+
+    async def keys(self) -> list[wire.Key]:
+        """The caller's registered SSH public keys."""
+        answer = await self._json("GET", "/api/v2/keys")
+        return cast(list[wire.Key], answer["data"] if isinstance(answer, dict) else answer)
+
+    async def add_key(self, public_key: str, comment: str = "") -> wire.Key:
+        """Register a public key; registering the same one again is fine."""
+        value = {"public_key": public_key, "comment": comment}
+        return cast(wire.Key, await self._json("POST", "/api/v2/keys", value=value))
+
+    async def delete_key(self, fingerprint: str) -> None:
+        """Remove a public key. Raises NotFound."""
+        await self._json("DELETE", f"/api/v2/keys/{quote(fingerprint, safe='')}")
+
+    async def active_count(self) -> int:
+        """How many of the jobs that the caller may see have not ended."""
+        query: Query = {"state": ",".join(wire.ACTIVE_STATES), "limit": 1, "withTotalCount": "true"}
+        return cast(dict[str, int], await self._json("GET", "/api/v2/jobs", query))["totalCount"]
+
+    def follow_events(self, job: str, *, after: int = 0) -> AsyncIterator[wire.JobEvent]:
+        """History and then news of a job, each event once and in order, until its final one."""
+        return streams.job_events(self, job_path(job, "/events/stream"), after)
+
+    def follow_all_events(self, *, position: int | None = None) -> AsyncIterator[wire.PositionedEvent]:
+        """Events of all jobs that the caller may see; never ends by itself."""
+        return streams.all_events(self, "/api/v2/events/stream", position)
+
+    def follow_log(
+        self, job: str, *, role: str | None = None, index: int | None = None, stream: str = "all", offset: int = 0
+    ) -> AsyncIterator[bytes]:
+        """What a task writes from byte ``offset`` on (negative: from the end), until the task has ended."""
+        return streams.log(self, job, role=role, index=index, stream=stream, offset=offset)

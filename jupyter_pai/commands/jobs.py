@@ -1,0 +1,127 @@
+"""``list``, ``show``, ``status``, ``logs``, ``stop`` and ``open``: jobs that exist."""
+
+from __future__ import annotations
+
+import argparse
+
+from jupyter_pai import render
+from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.session import connected
+from jupyter_pai.commands.waiting import INTERRUPTED, wait
+from jupyter_pai.errors import JOB_FAILED, OK, NotFound
+
+STREAMS = ("all", "stdout", "stderr")
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """Add the verbs of this group."""
+    verb = verbs.add_parser("list", parents=[common], help="list jobs, newest first")
+    verb.add_argument("--state", help="only these states, separated by commas")
+    verb.add_argument("--keyword", help="only jobs with this in their name")
+    verb.add_argument("--limit", type=int, help="at most this many")
+    verb.set_defaults(run=list_jobs)
+    verb = _job_verb(verbs, common, "show", "everything about a job", show)
+    verb = _job_verb(verbs, common, "status", "a job's state in a line; exit code 1 if it failed", status)
+    verb.add_argument("--watch", action="store_true", help="print each change until the job has ended")
+    verb = _job_verb(verbs, common, "logs", "print what a task has written", logs)
+    verb.add_argument("-f", "--follow", action="store_true", help="go on until the task has ended")
+    verb.add_argument("--role", help="the task's role; default: the first")
+    verb.add_argument("--index", type=int, help="the task's index; default: 0")
+    verb.add_argument("--stream", choices=STREAMS, default="all")
+    verb.add_argument("--offset", type=int, default=0, help="first byte; negative: from the end")
+    _job_verb(verbs, common, "stop", "stop a job", stop)
+    verb = _job_verb(verbs, common, "open", "open a service in the browser", open_service)
+    verb.add_argument("label", nargs="?", help="the service; default: the job's first")
+    verb.add_argument("--role", help="the task's role")
+    verb.add_argument("--index", type=int, help="the task's index")
+    verb.add_argument("--print", action="store_true", dest="only_print", help="print the address, open nothing")
+
+
+def _job_verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    common: argparse.ArgumentParser,
+    name: str,
+    text: str,
+    run: object,
+) -> argparse.ArgumentParser:
+    verb = verbs.add_parser(name, parents=[common], help=text)
+    verb.add_argument("job", help="name or alias")
+    verb.set_defaults(run=run)
+    return verb
+
+
+def list_jobs(args: argparse.Namespace, out: Output) -> int:
+    """A page of jobs."""
+    with connected() as client:
+        jobs = client.jobs(state=args.state, keyword=args.keyword, limit=args.limit)
+    out.result(jobs, render.job_list(jobs))
+    return OK
+
+
+def show(args: argparse.Namespace, out: Output) -> int:
+    """Everything about a job."""
+    with connected() as client:
+        job = client.job(args.job)
+    out.result(job, render.job_page(job))
+    return OK
+
+
+def status(args: argparse.Namespace, out: Output) -> int:
+    """The state now, or every change until the end."""
+    with connected() as client:
+        if args.watch:
+            return wait(client, args.job, out, show_log=False)
+        job = client.job(args.job)
+    out.result(job, render.state_line(job))
+    return JOB_FAILED if job["state"] == "FAILED" else OK
+
+
+def logs(args: argparse.Namespace, out: Output) -> int:
+    """What a task has written, followed on demand. ``--json``: one object with the text, a line each piece."""
+    with connected() as client:
+        if not args.follow:
+            chunk = client.log(args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset)
+            if out.as_json:
+                out.json_line({"data": chunk.data.decode(errors="replace"), "offset": chunk.first, "next": chunk.next})
+            else:
+                out.raw(chunk.data)
+            return OK
+        try:
+            for data in client.follow_log(
+                args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset
+            ):
+                if out.as_json:
+                    out.json_line({"data": data.decode(errors="replace")})
+                else:
+                    out.raw(data)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+    return OK
+
+
+def stop(args: argparse.Namespace, out: Output) -> int:
+    """Ask a job to stop; fine when it has ended already."""
+    with connected() as client:
+        client.stop(args.job)
+        job = client.job(args.job)
+    out.result(job, render.state_line(job))
+    return OK
+
+
+def open_service(args: argparse.Namespace, out: Output) -> int:
+    """A one-time sign-in to a service, opened in the browser unless it is only printed."""
+    with connected() as client:
+        job = client.job(args.job)
+        label = args.label or next((service["label"] for service in job["services"] if service["label"] != "ssh"), None)
+        if label is None:
+            raise NotFound(
+                f"Job {job['name']} has no service.", code="NoServiceError", hint="Declare a port in its portList."
+            )
+        ticket = client.ticket(job["uid"], label, role=args.role, index=args.index)
+    out.result(ticket, ticket["url"])
+    if not (args.only_print or out.as_json):
+        import webbrowser
+
+        if not webbrowser.open(ticket["url"]):
+            out.progress("No browser could be started; open the address above within a minute.")
+    return OK

@@ -1,0 +1,52 @@
+"""The client that a verb talks through, and documents read from files or stdin."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_pai.errors import InvalidDocument
+
+if TYPE_CHECKING:
+    from jupyter_pai.sync import Client
+
+
+@contextlib.contextmanager
+def connected(*, start: bool = True) -> Iterator[Client]:
+    """A client of the configured backend; the private one is started when ``start`` and it does not run."""
+    from jupyter_pai.endpoint import resolve
+    from jupyter_pai.sync import Client
+
+    with Client(resolve(start=start)) as client:
+        yield client
+
+
+@dataclass(frozen=True)
+class Document:
+    """A job document as it was read; ``name`` is for messages, ``filename`` for the backend."""
+
+    data: bytes
+    name: str
+    filename: str | None
+
+    @property
+    def text(self) -> str:
+        """The document to mark places in."""
+        return self.data.decode("utf-8-sig", errors="replace")
+
+
+def read_document(file: str) -> Document:
+    """A document from a file, or from stdin for ``-``. Raises InvalidDocument when it cannot be read."""
+    if file == "-":
+        return Document(sys.stdin.buffer.read(), "stdin", None)
+    path = Path(file)
+    try:
+        return Document(path.read_bytes(), file, path.name)
+    except OSError as error:
+        raise InvalidDocument(
+            f"{file} cannot be read: {error.strerror}.", code="InvalidParametersError", hint="Check the file's name."
+        ) from error

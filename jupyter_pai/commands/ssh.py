@@ -1,0 +1,72 @@
+"""``ssh`` and ``ssh-config``: ordinary OpenSSH on the way to tasks."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+from jupyter_pai import access
+from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.session import connected
+from jupyter_pai.connect.files import ClusterFiles, ssh_dir
+from jupyter_pai.errors import OK, ClientError
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """Add the verbs of this group."""
+    place = argparse.ArgumentParser(add_help=False)
+    place.add_argument("--ssh-dir", type=Path, help="instead of ~/.ssh (also PAI_SSH_DIR)")
+    verb = verbs.add_parser("ssh", parents=[common, place], help="log in to a task, or run a command there")
+    verb.add_argument("job", help="name or alias")
+    verb.add_argument("--role", help="the task's role; default: the first")
+    verb.add_argument("--index", type=int, help="the task's index; default: 0")
+    verb.add_argument("command", nargs="*", help="after --: the command and its arguments")
+    verb.set_defaults(run=ssh)
+    verb = verbs.add_parser("ssh-config", parents=[common, place], help="write ssh names of running tasks")
+    what = verb.add_mutually_exclusive_group()
+    what.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
+    what.add_argument("--remove", action="store_true", help="take the names and the Include line away again")
+    verb.set_defaults(run=ssh_config)
+
+
+def _root(args: argparse.Namespace) -> Path:
+    return args.ssh_dir.expanduser().absolute() if args.ssh_dir else ssh_dir()
+
+
+def ssh(args: argparse.Namespace, out: Output) -> int:
+    """Run OpenSSH with the names of this job; its exit code is ours. ``--json`` prints the command instead."""
+    with connected() as client:
+        command = access.ssh_command(client, args.job, _root(args), role=args.role, index=args.index)
+    command += args.command
+    if out.as_json:
+        out.json_line({"command": command}, indent=2)
+        return OK
+    if shutil.which(command[0]) is None:
+        raise ClientError(
+            "There is no ssh program on this machine.",
+            code="InvalidParametersError",
+            hint="Install OpenSSH's client (package openssh-client).",
+        )
+    return subprocess.call(command)
+
+
+def ssh_config(args: argparse.Namespace, out: Output) -> int:
+    """Write, show or remove the included file, known_hosts and the Include line."""
+    with connected() as client:
+        files = ClusterFiles(_root(args), access.cluster(client))
+        changes = (
+            access.removal(files) if args.remove else access.installation(client, files, register=not args.dry_run)
+        )
+    changed = [change for change in changes if change.after != change.before]
+    if not args.dry_run:
+        for change in changed:
+            change.apply()
+    diff = "".join(change.diff for change in changed)
+    value = {"changed": [str(change.path) for change in changed], "applied": not args.dry_run, "diff": diff}
+    summary = (
+        "\n".join(f"{'removed' if c.after is None else 'wrote'} {c.path}" for c in changed) or "Nothing to change."
+    )
+    out.result(value, diff.rstrip("\n") if args.dry_run and diff else summary)
+    return OK

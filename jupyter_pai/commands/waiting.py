@@ -1,0 +1,44 @@
+"""Waiting for the end of a job, with its state and log, for ``submit --wait`` and ``status --watch``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_pai import render
+from jupyter_pai.commands.output import Output
+from jupyter_pai.errors import JOB_FAILED, OK
+from jupyter_pai.wire import JobDetail
+
+if TYPE_CHECKING:
+    from jupyter_pai.sync import Client
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+def wait(client: Client, job: str, out: Output, *, show_log: bool) -> int:
+    """Stay until the job has ended: changes on stderr, the log on stdout; ``--json`` prints the final job.
+
+    Ctrl-C leaves the job running and says so.
+    """
+    from jupyter_pai.following import Observer, follow
+
+    said = ""
+
+    def on_job(detail: JobDetail) -> None:
+        nonlocal said
+        line = render.state_line(detail)
+        if line != said and not out.as_json:
+            out.progress(line)
+        said = line
+
+    observer = Observer(on_job, out.raw if show_log and not out.as_json else None)
+    try:
+        final = client.thread.run(follow(client.api, job, observer))
+    except KeyboardInterrupt:
+        out.progress(f"\nNot waiting any longer; the job goes on. Stop it with `pai stop {job}`.")
+        return INTERRUPTED
+    if out.as_json:
+        out.json_line(final, indent=2)
+    else:
+        out.progress(render.verdict(final))
+    return OK if final["state"] == "SUCCEEDED" else JOB_FAILED

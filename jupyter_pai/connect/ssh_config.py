@@ -1,0 +1,131 @@
+"""Texts of an OpenSSH configuration for tasks: host blocks, known hosts, the Include line. Pure.
+
+Rules these texts keep, because programs that read them are stricter than ``ssh``:
+
+- the included file begins with a ``Host`` line and has one concrete name per block, nothing global and
+  no wildcard (VS Code's reader; microsoft/vscode#235569, vscode-remote-release#65, #4339);
+- one explicit identity and ``IdentitiesOnly``, or agents with many keys end in "Too many authentication
+  failures";
+- ``HostKeyAlias`` with an own known_hosts file, so strict checking works for every name behind the
+  one gateway address, and never meets lines of another program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+KEEPALIVE_INTERVAL_S = 30
+KEEPALIVE_COUNT = 4
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9.:_-]+", re.ASCII)
+_MARK = "# jupyter-pai:"
+
+
+@dataclass(frozen=True)
+class Login:
+    """One name to log in by; the gateway's user name is the alias itself."""
+
+    alias: str
+    host: str
+    port: int
+    host_key_alias: str
+
+
+@dataclass(frozen=True)
+class Places:
+    """Files that the texts name."""
+
+    identity: PurePath
+    known_hosts: PurePath
+
+
+def path_word(path: PurePath) -> str:
+    """A path as one word of ssh_config: forward slashes (Windows too), quotes where it has spaces.
+
+    Raises ValueError for a path that ssh_config cannot spell (a quote or line break in it).
+    """
+    text = path.as_posix()
+    if any(char in text for char in '"\n\r'):
+        raise ValueError(f"ssh_config has no spelling for the path {text!r}")
+    text = text.replace("%", "%%")  # ssh_config(5) TOKENS
+    return f'"{text}"' if " " in text or "\t" in text else text
+
+
+def host_block(login: Login, places: Places) -> str:
+    """The block of one name. Raises ValueError for values that could break out of their line."""
+    if not _NAME.fullmatch(login.alias) or not _NAME.fullmatch(login.host_key_alias.lower()):
+        raise ValueError(f"not a name for ssh_config: {login.alias!r} or {login.host_key_alias!r}")
+    if not _HOST.fullmatch(login.host):
+        raise ValueError(f"not a host name: {login.host!r}")
+    options = (
+        ("HostName", login.host),
+        ("Port", login.port),
+        ("User", login.alias),
+        ("IdentityFile", path_word(places.identity)),
+        ("IdentitiesOnly", "yes"),
+        ("UserKnownHostsFile", path_word(places.known_hosts)),
+        ("StrictHostKeyChecking", "yes"),
+        ("HostKeyAlias", login.host_key_alias),
+        ("ServerAliveInterval", KEEPALIVE_INTERVAL_S),
+        ("ServerAliveCountMax", KEEPALIVE_COUNT),
+    )
+    return "\n".join([f"Host {login.alias}", *(f"    {key} {value}" for key, value in options)]) + "\n"
+
+
+def config_text(logins: Iterable[Login], places: Places) -> str:
+    """The whole included file: blocks in the order of their names, each name once."""
+    unique = {login.alias: login for login in logins}
+    return "\n".join(host_block(unique[alias], places) for alias in sorted(unique))
+
+
+def known_hosts_text(lines: Iterable[str]) -> str:
+    """A known_hosts file of these lines, each once. Raises ValueError for a line with a line break."""
+    kept = sorted({line.strip() for line in lines if line.strip()})
+    if any("\n" in line or "\r" in line for line in kept):
+        raise ValueError("a known_hosts line has a line break in it")
+    return "".join(f"{line}\n" for line in kept)
+
+
+def include_line(config: PurePath) -> str:
+    """The line for the user's own configuration; the comment says whose it is."""
+    return f"Include {path_word(config)}"
+
+
+def with_include(text: str, config: PurePath) -> str:
+    """The user's configuration with our line at its top; unchanged when it is there already.
+
+    At the top, because an Include behind a ``Host`` line belongs to that block (ssh_config(5)).
+    """
+    line = include_line(config)
+    if line in _leading_lines(text):
+        return text
+    rest = without_include(text, config)
+    return f"{_MARK} names of running tasks\n{line}\n" + (f"\n{rest}" if rest else "")
+
+
+def without_include(text: str, config: PurePath) -> str:
+    """The user's configuration without our line; every other byte stays as it was."""
+    lines = text.splitlines(keepends=True)
+    line = include_line(config)
+    for number, found in enumerate(lines):
+        if found.rstrip("\r\n") == line:
+            first = number - 1 if number and lines[number - 1].startswith(_MARK) else number
+            behind = number + 1
+            if first == 0 and behind < len(lines) and not lines[behind].strip():
+                behind += 1  # the empty line that with_include put there
+            return "".join(lines[:first] + lines[behind:])
+    return text
+
+
+def _leading_lines(text: str) -> Sequence[str]:
+    """Lines before the first block."""
+    leading: list[str] = []
+    for line in text.splitlines():
+        if re.match(r"\s*(host|match)\b", line, re.IGNORECASE):
+            break
+        leading.append(line)
+    return leading

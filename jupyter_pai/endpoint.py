@@ -1,0 +1,155 @@
+"""Which backend to talk to: an address and a token, from the environment, a file or the private one.
+
+Order: ``PAI_URL`` with ``PAI_TOKEN`` or ``PAI_TOKEN_FILE``; then ``client.toml`` of the configuration
+directory (keys ``url`` and ``token`` or ``token_file``); else the private backend of this user.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jupyter_pai.errors import InvalidDocument
+
+APP = "jupyter-pai"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the API answers and what lets us in; the token never shows in ``repr``."""
+
+    url: str
+    token: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidDocument(
+                f"The backend's address {self.url!r} is no http:// or https:// URL.",
+                code="InvalidParametersError",
+                hint="Set PAI_URL, or url in client.toml, to an address such as https://pai.example.org",
+            )
+
+
+def data_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Directory of the private backend: ``PAI_DATA_DIR``, or the user's data directory."""
+    chosen = environ.get("PAI_DATA_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    from platformdirs import user_data_path
+
+    return user_data_path(APP, appauthor=False) / "backend"
+
+
+def config_dir() -> Path:
+    """Directory of ``client.toml`` and ``backend.yaml``."""
+    from platformdirs import user_config_path
+
+    return user_config_path(APP, appauthor=False)
+
+
+def backend_config(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Configuration file of the private backend: ``PAI_BACKEND_CONFIG``, or ``backend.yaml`` when there is one.
+
+    Raises InvalidDocument when ``PAI_BACKEND_CONFIG`` names no file.
+    """
+    chosen = environ.get("PAI_BACKEND_CONFIG")
+    if chosen:
+        path = Path(chosen).expanduser().absolute()
+        if not path.is_file():
+            raise InvalidDocument(
+                f"PAI_BACKEND_CONFIG names {path}, which is no file.",
+                code="InvalidParametersError",
+                hint="Correct the variable or unset it.",
+            )
+        return path
+    path = config_dir() / "backend.yaml"
+    return path if path.is_file() else None
+
+
+def read_token(path: Path) -> str:
+    """The token in a file, without the newline at its end. Raises InvalidDocument when it cannot be read."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InvalidDocument(
+            f"The token file {path} cannot be read: {reason}.",
+            code="InvalidParametersError",
+            hint="Check PAI_TOKEN_FILE, or token_file in client.toml.",
+        ) from error
+    if not token:
+        raise InvalidDocument(f"The token file {path} is empty.", code="InvalidParametersError")
+    return token
+
+
+def _from_environment(environ: Mapping[str, str]) -> Endpoint | None:
+    url = environ.get("PAI_URL")
+    if not url:
+        return None
+    token = environ.get("PAI_TOKEN") or ""
+    if not token and (token_file := environ.get("PAI_TOKEN_FILE")):
+        token = read_token(Path(token_file).expanduser())
+    if not token:
+        raise InvalidDocument(
+            "PAI_URL is set but there is no token.",
+            code="InvalidParametersError",
+            hint="Set PAI_TOKEN or PAI_TOKEN_FILE too.",
+        )
+    return Endpoint(url.rstrip("/"), token)
+
+
+def _from_file(path: Path) -> Endpoint | None:
+    if not path.is_file():
+        return None
+    import tomllib
+
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidDocument(f"{path} cannot be read: {error}", code="InvalidParametersError") from error
+    unknown = sorted(set(table) - {"url", "token", "token_file"})
+    if unknown or not isinstance(table.get("url"), str):
+        problem = f"unknown key {unknown[0]!r}" if unknown else "url is missing"
+        raise InvalidDocument(
+            f"{path}: {problem}.", code="InvalidParametersError", hint="It has the keys url, and token or token_file."
+        )
+    token = str(table.get("token") or "")
+    if not token and "token_file" in table:
+        token = read_token((path.parent / str(table["token_file"])).expanduser())
+    if not token:
+        raise InvalidDocument(f"{path}: token or token_file is missing.", code="InvalidParametersError")
+    return Endpoint(table["url"].rstrip("/"), token)
+
+
+def remote_endpoint(environ: Mapping[str, str] = os.environ, client_file: Path | None = None) -> Endpoint | None:
+    """The backend somebody configured, or None when the private one is meant.
+
+    Raises InvalidDocument when the configuration is incomplete or malformed.
+    """
+    found = _from_environment(environ)
+    if found is not None:
+        return found
+    if environ.get("PAI_DATA_DIR"):
+        return None  # whoever names a data directory means the backend that lives there
+    return _from_file(client_file or config_dir() / "client.toml")
+
+
+def resolve(*, start: bool) -> Endpoint:
+    """The backend to use; ``start`` lets the private one be started when it is not running.
+
+    Raises BackendAway when it does not run and may not or cannot be started.
+    """
+    remote = remote_endpoint()
+    if remote is not None:
+        return remote
+    from jupyter_pai.embedded import Embedded
+
+    private = Embedded(data_dir(), backend_config())
+    if start and sys.platform != "win32":
+        return private.ensure()
+    return private.require()

@@ -1,0 +1,174 @@
+"""What can go wrong between the user and the backend, as typed exceptions.
+
+::
+
+    ClientError
+    ├── InvalidDocument   the document (or a parameter) is wrong; ``faults`` says where
+    ├── NotFound          no such job, task, service, key or virtual cluster
+    ├── NameTaken         a job of that name exists
+    ├── Denied            no valid token, or not allowed
+    └── BackendAway       nobody answers, or the backend cannot serve now
+        └── BackendStartFailed   the private backend did not start
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+OK, JOB_FAILED, USAGE, AWAY = 0, 1, 2, 3
+"""Exit codes of ``pai``: fine, the job failed, usage or invalid document, backend away."""
+
+EXIT_CODES = {
+    "InvalidProtocolError": USAGE,
+    "InvalidParametersError": USAGE,
+    "NoJobError": USAGE,
+    "NoTaskError": USAGE,
+    "NoServiceError": USAGE,
+    "NoVirtualClusterError": USAGE,
+    "ConflictJobError": USAGE,
+    "UnauthorizedUserError": USAGE,
+    "ForbiddenUserError": USAGE,
+    "NoApiError": USAGE,
+    "NoKeyError": USAGE,
+    "TooLargeError": USAGE,
+    "UnavailableError": AWAY,
+    "UnknownError": AWAY,
+}
+"""Wire code -> exit code; a test walks all codes of the backend."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong at one place; line and column count from 1."""
+
+    message: str
+    path: str = ""
+    line: int | None = None
+    column: int | None = None
+    hint: str = ""
+
+
+class ClientError(Exception):
+    """A request failed; ``code`` is the backend's stable word, ``status`` the HTTP status (0: no answer)."""
+
+    default_code: ClassVar[str] = "UnknownError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "",
+        faults: Sequence[Fault] = (),
+        hint: str = "",
+        status: int = 0,
+        request_id: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.faults = tuple(faults)
+        self.hint = hint
+        self.status = status
+        self.request_id = request_id
+
+    @property
+    def exit_code(self) -> int:
+        """What ``pai`` exits with. A code this version does not know is judged by its HTTP status."""
+        return EXIT_CODES.get(self.code, USAGE if 400 <= self.status < 500 else AWAY)
+
+    def body(self) -> dict[str, object]:
+        """The wire form, as ``--json`` prints it and relays answer it."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "errors": [
+                {"path": f.path, "message": f.message, "line": f.line, "column": f.column, "hint": f.hint}
+                for f in self.faults
+            ],
+            "hint": self.hint,
+            "request_id": self.request_id,
+        }
+
+
+class InvalidDocument(ClientError):
+    """The document or a parameter is wrong; ``faults`` lists every place."""
+
+    default_code = "InvalidProtocolError"
+
+
+class NotFound(ClientError):
+    """The thing named does not exist or is not visible to the caller."""
+
+    default_code = "NoJobError"
+
+
+class NameTaken(ClientError):
+    """The user already has a job of that name."""
+
+    default_code = "ConflictJobError"
+
+
+class Denied(ClientError):
+    """The token is missing or unknown, or its owner may not do this."""
+
+    default_code = "UnauthorizedUserError"
+
+
+class BackendAway(ClientError):
+    """Nobody answers at the backend's address, or it says that it cannot serve now."""
+
+    default_code = "UnavailableError"
+
+
+class BackendStartFailed(BackendAway):
+    """The private backend could not be started; the message has its own last words."""
+
+
+_CLASSES: dict[str, type[ClientError]] = {
+    "InvalidProtocolError": InvalidDocument,
+    "InvalidParametersError": InvalidDocument,
+    "TooLargeError": InvalidDocument,
+    "NoJobError": NotFound,
+    "NoTaskError": NotFound,
+    "NoServiceError": NotFound,
+    "NoVirtualClusterError": NotFound,
+    "NoApiError": NotFound,
+    "NoKeyError": NotFound,
+    "ConflictJobError": NameTaken,
+    "UnauthorizedUserError": Denied,
+    "ForbiddenUserError": Denied,
+    "UnavailableError": BackendAway,
+}
+
+
+def _fault(item: object) -> Fault:
+    entry = item if isinstance(item, dict) else {}
+    line, column = entry.get("line"), entry.get("column")
+    return Fault(
+        message=str(entry.get("message") or ""),
+        path=str(entry.get("path") or ""),
+        line=line if isinstance(line, int) else None,
+        column=column if isinstance(column, int) else None,
+        hint=str(entry.get("hint") or ""),
+    )
+
+
+def from_wire(status: int, body: object) -> ClientError:
+    """The exception for a failed answer; bodies of other shapes (a proxy's page) still give a clear one."""
+    if not isinstance(body, dict) or "code" not in body:
+        hint = "Something between here and the backend answered instead of it; check the address."
+        return ClientError(
+            f"The backend's address answered HTTP {status} without an error body.", status=status, hint=hint
+        )
+    code = str(body["code"])
+    errors = body.get("errors")
+    return _CLASSES.get(code, ClientError)(
+        str(body.get("message") or code),
+        code=code,
+        faults=[_fault(item) for item in errors] if isinstance(errors, list) else (),
+        hint=str(body.get("hint") or ""),
+        status=status,
+        request_id=str(body.get("request_id") or ""),
+    )

@@ -1,0 +1,133 @@
+"""Follows one job to its end: every change of its detail, and what a task writes.
+
+Used by ``--wait`` of the command line and magics, and by the live view of a notebook, so that all
+show the same thing in the same order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from jupyter_pai.client import AsyncClient
+from jupyter_pai.errors import ClientError
+from jupyter_pai.wire import FINAL_STATES, JobDetail, Task, tasks_of
+
+DRAIN_TIMEOUT_S = 10.0
+"""How long the log may take to arrive whole after the job has ended."""
+
+_NOT_STARTED = frozenset({"queued", "pulling", "starting"})
+
+
+@dataclass(frozen=True)
+class Observer:
+    """What to call; both come from the client's loop and must return quickly."""
+
+    on_job: Callable[[JobDetail], None]
+    on_log: Callable[[bytes], None] | None = None
+
+
+def watched_task(job: JobDetail, role: str | None = None, index: int | None = None) -> Task | None:
+    """The task whose log is shown: the one named, or the job's first. None when there is none (yet)."""
+    for task in tasks_of(job):
+        if role in (None, task["role"]) and index in (None, task["index"]):
+            return task
+    return None
+
+
+async def follow(client: AsyncClient, job: str, observer: Observer) -> JobDetail:
+    """Observe a job until it has ended; returns its final detail.
+
+    The last change is reported after the log has been reported whole. Cancelling it leaves the job
+    alone. Raises NotFound, and BackendAway when the backend stays away.
+    """
+    first = detail = await client.job(job)
+    follower = _LogFollower(client, first["uid"], observer.on_log) if observer.on_log else None
+    try:
+        async for detail in _changes(client, first):
+            if follower is not None:
+                follower.look(detail)
+            if detail["state"] in FINAL_STATES:
+                break
+            observer.on_job(detail)
+        if follower is not None:
+            await follower.drain()
+        observer.on_job(detail)
+        return detail
+    finally:
+        if follower is not None:
+            await follower.cancel()
+
+
+async def _changes(client: AsyncClient, first: JobDetail) -> AsyncIterator[JobDetail]:
+    """The detail now and after each batch of events, until a final one has been yielded."""
+    yield first
+    if first["state"] in FINAL_STATES:
+        return
+    changed = asyncio.Event()
+
+    async def listen() -> None:
+        async for _ in client.follow_events(first["uid"]):
+            changed.set()
+
+    listener = asyncio.create_task(listen())
+    listener.add_done_callback(lambda _: changed.set())
+    try:
+        while True:
+            await changed.wait()
+            changed.clear()
+            ended = listener.done()  # asked before reading the detail: the last event precedes the last read
+            detail = await client.job(first["uid"])
+            yield detail
+            if detail["state"] in FINAL_STATES:
+                return
+            if ended:
+                listener.result()  # raises what broke the stream
+                return
+    finally:
+        listener.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ClientError):
+            await listener
+
+
+class _LogFollower:
+    """Follows the watched task's log; begins anew when the job has a new attempt."""
+
+    def __init__(self, client: AsyncClient, job: str, on_log: Callable[[bytes], None]) -> None:
+        self._client = client
+        self._job = job
+        self._on_log = on_log
+        self._task: asyncio.Task[None] | None = None
+        self._uid = ""
+
+    def look(self, detail: JobDetail) -> None:
+        """Start following when the watched task has started, and again when it is another one."""
+        task = watched_task(detail)
+        if task is None or task["uid"] == self._uid or task["phase"] in _NOT_STARTED:
+            return
+        if task["phase"] == "ended" and task["startedTime"] is None:
+            return  # it never ran, so it has no log
+        previous, self._uid = self._task, task["uid"]
+        self._task = asyncio.create_task(self._follow(previous, task))
+
+    async def _follow(self, previous: asyncio.Task[None] | None, task: Task) -> None:
+        if previous is not None:
+            previous.cancel()
+            await asyncio.wait([previous])
+        async for data in self._client.follow_log(self._job, role=task["role"], index=task["index"]):
+            self._on_log(data)
+
+    async def drain(self) -> None:
+        """Wait until the log is whole, but not for ever: a log is less than a result."""
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=DRAIN_TIMEOUT_S)
+
+    async def cancel(self) -> None:
+        """Stop following."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # seen: a log that cannot be read must not hide how the job went

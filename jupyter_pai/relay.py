@@ -1,0 +1,91 @@
+"""Rules of passing HTTP and WebSocket messages on: which headers and cookies go along. Pure.
+
+Source of the hop-by-hop rule: RFC 9110 §7.6.1. What the browser holds for Jupyter (its login cookie,
+its XSRF cookie, ``Authorization``, a ``token`` in the query) is Jupyter's and goes no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import parse_qsl, urlencode
+
+from tornado.httputil import HTTPHeaders
+
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_JUPYTERS = frozenset({"authorization", "cookie"})
+_REMADE = frozenset({"content-length", "expect"})  # the next hop's client writes these itself
+_OF_BROWSER = frozenset({"host", "origin", "referer", "x-xsrftoken"})
+_WEBSOCKET = "sec-websocket-"
+XSRF_COOKIE = "_xsrf"
+
+
+def request_headers(headers: HTTPHeaders, token: str, *, keep_browser: bool) -> HTTPHeaders:
+    """Headers for the backend: the client's without those of this hop and of Jupyter, and our token.
+
+    ``keep_browser`` keeps what says which page asks (Host, Origin, …): a service judges them itself,
+    while for the backend's own API the one who asks is this server.
+    """
+    named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
+    dropped = HOP_BY_HOP | _JUPYTERS | _REMADE | named | (frozenset() if keep_browser else _OF_BROWSER)
+    passed = HTTPHeaders()
+    for name, value in headers.get_all():
+        if name.lower() not in dropped and not name.lower().startswith(_WEBSOCKET):
+            passed.add(name, value)
+    passed["Authorization"] = f"Bearer {token}"
+    return passed
+
+
+def response_headers(headers: HTTPHeaders) -> Iterator[tuple[str, str]]:
+    """Headers of an answer without those of the hop it came by."""
+    named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
+    for name, value in headers.get_all():
+        if name.lower() not in HOP_BY_HOP and name.lower() not in named:
+            yield name, value
+
+
+def foreign_cookies(cookie: str, ours: Iterable[str]) -> str:
+    """A Cookie header without Jupyter's own cookies; empty when nothing is left.
+
+    Names in ``ours`` go. Of two ``_xsrf`` cookies the first is the service's own, because a browser
+    sends the longer path first (RFC 6265 §5.4) and a service lives below Jupyter; a lone one is Jupyter's.
+    """
+    names = set(ours)
+    pairs = [pair.strip() for pair in cookie.split(";") if pair.strip()]
+    xsrf = [pair for pair in pairs if pair.partition("=")[0] == XSRF_COOKIE]
+    kept = [pair for pair in pairs if pair.partition("=")[0] not in names and pair not in xsrf]
+    return "; ".join(kept + (xsrf[:1] if len(xsrf) > 1 else []))
+
+
+def without_token(query: str) -> str:
+    """A query string without Jupyter's ``token`` argument; untouched when it has none."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if all(name != "token" for name, _ in pairs):
+        return query
+    return urlencode([(name, value) for name, value in pairs if name != "token"])
+
+
+def moved_location(location: str, prefix: str) -> str:
+    """A ``Location`` below ``/s/`` as it is seen from outside, where ``prefix`` comes first."""
+    return prefix + location if location.startswith("/s/") else location
+
+
+def moved_cookie(cookie: str, prefix: str) -> str:
+    """A ``Set-Cookie`` value whose path ``/s/…`` is as seen from outside; others are left as they are."""
+    parts = cookie.split(";")
+    for number, part in enumerate(parts):
+        name, _, value = part.strip().partition("=")
+        if name.lower() == "path" and value.startswith("/s/"):
+            parts[number] = f" Path={prefix}{value}"
+    return ";".join(parts)

@@ -1,0 +1,151 @@
+"""Plain text for people: tables, a job's page, and errors with the place they are about. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+
+from jupyter_pai.errors import ClientError, Fault
+from jupyter_pai.wire import JobDetail, JobSummary, JobWarning, tasks_of
+
+CARET_CONTEXT = 60
+"""Characters of a long source line shown before and behind the place of a fault."""
+
+
+def width(text: str) -> int:
+    """Columns of a terminal that text takes; Chinese characters take two (Unicode UAX #11)."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def safe(text: str) -> str:
+    """Text without control characters, which could repaint a terminal; line breaks become spaces."""
+    return "".join(" " if char in "\r\n\t" else char for char in text if char.isprintable() or char in "\r\n\t")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns aligned to the left, two spaces apart."""
+    cells = [[safe("" if cell is None else str(cell)) for cell in row] for row in [head, *rows]]
+    widths = [max(width(row[column]) for row in cells) for column in range(len(head))]
+    lines = (
+        "  ".join(cell + " " * (size - width(cell)) for cell, size in zip(row, widths, strict=True)) for row in cells
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def clock(time: str | None) -> str:
+    """An ISO 8601 time as local wall-clock time; empty for None."""
+    if not time:
+        return ""
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def state_words(job: JobSummary | JobDetail) -> str:
+    """State with its phase, when the phase says more."""
+    state, phase = job["state"], job["phase"]
+    return state if phase in ("", "ended", state.lower()) else f"{state} ({phase})"
+
+
+def job_list(jobs: Sequence[JobSummary]) -> str:
+    """The list, a job a line."""
+    if not jobs:
+        return "No jobs."
+    rows = [
+        (
+            job["name"],
+            job["alias"],
+            state_words(job),
+            job["totalTaskNumber"],
+            job["totalGpuNumber"],
+            clock(job["submissionTime"]),
+            job["why"],
+        )
+        for job in jobs
+    ]
+    return table(("NAME", "ALIAS", "STATE", "TASKS", "GPUS", "SUBMITTED", "WHY"), rows)
+
+
+def warning_lines(warnings: Sequence[JobWarning]) -> list[str]:
+    """Warnings with their remedies."""
+    lines = []
+    for warning in warnings:
+        lines.append(f"! {safe(warning['message'])}")
+        if warning["hint"]:
+            lines.append(f"  {safe(warning['hint'])}")
+    return lines
+
+
+def job_page(job: JobDetail) -> str:
+    """All about a job, for a terminal or the plain form of a cell."""
+    lines = [f"{safe(job['name'])}: {state_words(job)}"]
+    if job["why"]:
+        lines.append(f"  {safe(job['why'])}")
+    if job["exit"]:
+        lines.append(f"  exit status {job['exit']['status']}: {safe(job['exit']['message'])}")
+    lines.append(f"  submitted {clock(job['submissionTime'])} by {safe(job['username'])}, alias {job['alias']}")
+    if job["retries"]:
+        lines.append(f"  {job['retries']} retries so far, now attempt {job['attempt'] + 1}")
+    lines += ["  " + line for line in warning_lines(job["warnings"])]
+    rows = [
+        (
+            f"{task['role']}-{task['index']}",
+            task["phase"] if task["phase"] != "ended" else task["state"],
+            task["node"],
+            " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items()),
+            "" if task["exit"] is None else f"{task['exit']['status']} {task['exit']['message']}".strip(),
+        )
+        for task in tasks_of(job)
+    ]
+    if rows:
+        lines += ["", table(("TASK", "STATE", "NODE", "PORTS", "EXIT"), rows)]
+    addresses = [(service["label"], service["url"]) for service in job["services"]]
+    if job["sshCommand"]:
+        addresses.insert(0, ("ssh", job["sshCommand"]))
+    if addresses:
+        lines += ["", table(("ADDRESS", ""), addresses)]
+    return "\n".join(lines)
+
+
+def _caret(source: str, fault: Fault) -> list[str]:
+    """The faulty line with a mark under the place; nothing when the fault has no place in the text."""
+    lines = source.splitlines()
+    if fault.line is None or not 1 <= fault.line <= len(lines):
+        return []
+    line = lines[fault.line - 1]
+    place = min(max((fault.column or 1) - 1, 0), len(line))
+    start = max(place - CARET_CONTEXT, 0)
+    before, behind = safe(line[start:place]), safe(line[place : place + CARET_CONTEXT])
+    lead = "…" if start else ""
+    tail = "…" if place + CARET_CONTEXT < len(line) else ""
+    return [f"    {lead}{before}{behind}{tail}", "    " + " " * width(lead + before) + "^"]
+
+
+def error_text(error: ClientError, *, source: str = "", name: str = "") -> str:
+    """An error as short lines: place, reason, remedy, with the place in the document marked."""
+    lines = [safe(error.message)]
+    for fault in error.faults:
+        position = ":".join(str(part) for part in (name, fault.line, fault.column) if part not in (None, ""))
+        where = " ".join(part for part in (position, fault.path) if part)
+        lines.append(f"  {where}: {safe(fault.message)}" if where else f"  {safe(fault.message)}")
+        lines += _caret(source, fault)
+        if fault.hint:
+            lines.append(f"    {safe(fault.hint)}")
+    if error.hint:
+        lines.append(f"  {safe(error.hint)}")
+    return "\n".join(lines)
+
+
+def state_line(job: JobDetail) -> str:
+    """One line for a change of state while waiting."""
+    text = f"{safe(job['name'])}: {state_words(job)}"
+    return f"{text}: {safe(job['why'])}" if job["why"] else text
+
+
+def verdict(job: JobDetail) -> str:
+    """How a job ended, in one sentence."""
+    text = f"{safe(job['name'])} {job['state'].lower()}"
+    exit_ = job["exit"]
+    if exit_ is None:
+        return text
+    task = f" in {exit_['role']}-{exit_['index']}" if exit_["role"] is not None else ""
+    return f"{text}{task} with exit status {exit_['status']}: {safe(exit_['message'])}".rstrip(": ")

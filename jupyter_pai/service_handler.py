@@ -1,0 +1,126 @@
+"""``…/pai/s/<service alias>/…`` of the Jupyter server: services for sites with one host name.
+
+A service below Jupyter's own address shares its origin, so only the user's own jobs are reachable here
+(the backend checks that); a site that runs code it does not trust gives services host names of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from tornado.web import HTTPError
+from tornado.websocket import WebSocketHandler
+
+from jupyter_pai import passing
+from jupyter_pai.backend_link import BackendLink
+from jupyter_pai.errors import ClientError
+from jupyter_pai.guard import authenticated, authorized
+from jupyter_pai.handlers import SERVICES
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_FOREIGN = frozenset({"cross-site", "same-site"})
+
+
+class ServiceHandler(WebSocketMixin, JupyterHandler, WebSocketHandler):
+    """Any request or WebSocket of a service."""
+
+    auth_resource = SERVICES
+
+    def initialize(self, link: BackendLink) -> None:
+        """Called by tornado with the arguments of the route."""
+        self.link = link
+        self.passage: passing.Passage | None = None
+
+    @property
+    def upgrading(self) -> bool:
+        """Whether the browser asks for a WebSocket."""
+        return self.request.headers.get("Upgrade", "").lower() == "websocket"
+
+    async def prepare(self) -> None:  # type: ignore[override]  # the mixin's is untyped
+        """As for any page: who is not signed in is sent to the login page, but never a WebSocket."""
+        await JupyterHandler.prepare(self, _redirect_to_login=not self.upgrading)
+
+    def check_xsrf_cookie(self) -> None:
+        """Refuse what a foreign page sends. Jupyter's own XSRF cookie means nothing to a service's pages."""
+        foreign = self.request.headers.get("Sec-Fetch-Site", "") in _FOREIGN
+        if self.request.method not in _SAFE_METHODS and (foreign or not self.check_origin()):
+            raise HTTPError(403, "A page of another site may not send this")
+
+    async def relay(self) -> None:
+        """The request as it is, the answer as it comes."""
+        try:
+            await passing.http(self, self.link, passing.service_hop(self))
+        except ClientError as error:
+            raise HTTPError(error.status or 503, error.message) from error
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """A page, or a WebSocket: then the service's side is opened first, so its refusal is ours."""
+        if not self.upgrading:
+            await self.relay()
+            return
+        try:
+            self.passage = await passing.websocket(self, self.link, passing.service_hop(self))
+        except ClientError as error:
+            raise HTTPError(error.status or 503, error.message) from error
+        await super().get(*args, **kwargs)
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def head(self, *args: Any) -> None:
+        """Headers of a page."""
+        await self.relay()
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def options(self, *args: Any) -> None:
+        """What a service allows."""
+        await self.relay()
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def post(self, *args: Any) -> None:
+        """Send."""
+        await self.relay()
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def put(self, *args: Any) -> None:
+        """Put."""
+        await self.relay()
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def patch(self, *args: Any) -> None:
+        """Change."""
+        await self.relay()
+
+    @authenticated
+    @authorized("execute", SERVICES)
+    async def delete(self, *args: Any) -> None:
+        """Remove."""
+        await self.relay()
+
+    def select_subprotocol(self, subprotocols: list[str]) -> str | None:
+        """What the service chose."""
+        return self.passage.subprotocol if self.passage is not None else None
+
+    def open(self, *args: Any, **kwargs: Any) -> None:
+        """The browser's side is open: begin to pass messages on."""
+        super().open(*args, **kwargs)
+        assert self.passage is not None
+        self.passage.start()
+
+    async def on_message(self, message: str | bytes) -> None:
+        """A message of the browser."""
+        assert self.passage is not None
+        await self.passage.send(message)
+
+    def on_close(self) -> None:
+        """The browser's side is closed; close the service's."""
+        super().on_close()
+        if self.passage is not None:
+            self.passage.close()

@@ -1,0 +1,158 @@
+"""Pushed streams over WebSocket that survive a broken connection.
+
+A stream remembers how far it got (event sequence, log offset) and asks for the rest when it connects
+again, so nothing is lost and nothing comes twice. A normal close (1000, RFC 6455 §7.4.1) is the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, cast
+
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
+
+from jupyter_pai import wire
+from jupyter_pai.errors import BackendAway, ClientError, from_wire
+
+if TYPE_CHECKING:
+    from jupyter_pai.client import AsyncClient, Query
+
+NORMAL_CLOSE = 1000
+PATIENCE_S = 60.0  # a restarting backend is back within seconds; a minute also bears a busy machine
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
+PING_INTERVAL_S = 30.0
+
+
+def decoded(body: bytes) -> object:
+    """A JSON body, or None when it is empty or no JSON."""
+    try:
+        return json.loads(body) if body else None
+    except ValueError:
+        return None
+
+
+def reason_of(error: BaseException | None) -> str:
+    """An error of the network in a few words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+async def connect(client: AsyncClient, path: str, query: Query) -> WebSocketClientConnection:
+    """Open a stream. Raises BackendAway when nobody answers, another ClientError when it is refused."""
+    from jupyter_pai.client import away, target
+
+    request = HTTPRequest(
+        "ws" + client.endpoint.url.removeprefix("http") + target(path, query),
+        headers={"Authorization": f"Bearer {client.endpoint.token}"},
+        connect_timeout=CONNECT_TIMEOUT_S,
+        request_timeout=CONNECT_TIMEOUT_S,
+    )
+    try:
+        return await websocket_connect(request, ping_interval=PING_INTERVAL_S)
+    except HTTPClientError as error:
+        if error.code == 599 or error.response is None:
+            raise away(client.endpoint, reason_of(error)) from error
+        raise from_wire(error.code, decoded(error.response.body)) from error
+    except (OSError, WebSocketError) as error:
+        raise away(client.endpoint, reason_of(error)) from error
+
+
+class _Patience:
+    """Growing pauses between tries, and an end to them; progress makes it new."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Something arrived."""
+        self._pause_s = FIRST_PAUSE_S
+        self._deadline: float | None = None
+
+    async def wait(self, error: ClientError) -> None:
+        """Pause before the next try; raises ``error`` when it has been away for PATIENCE_S."""
+        now = asyncio.get_running_loop().time()
+        if self._deadline is None:
+            self._deadline = now + PATIENCE_S
+        elif now > self._deadline:
+            raise error
+        await asyncio.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
+
+
+async def _one_connection(client: AsyncClient, path: str, query: Query) -> AsyncIterator[str | bytes]:
+    """Messages of one connection; returns at the normal end, raises BackendAway when it breaks."""
+    connection = await connect(client, path, query)
+    try:
+        while True:
+            message = await connection.read_message()
+            if message is None:
+                break
+            yield message
+    finally:
+        connection.close()
+    if connection.close_code != NORMAL_CLOSE:
+        raise BackendAway(f"The stream from {client.endpoint.url} broke off (close code {connection.close_code}).")
+
+
+async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterator[wire.JobEvent]:
+    """Events behind ``after``, once each and in order, until the final one."""
+    seen, patience = after, _Patience()
+    while True:
+        try:
+            async for message in _one_connection(client, path, {"after": seen}):
+                patience.renew()
+                event = cast(wire.JobEvent, json.loads(message))
+                if event["seq"] > seen:
+                    seen = event["seq"]
+                    yield event
+        except BackendAway as error:
+            await patience.wait(error)
+        else:
+            return
+
+
+async def all_events(client: AsyncClient, path: str, position: int | None) -> AsyncIterator[wire.PositionedEvent]:
+    """Events of all jobs from ``position`` on (None: from now), across reconnects; ends only by an error."""
+    patience = _Patience()
+    while True:
+        try:
+            async for message in _one_connection(client, path, {"position": position}):
+                patience.renew()
+                item = cast(wire.PositionedEvent, json.loads(message))
+                position = item["position"]
+                yield item
+        except BackendAway as error:
+            await patience.wait(error)
+
+
+async def log(
+    client: AsyncClient, job: str, *, role: str | None, index: int | None, stream: str, offset: int
+) -> AsyncIterator[bytes]:
+    """Bytes of a log from ``offset`` on until the task has ended."""
+    from jupyter_pai.client import job_path
+
+    place: dict[str, str | int | None] = {"role": role, "index": index, "stream": stream}
+    patience = _Patience()
+    while True:
+        try:
+            # Only the plain answer says where a negative or rotated-away offset really starts.
+            chunk = await client.log(job, role=role, index=index, stream=stream, offset=offset)
+            offset = chunk.next
+            if chunk.data:
+                patience.renew()
+                yield chunk.data
+            async for message in _one_connection(client, job_path(job, "/logs/stream"), {**place, "offset": offset}):
+                patience.renew()
+                data = message if isinstance(message, bytes) else message.encode()
+                offset += len(data)
+                yield data
+        except BackendAway as error:
+            await patience.wait(error)
+        else:
+            return

@@ -1,0 +1,153 @@
+"""The plain face of the client: the same calls, run on a loop in a daemon thread.
+
+One wrapper makes all methods, so there is no second body to keep in step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from jupyter_pai.client import AsyncClient
+from jupyter_pai.endpoint import Endpoint
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+CLOSE_TIMEOUT_S = 5.0
+
+
+class LoopThread:
+    """An event loop in a daemon thread, started at once."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="jupyter-pai", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Begin work on the loop from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work on the loop and wait for it; KeyboardInterrupt cancels it and goes on to the caller."""
+        future = self.start(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End all work and the thread. Safe to call twice."""
+        if self.loop.is_closed():
+            return
+        self.run(self._cancel_all())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CLOSE_TIMEOUT_S)
+        if not self._thread.is_alive():
+            self.loop.close()
+
+    async def _cancel_all(self) -> None:
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self.loop.shutdown_asyncgens()
+
+
+def _call(
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Client, P], R]:
+    def run(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.thread.run(method(self.api, *args, **kwargs))
+
+    run.__name__ = method.__name__
+    run.__doc__ = method.__doc__
+    return run
+
+
+def _stream(
+    method: Callable[Concatenate[AsyncClient, P], AsyncIterator[T]],
+) -> Callable[Concatenate[Client, P], Iterator[T]]:
+    def iterate(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return self.iterate(method(self.api, *args, **kwargs))
+
+    iterate.__name__ = method.__name__
+    iterate.__doc__ = method.__doc__
+    return iterate
+
+
+class Client:
+    """Blocking calls of the backend; see :class:`~jupyter_pai.client.AsyncClient` for what each does.
+
+    May be shared by threads. Close it, or use it as a context manager.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.thread = LoopThread()
+        self.api = self.thread.run(self._make(endpoint))
+
+    @staticmethod
+    async def _make(endpoint: Endpoint) -> AsyncClient:
+        return AsyncClient(endpoint)  # tornado binds it to the loop it is made on
+
+    def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
+        """An asynchronous stream as a plain iterator; leaving it early ends the stream."""
+        end = object()
+
+        async def following() -> T | object:
+            return await anext(source, end)
+
+        async def finish() -> None:
+            close = getattr(source, "aclose", None)
+            if close is not None:
+                await close()
+
+        try:
+            while (item := self.thread.run(following())) is not end:
+                yield item  # type: ignore[misc]  # not the end mark, therefore a T
+        finally:
+            if not self.thread.loop.is_closed():
+                self.thread.run(finish())
+
+    info = _call(AsyncClient.info)
+    submit = _call(AsyncClient.submit)
+    validate = _call(AsyncClient.validate)
+    jobs = _call(AsyncClient.jobs)
+    job = _call(AsyncClient.job)
+    stop = _call(AsyncClient.stop)
+    source = _call(AsyncClient.source)
+    events = _call(AsyncClient.events)
+    log = _call(AsyncClient.log)
+    ssh = _call(AsyncClient.ssh)
+    ticket = _call(AsyncClient.ticket)
+    keys = _call(AsyncClient.keys)
+    add_key = _call(AsyncClient.add_key)
+    delete_key = _call(AsyncClient.delete_key)
+    active_count = _call(AsyncClient.active_count)
+    follow_events = _stream(AsyncClient.follow_events)
+    follow_log = _stream(AsyncClient.follow_log)
+
+    def close(self) -> None:
+        """End all calls and the thread."""
+        if not self.thread.loop.is_closed():
+            self.thread.run(self._close_api())
+            self.thread.close()
+
+    async def _close_api(self) -> None:
+        self.api.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
