@@ -79,10 +79,13 @@ def task_alias(alias: str, spec: JobSpec, role: str, index: int) -> str:
 
 
 def service_alias(alias: str, spec: JobSpec, role: str, index: int, label: str) -> str:
-    """The name of one service; the short form when it is the first task with that label."""
+    """The name of one service; the short form when it is the first task with that label.
+
+    A label that reads like a task's name (``worker-0``) has the long form only: the short one is the task.
+    """
     name = label_slugs(spec)[label]
     first = next(r for r in spec.task_roles if any(p.label == label for p in r.ports))
-    if role == first.name and index == 0:
+    if role == first.name and index == 0 and _task(name, spec) is None:
         return f"{alias}--{name}"
     return f"{task_alias(alias, spec, role, index)}--{name}"
 
