@@ -1,0 +1,107 @@
+"""Making a task's directory so that it appears whole and durable, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from pai_backend.engine.base import TaskPlan
+from pai_backend.engine.local import layout, records, simulated_smi
+from pai_backend.engine.local.environment import task_environment
+from pai_backend.engine.local.nodes import SIMULATED_GPU_MEMORY_MB
+from pai_backend.engine.local.shim.launch import Launch, encode
+
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}", re.ASCII)
+
+
+def checked_uid(uid: str) -> bool:
+    """Whether the uid is safe as a file name and in an environment variable."""
+    return _UID.fullmatch(uid) is not None
+
+
+def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
+    """Make the directory of a new task. Returns when it is durable; no-op when it is there already.
+
+    Raises OSError when the disk refuses, ValueError when the plan can never be executed.
+    """
+    env = task_environment(plan, directory, os.environ)
+    launch = encode(Launch(plan.uid, log_bytes, plan.command, env))
+    fresh = _new_directory(directory)
+    try:
+        (fresh / layout.WORK).mkdir(mode=0o700)
+        os.mkfifo(fresh / layout.CONTROL, 0o600)
+        _write(fresh / layout.PLAN, _plan_text(plan), durable=True)
+        _write(fresh / layout.LAUNCH, launch, durable=True)
+        _write(fresh / layout.RESERVE, bytes(records.RESERVE_BYTES), durable=False)
+        if plan.placement.simulated_gpu and plan.placement.gpus:
+            _add_simulated_smi(fresh / layout.BIN, plan)
+        _publish(fresh, directory)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def build_tombstone(directory: Path, *, reason: str, message: str, causer: str) -> bool:
+    """Make the directory of a task that ended without ever beginning; False when the task is there already."""
+    fresh = _new_directory(directory)
+    try:
+        records.write_exit(str(fresh), reason=reason, message=message, causer=causer)
+        return _publish(fresh, directory)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def _new_directory(directory: Path) -> Path:
+    fresh = directory.parent / f".new-{directory.name}-{secrets.token_hex(4)}"
+    fresh.mkdir(mode=0o700)
+    return fresh
+
+
+def _publish(fresh: Path, directory: Path) -> bool:
+    """Give the finished directory its name; False when another start or stop came first."""
+    records.sync_directory(str(fresh))
+    if directory.exists():
+        shutil.rmtree(fresh)
+        return False
+    try:
+        os.rename(fresh, directory)
+    except OSError:
+        if not directory.is_dir():
+            raise
+        shutil.rmtree(fresh)  # lost the race: rename(2) does not replace a directory that has entries
+        return False
+    records.sync_directory(str(directory.parent))
+    return True
+
+
+def _plan_text(plan: TaskPlan) -> bytes:
+    """The plan with its secrets in clear: the file is for the agent alone, and only its owner can read it."""
+    fields = plan.model_dump(mode="json")
+    if plan.ssh is not None:
+        fields["ssh"]["host_key"] = plan.ssh.host_key.get_secret_value()
+    return json.dumps(fields).encode()
+
+
+def _write(path: Path, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with open(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+
+def _add_simulated_smi(folder: Path, plan: TaskPlan) -> None:
+    folder.mkdir(mode=0o700)
+    indices = ",".join(str(index) for index in plan.placement.gpus)
+    words = [sys.executable, "-I", "-S", simulated_smi.__file__]
+    words += [plan.placement.gpu_type or "GPU", indices, str(SIMULATED_GPU_MEMORY_MB)]
+    script = f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'
+    _write(folder / "nvidia-smi", script.encode(), durable=False, mode=0o700)

@@ -1,0 +1,142 @@
+"""The local engine: the ``Engine`` interface over a ledger of task directories and a watch of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import ParamSpec
+
+from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, StartRefused, TaskPlan
+from pai_backend.engine.local import layout
+from pai_backend.engine.local.ledger import Ledger
+from pai_backend.engine.local.logfiles import LogReader
+from pai_backend.engine.local.nodes import LOOPBACK
+from pai_backend.engine.local.watching import Watcher
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Node, Placement
+
+P = ParamSpec("P")
+
+LOG_BYTES = 256 * 2**20  # per segment and stream; two segments are kept
+FOLLOW_S = 0.1  # how often a followed log is looked at while nothing new is there
+
+
+class LocalEngine:
+    """Runs tasks as process groups of this machine; see ``pai_backend.engine.base.Engine`` for the promises.
+
+    Construction touches nothing, so that any process may use it for ``dial`` and ``logs``. One
+    process at a time may ``watch``, and only that one may start, stop and forget.
+    """
+
+    def __init__(self, root: Path, nodes: Sequence[Node], *, log_bytes: int = LOG_BYTES) -> None:
+        self._ledger = Ledger(root.absolute(), log_bytes)
+        self._nodes = {node.name: node for node in nodes}
+        self._watcher: Watcher | None = None
+
+    def watch(self) -> AsyncIterator[EngineEvent]:
+        """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when somebody watches already."""
+        if self._watcher is not None:
+            raise EngineError("this engine is already being watched")
+        return self._watch(Watcher(self._ledger, tuple(self._nodes.values())))
+
+    async def _watch(self, watcher: Watcher) -> AsyncIterator[EngineEvent]:
+        self._watcher = watcher
+        try:
+            async for event in watcher.events():
+                yield event
+        finally:
+            self._watcher = None
+
+    async def start(self, plan: TaskPlan) -> None:
+        """Make the task durable and spawn its shim, unless this uid was ever started or stopped before.
+
+        Raises StartRefused for a node that is not there or a plan that no process can be given,
+        EngineError when the disk or the process table refuses.
+        """
+        if plan.placement.node not in self._nodes:
+            raise StartRefused(f"this engine has no node {plan.placement.node!r}; it has {', '.join(self._nodes)}")
+        await self._placing(plan.uid, self._ledger.start, plan)
+
+    async def stop(self, uid: TaskUid, grace: float) -> None:
+        """Ask the task to end, TERM now and KILL after ``grace`` seconds; durable on return. Raises EngineError."""
+        await self._placing(uid, self._ledger.stop, uid, grace)
+
+    async def _placing(self, uid: TaskUid, act: Callable[P, bool], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Do something that makes a task's directory, with the watch told before and after.
+
+        Before, as its shim may be heard before the act has returned; after, as only then a missing
+        directory means that it was removed. ``act`` returns whether the task is a live one now.
+        """
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.expect(uid)
+        live = await asyncio.to_thread(act, *args, **kwargs)
+        if watcher is not None:
+            watcher.placed(uid) if live else watcher.drop(uid)
+
+    async def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncGenerator[bytes, None]:
+        """Output from byte ``offset`` on, in chunks; see the interface for offsets and ``follow``."""
+        reader = LogReader(stream.value, offset)
+        if await asyncio.to_thread(self._ledger.find, uid) is None:
+            raise KeyError(uid)
+        while True:
+            data, ended = await asyncio.to_thread(self._read_log, uid, reader)
+            if data:
+                yield data
+            elif ended or not follow:
+                return
+            else:
+                await asyncio.sleep(FOLLOW_S)
+
+    def _read_log(self, uid: TaskUid, reader: LogReader) -> tuple[bytes, bool]:
+        """The next bytes, and whether the task had ended before they were looked for."""
+        directory = self._ledger.find(uid)
+        if directory is None:  # its directory was removed
+            return b"", True
+        ended = (directory / layout.EXIT).exists()
+        try:
+            return reader.read(directory), ended
+        except NotADirectoryError:
+            return b"", True
+
+    async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
+        """A byte stream to the port on this machine. Raises EngineError when nothing answers."""
+        try:
+            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        except OSError as exc:
+            raise EngineError(f"nothing answers on port {port} of task {uid}: {exc.strerror or exc}") from exc
+        return Connection(reader, writer)
+
+    async def forget(self, uid: TaskUid) -> None:
+        """Report the task no more; its logs and working directory stay below ``done/``, its secrets go."""
+        await asyncio.to_thread(self._ledger.forget, uid)
+        if self._watcher is not None:
+            self._watcher.drop(uid)
+
+    async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
+        """Which of these ports something on this machine listens on; all nodes of this engine are this machine."""
+        return await asyncio.to_thread(lambda: {port for port in ports if _busy(port)})
+
+    async def aclose(self) -> None:
+        """End the watch; tasks go on."""
+        if self._watcher is not None:
+            self._watcher.close()
+
+
+def _busy(port: int) -> bool:
+    """Whether a new server could not listen there.
+
+    With SO_REUSEADDR a port whose last connections are in TIME_WAIT counts as free, as it does for the
+    servers that will use it; on Linux and macOS a port that somebody listens on still does not bind. On
+    macOS a wildcard and a loopback listener do not exclude each other, so both addresses are tried.
+    """
+    for address in ("0.0.0.0", LOOPBACK):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError:
+                return True
+    return False

@@ -1,0 +1,48 @@
+"""The environment of a task: a short list of what this machine gives, then the plan, then what the engine must add.
+
+The backend's own environment is not inherited, so that its tokens and settings cannot reach a task.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pai_backend.engine.base import TaskPlan
+from pai_backend.engine.local import layout
+
+INHERITED = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
+)
+INHERITED_PREFIXES = ("LC_", "CONDA")
+
+
+def inherited(source: Mapping[str, str]) -> dict[str, str]:
+    """What of this process's environment a task may see."""
+    return {k: v for k, v in source.items() if k in INHERITED or k.startswith(INHERITED_PREFIXES)}
+
+
+def task_environment(plan: TaskPlan, directory: Path, source: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of the task's command and of its SSH sessions.
+
+    PATH finds the simulated ``nvidia-smi`` first, then the Python environment of the backend, so that
+    ``python`` and ``jupyter`` in a job mean the ones the user installed. A simulated GPU hides the
+    real ones: a job that asked for a pretended device must not compute on somebody's real device.
+    """
+    base = inherited(source)
+    real = plan.placement.gpus if not plan.placement.simulated_gpu else ()
+    devices = ",".join(str(index) for index in real)
+    path = [os.path.dirname(sys.executable), base.get("PATH") or os.defpath]
+    if plan.placement.simulated_gpu and plan.placement.gpus:
+        path.insert(0, str(directory / layout.BIN))
+    return {
+        **base,
+        **plan.env,
+        "PATH": os.pathsep.join(path if "PATH" not in plan.env else [*path[:-1], plan.env["PATH"]]),
+        "PWD": str(directory / layout.WORK),
+        "CUDA_VISIBLE_DEVICES": devices,
+        "NVIDIA_VISIBLE_DEVICES": devices or "none",
+        layout.MARK: plan.uid,
+    }

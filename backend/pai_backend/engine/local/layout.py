@@ -1,0 +1,80 @@
+"""Names of the files that engine, shim and agent share.
+
+``<root>/tasks/<uid>/``  a task that is live, or whose exit is not yet recorded elsewhere
+``<root>/done/<uid>/``   a forgotten one: its logs stay readable, and its uid can never start again
+
+A task directory appears whole, by one rename. In it, in the order in which they come to be:
+``plan.json``, ``launch``, ``exit.reserve``, ``lock``, ``control``, ``work/``, perhaps ``bin/``; then
+``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone.
+``stop`` is a wish to stop, written before anybody is told of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TASKS = "tasks"
+DONE = "done"
+EVENTS_FIFO = "events.fifo"  # read by the watching engine: one uid a line, a hint to look
+AGENT_FIFO = "agent.fifo"  # the same, read by the agent
+WATCH_LOCK = "watch.lock"  # flock held by the watching engine
+AGENT_LOCK = "agent.lock"  # flock held by the agent
+
+PLAN = "plan.json"  # the TaskPlan, secrets included
+LAUNCH = "launch"  # what the shim needs of it, see ``shim.launch``
+RESERVE = "exit.reserve"  # room for the exit record, taken while there is some
+LOCK = "lock"  # flock held by the one shim
+CONTROL = "control"  # FIFO that the shim reads; no reader means no shim
+STARTED = "started.json"
+EXIT = "exit.json"
+STOP = "stop"  # the grace in seconds
+SESSIONS = "sessions"  # exists once a process was started in the task from outside (SSH)
+SSH_STATE = "ssh.json"  # what became of the task's SSH listener
+SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has a fault
+WORK = "work"  # the task's working directory
+BIN = "bin"  # put first on the task's PATH
+
+MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
+
+
+def send_line(fifo: str, line: str) -> bool:
+    """Write one line to a FIFO without waiting; whether somebody has it open to read.
+
+    A full FIFO counts as heard: its reader has hints enough to look. Raises OSError other than that.
+    """
+    try:
+        fd = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as exc:
+        if exc.errno == errno.ENXIO:
+            return False
+        raise
+    try:
+        os.write(fd, f"{line}\n".encode())
+    except (BlockingIOError, BrokenPipeError):
+        return True
+    finally:
+        os.close(fd)
+    return True
+
+
+def has_reader(fifo: str) -> bool:
+    """Whether some process has the FIFO open to read: the way to ask if a shim lives.
+
+    It disturbs nobody, costs two system calls, and the kernel answers truly after any kind of death.
+    """
+    try:
+        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as exc:
+        if exc.errno in (errno.ENXIO, errno.ENOENT, errno.ENOTDIR):
+            return False
+        raise
+    return True
+
+
+def nudge(root: str, uid: str) -> None:
+    """Tell the watching engine and the agent, if they listen, to look at this task."""
+    for name in (EVENTS_FIFO, AGENT_FIFO):
+        send_line(os.path.join(root, name), uid)

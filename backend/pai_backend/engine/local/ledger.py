@@ -1,0 +1,320 @@
+"""What the directories below the engine's root say about its tasks, and the few steps that change it.
+
+Rules of the file. A fact is a file, so any process can be killed between any two lines. Everything
+here may run twice. Who writes ``exit.json`` holds the task's lock and has seen that there is none.
+All methods block on the disk: call them in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
+from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid
+from pai_backend.engine.local.shim import boot_file
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import Causer, TaskExit
+
+_log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """The tasks below one root. Making one touches nothing."""
+
+    def __init__(self, root: Path, log_bytes: int) -> None:
+        self.root = root
+        self._log_bytes = log_bytes
+        self._shims: dict[int, TaskUid] = {}  # children of this process that may need reaping
+
+    def live(self, uid: TaskUid) -> Path:
+        """Where the task is until it is forgotten."""
+        return self.root / layout.TASKS / uid
+
+    def find(self, uid: TaskUid) -> Path | None:
+        """The task's directory, live or forgotten; None when the uid is unknown."""
+        if not checked_uid(uid):
+            return None
+        for folder in (layout.TASKS, layout.DONE):
+            path = self.root / folder / uid
+            if path.is_dir():
+                return path
+        return None
+
+    def uids(self) -> set[TaskUid]:
+        """All tasks that are not forgotten."""
+        try:
+            return {TaskUid(name) for name in os.listdir(self.root / layout.TASKS) if checked_uid(name)}
+        except FileNotFoundError:
+            return set()
+
+    def kept(self, uid: TaskUid) -> bool:
+        """Whether a shim keeps the task now."""
+        return layout.has_reader(_control(self.live(uid)))
+
+    def prepare(self) -> None:
+        """Make the root's folders and remove what a killed start left half built."""
+        self.prepare_folders()
+        for stale in (self.root / layout.TASKS).glob(".new-*"):
+            shutil.rmtree(stale, ignore_errors=True)
+
+    def start(self, plan: TaskPlan) -> bool:
+        """Make the task durable and spawn its shim, unless it ever was started or stopped.
+
+        Returns whether the task is among the live ones (it is not when it was forgotten).
+
+        Raises StartRefused or EngineError; after an EngineError a repeated call goes on where this one failed.
+        """
+        if not checked_uid(plan.uid):
+            raise StartRefused(f"{plan.uid!r} is not a task uid: letters, digits, '-' and '.' only, at most 128")
+        try:
+            existing = self.find(plan.uid)
+            if existing is None:
+                self.prepare_folders()
+                build_task(self.live(plan.uid), plan, self._log_bytes)
+            elif not self._startable(existing):
+                return existing.parent.name == layout.TASKS
+            self.spawn(plan.uid)
+            return True
+        except ValueError as exc:
+            raise StartRefused(f"task {plan.uid} cannot be started: {exc}") from exc
+        except OSError as exc:
+            raise EngineError(f"task {plan.uid} could not be started: {_os_error(exc)}") from exc
+
+    def prepare_folders(self) -> None:
+        """The folders of tasks, when they are not there yet."""
+        for folder in (self.root, self.root / layout.TASKS, self.root / layout.DONE):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @staticmethod
+    def _startable(directory: Path) -> bool:
+        """Whether this existing task was never executed, never ended, and nobody keeps it now."""
+        begun = any((directory / name).exists() for name in (layout.STARTED, layout.EXIT))
+        return not begun and directory.parent.name == layout.TASKS and not layout.has_reader(_control(directory))
+
+    def spawn(self, uid: TaskUid) -> None:
+        """Start a shim for a task that has not begun. Harmless when there is one: the second one leaves at once.
+
+        The shim gets no environment but the search path for shared libraries: what its command may see
+        is in the task's ``launch`` file. Raises OSError when no process can be made.
+        """
+        directory = self.live(uid)
+        environment = {key: os.environ[key] for key in ("LD_LIBRARY_PATH",) if key in os.environ}
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-X", "utf8", boot_file(), str(directory)],
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, directory / layout.SHIM_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            ],
+            setsid=True,
+        )
+        self._shims[pid] = uid
+
+    def reap(self) -> set[TaskUid]:
+        """Collect shims of ours that have ended, never waiting; the tasks they kept."""
+        ended = set()
+        for pid, uid in list(self._shims.items()):
+            try:
+                done, _ = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                done = pid
+            if done:
+                del self._shims[pid]
+                ended.add(uid)
+        return ended
+
+    def look(self, uid: TaskUid) -> TaskSeen | None:
+        """The task as it is now; None when it has no directory.
+
+        Asks for the shim before it reads the exit: the shim writes the exit before it leaves, so that
+        "nobody there and no exit" then means that none will come.
+        """
+        directory = self.live(uid)
+        alive = layout.has_reader(_control(directory))
+        if not directory.is_dir():
+            return None
+        if (ended := read_exit(directory)) is not None:
+            return TaskSeen(uid, TaskState.EXITED, ended, message=ended.message)
+        started = _read_json(directory / layout.STARTED)
+        if started is None:
+            return TaskSeen(uid, TaskState.STARTING)
+        since = datetime.fromtimestamp(float(str(started["at"])), UTC)
+        seen = TaskSeen(uid, TaskState.RUNNING, since=since)
+        if alive:
+            return seen
+        return self._settle(
+            seen, "lost", "the process that kept the task is gone: it was killed, or the machine restarted"
+        )
+
+    def settle_unstarted(self, uid: TaskUid) -> TaskSeen | None:
+        """The task after its shim ended: one that left neither a start nor an exit has failed to start."""
+        seen = self.look(uid)
+        if seen is None or seen.state is not TaskState.STARTING:
+            return seen
+        detail = _last_line(self.live(uid) / layout.SHIM_LOG)
+        message = f"the process that keeps the task ended before the command began: {detail}"
+        return self._settle(seen, "start-failed", message)
+
+    def settle_vanished(self, uid: TaskUid) -> TaskSeen:
+        """End a task whose directory was removed, and leave a tombstone so that it cannot start again."""
+        processes.kill_marked(uid)
+        ended = _exit_now("vanished", "the task's directory was removed while it ran", Causer.PLATFORM)
+        try:
+            build_tombstone(self.live(uid), reason=ended.reason, message=ended.message, causer=ended.causer.value)
+        except OSError as exc:
+            _log.warning("task %s vanished, and that could not be written down: %s", uid, _os_error(exc))
+        return TaskSeen(uid, TaskState.EXITED, ended, message=ended.message)
+
+    def _settle(self, seen: TaskSeen, reason: str, message: str) -> TaskSeen:
+        """Write the exit of a task that nobody keeps, after ending what is left of it.
+
+        Unchanged when somebody holds its lock after all, or it vanished meanwhile: a later look will tell.
+        """
+        uid = seen.uid
+        directory = self.live(uid)
+        with _locked(directory) as held:
+            if not held:
+                return seen
+            if (ended := read_exit(directory)) is None:
+                if not processes.kill_marked(uid):
+                    message += "; some of its processes could not be killed"
+                ended = _exit_now(reason, message, Causer.PLATFORM)
+                try:
+                    records.write_exit(str(directory), reason=reason, message=message, causer=ended.causer.value)
+                except OSError as exc:
+                    _log.warning("the end of task %s could not be written down: %s", uid, _os_error(exc))
+            return TaskSeen(uid, TaskState.EXITED, ended, message=ended.message)
+
+    def stop(self, uid: TaskUid, grace_s: float) -> bool:
+        """Ask the task to end, durably; a task never started gets an exit at once. Raises EngineError.
+
+        Returns whether the task is among the live ones (it is not when it was forgotten).
+        """
+        if not checked_uid(uid):
+            raise EngineError(f"{uid!r} is not a task uid")
+        try:
+            if self.find(uid) is None:
+                self.prepare_folders()
+                message = "stopped before it started"
+                if build_tombstone(self.live(uid), reason="stopped", message=message, causer=Causer.USER.value):
+                    return True
+            self._stop_existing(uid, max(0, round(grace_s * 1000)))
+            return self.live(uid).is_dir()
+        except OSError as exc:
+            raise EngineError(f"task {uid} could not be stopped: {_os_error(exc)}") from exc
+
+    def _stop_existing(self, uid: TaskUid, grace_ms: int) -> None:
+        directory = self.live(uid)
+        if not directory.is_dir() or (directory / layout.EXIT).exists():
+            return
+        mark = directory / layout.STOP
+        with open(mark, "w", encoding="ascii") as file:
+            file.write(str(grace_ms))
+            file.flush()
+            os.fsync(file.fileno())
+        records.sync_directory(str(directory))
+        # The mark first, then the FIFO: a shim that is just starting opens the FIFO and then looks for the mark.
+        if layout.send_line(_control(directory), f"stop {grace_ms}") or (directory / layout.STARTED).exists():
+            return
+        with _locked(directory) as held:
+            if held and not any((directory / name).exists() for name in (layout.STARTED, layout.EXIT)):
+                message = "stopped before it started"
+                records.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
+
+    def forget(self, uid: TaskUid) -> None:
+        """Move an ended task out of the live ones, without its secrets. Raises EngineError when it has not ended."""
+        directory = self.live(uid)
+        if not checked_uid(uid) or not directory.is_dir():
+            return
+        if not (directory / layout.EXIT).exists():
+            raise EngineError(f"task {uid} has not ended; stop it before it is forgotten")
+        try:
+            for name in (layout.PLAN, layout.LAUNCH):
+                (directory / name).unlink(missing_ok=True)
+            os.rename(directory, self.root / layout.DONE / uid)
+            records.sync_directory(str(self.root / layout.DONE))
+        except FileNotFoundError:
+            return
+        except OSError as exc:
+            raise EngineError(f"task {uid} could not be put away: {_os_error(exc)}") from exc
+
+
+def read_exit(directory: Path) -> TaskExit | None:
+    """The recorded end of the task in ``directory``; None while there is none."""
+    record = _read_json(directory / layout.EXIT)
+    if record is None:
+        return None
+    at = datetime.fromtimestamp(float(str(record.pop("at"))), UTC)
+    return TaskExit.model_validate({**record, "at": at})
+
+
+def _read_json(path: Path) -> dict[str, object] | None:
+    """A record; None when it is absent or, after a crash of the machine, empty."""
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    value: object = json.loads(text) if text.strip(b"\0 \n") else None
+    return value if isinstance(value, dict) else None
+
+
+def _control(directory: Path) -> str:
+    return str(directory / layout.CONTROL)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[bool]:
+    """The task's lock, if it is free; yields whether it is held."""
+    try:
+        fd = os.open(directory / layout.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(fd)
+
+
+def _exit_now(reason: str, message: str, causer: Causer) -> TaskExit:
+    return TaskExit(reason=reason, message=message, causer=causer, at=datetime.now(UTC))
+
+
+def _last_line(path: Path) -> str:
+    """The end of the shim's own complaint, a Python error without values of the task."""
+    try:
+        lines = path.read_text("utf-8", "replace").strip().splitlines()
+    except FileNotFoundError:
+        lines = []
+    return lines[-1][:300] if lines else "it said nothing"
+
+
+def _os_error(exc: OSError) -> str:
+    """Place, reason and, where there is a usual one, remedy."""
+    remedy = {
+        errno.ENOSPC: "; make room on the disk",
+        errno.EDQUOT: "; make room in the disk quota",
+        errno.EAGAIN: "; the machine's limit of processes is reached",
+        errno.EMFILE: "; raise the limit of open files (ulimit -n)",
+    }.get(exc.errno or 0, "")
+    place = f" ({os.fsdecode(exc.filename)})" if isinstance(exc.filename, str | bytes | os.PathLike) else ""
+    return f"{exc.strerror or exc}{place}{remedy}"

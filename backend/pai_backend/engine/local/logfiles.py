@@ -1,0 +1,87 @@
+"""Reading a task's captured output by lasting offsets, while it grows and is rotated.
+
+All functions block for a moment on the disk; call them in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_backend.engine.local.shim.capture import segment_name
+
+CHUNK_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One file of a log: the offset of its first byte and its size now."""
+
+    base: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The offset after its last byte."""
+        return self.base + self.size
+
+
+def segments(directory: Path, stream: str) -> list[Segment]:
+    """The kept segments of a stream, oldest first; none when there is no output or no directory."""
+    prefix, suffix = f"{stream}-", ".log"
+    found = []
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    for name in names:
+        middle = name.removeprefix(prefix).removesuffix(suffix)
+        if name == f"{prefix}{middle}{suffix}" and middle.isdigit():
+            try:
+                found.append(Segment(int(middle), os.stat(directory / name).st_size))
+            except FileNotFoundError:  # rotated away just now
+                continue
+    return sorted(found, key=lambda segment: segment.base)
+
+
+def resolve_offset(kept: list[Segment], offset: int) -> int:
+    """The first byte to read for a wished ``offset``: negative counts from the end, lost bytes are skipped."""
+    if not kept:
+        return max(offset, 0)
+    wished = kept[-1].end + offset if offset < 0 else offset
+    return max(wished, kept[0].base)
+
+
+class LogReader:
+    """A position in one stream of one task."""
+
+    def __init__(self, stream: str, offset: int) -> None:
+        self._stream = stream
+        self._offset = offset
+        self._resolved = False
+
+    def read(self, directory: Path) -> bytes:
+        """The next bytes, at most CHUNK_BYTES; empty when nothing more is there now."""
+        kept = segments(directory, self._stream)
+        if not self._resolved and (kept or self._offset >= 0):
+            self._offset = resolve_offset(kept, self._offset)
+            self._resolved = True
+        for segment in kept:
+            if segment.end > self._offset:
+                self._offset = max(self._offset, segment.base)
+                data = self._read_from(directory, segment)
+                if data:
+                    self._offset += len(data)
+                    return data
+        return b""
+
+    def _read_from(self, directory: Path, segment: Segment) -> bytes:
+        try:
+            fd = os.open(directory / segment_name(self._stream, segment.base), os.O_RDONLY)
+        except FileNotFoundError:  # rotated away since it was listed: the next segment goes on
+            return b""
+        try:
+            return os.pread(fd, CHUNK_BYTES, self._offset - segment.base)
+        finally:
+            os.close(fd)

@@ -1,0 +1,138 @@
+"""Finding and ending the processes of a task, wherever they have gone.
+
+A process belongs to a task when it descends from the task's shim or carries the task's mark in its
+environment (SSH sessions, and daemons whose parents are gone). Nothing is signalled by a remembered
+number alone: a process is a (pid, start time) pair, looked up again through a pidfd where there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import NamedTuple
+
+from pai_backend.engine.local.layout import MARK
+
+if sys.platform != "linux":
+    import subprocess
+
+
+class Process(NamedTuple):
+    """One process, told apart from a later one with the same number by its start time."""
+
+    pid: int
+    start: str
+
+
+class _Stat(NamedTuple):
+    parent: int
+    state: str
+    start: str
+
+
+def start_time(pid: int) -> str:
+    """The start time of a process in the system's own words; empty when there is none of that number."""
+    if sys.platform != "linux":
+        return _ps("-o", "lstart=", "-p", str(pid)).strip()
+    stat = _stat(pid)
+    return stat.start if stat and stat.state not in "ZX" else ""
+
+
+def descendants(ancestor: int) -> list[Process]:
+    """All living processes below ``ancestor``; zombies do not count. Linux only, elsewhere empty."""
+    if sys.platform != "linux":
+        return []
+    stats = {pid: stat for pid in _pids() if (stat := _stat(pid))}
+    children: dict[int, list[int]] = {}
+    for pid, stat in stats.items():
+        children.setdefault(stat.parent, []).append(pid)
+    found, queue = [], list(children.get(ancestor, ()))
+    while queue:
+        pid = queue.pop()
+        queue.extend(children.get(pid, ()))
+        if stats[pid].state not in "ZX":
+            found.append(Process(pid, stats[pid].start))
+    return found
+
+
+def marked(uid: str) -> list[Process]:
+    """All living processes of this user whose environment carries the task's mark."""
+    if sys.platform != "linux":
+        return _marked_by_ps(uid)
+    needle = f"{MARK}={uid}".encode()
+    found = []
+    for pid in _pids():
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if needle not in file.read().split(b"\0"):
+                    continue
+        except OSError:  # somebody else's, or gone: not ours to end
+            continue
+        if start := start_time(pid):
+            found.append(Process(pid, start))
+    return found
+
+
+def send(process: Process, number: int) -> None:
+    """Signal exactly this process; nothing happens when it is gone, whoever has its number now."""
+    try:
+        if not hasattr(os, "pidfd_open"):
+            if start_time(process.pid) == process.start:
+                os.kill(process.pid, number)
+            return
+        fd = os.pidfd_open(process.pid)
+    except OSError:
+        return
+    try:
+        if start_time(process.pid) == process.start:
+            signal.pidfd_send_signal(fd, number)
+    except OSError:
+        return
+    finally:
+        os.close(fd)
+
+
+def kill_marked(uid: str, within_s: float = 2.0) -> bool:
+    """KILL everything that carries the mark until nothing does; False when ``within_s`` was not enough.
+
+    For tasks whose shim is gone: nobody is left to give grace or to keep output. Blocks; use a thread.
+    """
+    deadline = time.monotonic() + within_s
+    while found := marked(uid):
+        for process in found:
+            send(process, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)  # the kernel tells nobody but the parent that a process has ended
+    return True
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read().decode("ascii", "replace")
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()  # the name before it may hold spaces and brackets; proc(5)
+    return _Stat(int(fields[1]), fields[0], fields[19])
+
+
+if sys.platform != "linux":
+
+    def _ps(*arguments: str) -> str:
+        command = ["ps", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False).stdout
+
+    def _marked_by_ps(uid: str) -> list[Process]:
+        found = []
+        for line in _ps("-xwwE", "-o", "pid=,command=").splitlines():
+            pid, _, rest = line.strip().partition(" ")
+            if f" {MARK}={uid} " in f" {rest} " and (start := start_time(int(pid))):
+                found.append(Process(int(pid), start))
+        return found

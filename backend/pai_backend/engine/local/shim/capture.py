@@ -1,0 +1,87 @@
+"""Keeping a task's output in bounded files whose bytes have lasting offsets.
+
+A log is a row of segments named by the offset of their first byte, ``stdout-000000000000.log`` and so
+on. The newest two are kept, each of at most the configured size (plus one read). As the offset is in
+the name, taking a new segment is one atomic step, and a reader never sees a log between two states.
+"""
+
+from __future__ import annotations
+
+import os
+
+STREAMS = ("stdout", "stderr", "all")
+KEPT_SEGMENTS = 2  # the current one and the one before it
+
+
+def segment_name(stream: str, base: int) -> str:
+    """The file name of the segment whose first byte is byte ``base`` of the stream."""
+    return f"{stream}-{base:012d}.log"
+
+
+class Log:
+    """One growing stream on disk."""
+
+    def __init__(self, directory: str, stream: str, limit: int) -> None:
+        self._directory = directory
+        self._stream = stream
+        self._limit = limit
+        self._bases = [0]
+        self._size = 0
+        self._fd = self._create(0)
+
+    def _create(self, base: int) -> int:
+        path = os.path.join(self._directory, segment_name(self._stream, base))
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+
+    def write(self, data: bytes) -> None:
+        """Append all of ``data``. Raises OSError when the disk does not take it."""
+        if self._size >= self._limit:
+            self._rotate()
+        view = memoryview(data)
+        while view:
+            written = os.write(self._fd, view)
+            self._size += written
+            view = view[written:]
+
+    def _rotate(self) -> None:
+        base = self._bases[-1] + self._size
+        fresh = self._create(base)
+        os.close(self._fd)
+        self._fd, self._size = fresh, 0
+        self._bases.append(base)
+        while len(self._bases) > KEPT_SEGMENTS:
+            os.unlink(os.path.join(self._directory, segment_name(self._stream, self._bases.pop(0))))
+
+    def close(self) -> None:
+        """Make everything durable and let go. Raises OSError when the disk failed."""
+        try:
+            if self._size:
+                os.fsync(self._fd)
+        finally:
+            os.close(self._fd)
+
+
+class Capture:
+    """The three logs of a task: each stream alone, and both in the order in which they arrived."""
+
+    def __init__(self, directory: str, limit: int) -> None:
+        self._logs = {stream: Log(directory, stream, limit) for stream in STREAMS}
+        self.error: OSError | None = None
+
+    def add(self, stream: str, data: bytes) -> None:
+        """Keep some output. After the first failure (see ``error``) output is dropped, so that nobody blocks."""
+        if self.error is not None:
+            return
+        try:
+            self._logs[stream].write(data)
+            self._logs["all"].write(data)
+        except OSError as exc:
+            self.error = exc
+
+    def close(self) -> None:
+        """Make the logs durable; a failure is remembered in ``error`` like any other."""
+        for log in self._logs.values():
+            try:
+                log.close()
+            except OSError as exc:
+                self.error = self.error or exc

@@ -1,0 +1,257 @@
+"""The shim's loop: run the command, keep its output, obey ``stop``, end what is left, write the exit.
+
+While the task runs the loop sleeps in ``poll`` until output, a child's death or a line in ``control``
+wakes it. No task runs twice: the lock is held while alive, and ``started.json`` is written before the
+command is executed and never removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import signal
+import time
+
+from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local.shim import launch as launch_file
+from pai_backend.engine.local.shim.capture import Capture
+from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, execute
+
+LEFTOVER_GRACE_S = 2.0  # between TERM and KILL for what a command leaves behind when it ends by itself
+GIVE_UP_S = 5.0  # after KILL: a process in uninterruptible sleep may outlive any signal
+LOOK_S = 0.02  # how often leftovers are looked for once the command has ended
+READ_BYTES = 65536  # the capacity of a pipe, pipe(7)
+FINAL_READS = 64  # bounds the last look at a pipe, in case something that cannot be killed still fills it
+
+
+def main(directory: str) -> int:
+    """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over."""
+    os.chdir(directory)
+    os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
+    lock = os.open(layout.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0
+    if os.path.exists(layout.STARTED) or os.path.exists(layout.EXIT):
+        return 0
+    # The FIFO first, then the mark: a stop() that comes between finds this reader or is found as a mark.
+    control = os.open(layout.CONTROL, os.O_RDWR | os.O_NONBLOCK)
+    launch = launch_file.read(layout.LAUNCH)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
+    try:
+        if os.path.exists(layout.STOP):
+            records.write_exit(".", reason="stopped", message="stopped before it started", causer="user")
+        else:
+            _run(launch, control, root)
+    finally:
+        layout.nudge(root, launch.uid)
+    return 0
+
+
+def _run(launch: launch_file.Launch, control: int, root: str) -> None:
+    try:
+        capture = Capture(".", launch.log_bytes)
+        records.write_started(".")
+    except OSError as exc:
+        reason = "disk-full" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "start-failed"
+        message = f"the task's directory could not be written: {exc.strerror}"
+        records.write_exit(".", reason=reason, message=message, causer="resource")
+        return
+    pipes = Pipes()
+    supervisor = Supervisor(launch, control, pipes, capture)
+    try:
+        supervisor.start()
+    except OSError as exc:
+        capture.close()
+        message = f"the command could not be executed: {exc.strerror or exc}"
+        records.write_exit(".", reason="start-failed", message=message, causer=_start_causer(exc))
+        return
+    layout.nudge(root, launch.uid)
+    supervisor.loop()
+    capture.close()
+    supervisor.record()
+
+
+def _start_causer(exc: OSError) -> str:
+    """A command that is too long is the user's; no bash or no more processes is the machine's."""
+    return "user" if exc.errno == errno.E2BIG else "platform"
+
+
+class Supervisor:
+    """One running command, from its execution until nothing of it is left."""
+
+    def __init__(self, launch: launch_file.Launch, control: int, pipes: Pipes, capture: Capture) -> None:
+        self._launch = launch
+        self._control = control
+        self._pipes = pipes
+        self._capture = capture
+        self._poll = select.poll()
+        self._main = 0
+        self._status: int | None = None  # wait status of the command; None while it runs
+        self._childless = False
+        self._adopting = False
+        self._stopped = False
+        self._deadline: float | None = None  # monotonic; when TERM becomes KILL
+        self._told: set[processes.Process] = set()  # who has had TERM
+        self._killed = False  # whether the group has had KILL
+        self._survivors = 0  # leftovers at the last look
+
+    def start(self) -> None:
+        """Execute the command. Raises OSError when that fails; nothing is left running then."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # only ``stop`` ends a task in good order
+        wake, self._wakeup = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(self._wakeup, False)
+        signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        self._wake = wake
+        for fd in (wake, self._control, *self._pipes.readers):
+            self._poll.register(fd, select.POLLIN)
+        self._adopting = adopt_orphans()
+        self._main = execute(self._launch, self._pipes)
+        self._pipes.close_writers()
+
+    def loop(self) -> None:
+        """Return when the command and everything it left behind is gone, and all output is kept."""
+        while not self._over():
+            for fd, _ in self._poll.poll(self._patience()):
+                if fd == self._control:
+                    self._obey()
+                elif fd == self._wake:
+                    os.read(fd, READ_BYTES)
+                else:
+                    self._copy(fd)
+            if self._capture.error is not None and not self._stopped and self._deadline is None:
+                self._ask_to_end(LEFTOVER_GRACE_S)
+            self._reap()
+        for fd in list(self._pipes.readers):
+            reads = 0
+            while reads < FINAL_READS and self._copy(fd):
+                reads += 1
+
+    def _patience(self) -> float | None:
+        """Milliseconds that the loop may sleep; None is for ever."""
+        if self._status is not None or self._killed:
+            return LOOK_S * 1000
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - time.monotonic()) * 1000 + 1
+
+    def _over(self) -> bool:
+        """Carry out what the time demands; True when nothing is left to wait for."""
+        now = time.monotonic()
+        late = self._deadline is not None and now >= self._deadline
+        if self._status is None:
+            if late and not self._killed:
+                self._killed = True
+                self._signal_group(signal.SIGKILL)
+            return False
+        left = self._leftovers()
+        self._survivors = len(left)
+        if not left:
+            return True
+        if self._deadline is None:
+            self._deadline = now + LEFTOVER_GRACE_S
+        for process in left:
+            if late:
+                processes.send(process, signal.SIGKILL)
+            elif process not in self._told:
+                self._told.add(process)
+                processes.send(process, signal.SIGTERM)
+        return now >= self._deadline + GIVE_UP_S
+
+    def _leftovers(self) -> list[processes.Process]:
+        """Living processes of the task, now that its command has ended."""
+        found: list[processes.Process] = []
+        if not self._childless:
+            found = processes.descendants(os.getpid())
+        # Without adoption only the mark finds orphans; with it, only what came in from outside needs it.
+        if not self._adopting or os.path.exists(layout.SESSIONS):
+            found += [process for process in processes.marked(self._launch.uid) if process not in found]
+        return found
+
+    def _obey(self) -> None:
+        """Read requests: ``stop MILLISECONDS`` of grace. Anything else is not from the engine."""
+        try:
+            lines = os.read(self._control, READ_BYTES).decode("ascii", "replace").splitlines()
+        except BlockingIOError:
+            return
+        for line in lines:
+            verb, _, grace = line.partition(" ")
+            if verb == "stop" and grace.isdigit() and self._status is None:
+                self._stopped = True
+                self._ask_to_end(int(grace) / 1000)
+
+    def _ask_to_end(self, grace_s: float) -> None:
+        """TERM the group now, once; KILL after the grace, or earlier if an earlier request said so."""
+        deadline = time.monotonic() + grace_s
+        if self._deadline is None:
+            self._signal_group(signal.SIGTERM)
+            self._deadline = deadline
+        self._deadline = min(self._deadline, deadline)
+
+    def _signal_group(self, number: int) -> None:
+        """Signal the command's group. Its number cannot be another's while the command is not yet reaped."""
+        if self._status is None:
+            os.killpg(self._main, number)
+
+    def _copy(self, fd: int) -> bool:
+        """Keep what there is to read; False when there is nothing now or the stream has ended."""
+        try:
+            data = os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            return False
+        if data:
+            self._capture.add(self._pipes.readers[fd], data)
+            return True
+        self._poll.unregister(fd)
+        del self._pipes.readers[fd]
+        os.close(fd)
+        return False
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self._childless = True
+                return
+            if pid == 0:
+                self._childless = False
+                return
+            if pid == self._main:
+                self._status = status
+
+    def record(self) -> None:
+        """Write ``exit.json``. Raises OSError when the directory is gone."""
+        status = self._status or 0
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        code = None if number is not None else os.WEXITSTATUS(status)
+        reason, message, causer = self._verdict(code, number)
+        if self._survivors:
+            message += f"; {self._survivors} of its processes could not be killed"
+        records.write_exit(".", code=code, signal=number, reason=reason, message=message, causer=causer)
+
+    def _verdict(self, code: int | None, number: int | None) -> tuple[str, str, str]:
+        """(reason, message, causer) of the end."""
+        how = f"exited with status {code}" if number is None else f"ended by signal {_signal_name(number or 0)}"
+        if error := self._capture.error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return "disk-full", "the disk became full while its output was written; make room and retry", "resource"
+            if error.errno == errno.ENOENT:
+                return "vanished", "the task's directory was removed while it ran", "platform"
+            return "lost", f"its output could not be written: {error.strerror}", "platform"
+        if self._stopped:
+            return "stopped", f"stopped on request; {how}", "user"
+        return ("exited" if number is None else "signalled"), how, "user"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"{number} ({signal.Signals(number).name})"
+    except ValueError:  # a real-time signal has no name
+        return str(number)
