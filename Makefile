@@ -1,0 +1,60 @@
+# jupyter-pai: plain `make` lists the targets.
+
+SHELL  := /bin/bash
+PYTHON ?= python3
+BIN    := .venv/bin
+KILLS  ?= 100
+JOBS   ?= 300
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo lab test check unit ui-test bench crash format shape clean
+
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: .venv/.installed ## Install everything into .venv, editable
+.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock tools/system-packages
+	@tools/system-packages demo
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@tools/ensure-node
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: install ## Run the main job: the example notebook, from submit to SSH
+	@$(BIN)/python examples/demo.py
+
+lab: install ## Open JupyterLab with the panel and the example notebook
+	@$(BIN)/python examples/lab.py
+
+test: install ## Run every test: what CI runs
+	@tools/system-packages test
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@cd labextension && jlpm test:ci
+
+check: install ## Lint, types, import rules: no test that runs anything
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --config .importlinter
+	@cd labextension && jlpm --silent lint:check
+
+unit: install ## Run the fast tests only
+	@$(BIN)/python -m pytest -q tests/unit tests/property
+
+bench: install ## Measure against the floors in bench/floors.toml
+	@$(BIN)/python -m bench
+
+crash: install ## Kill the backend KILLS times under a stream of jobs (make crash KILLS=100)
+	@$(BIN)/python -m tests.crash --kills $(KILLS) --jobs $(JOBS)
+
+format: install ## Format Python and TypeScript
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix --quiet .
+	@cd labextension && jlpm --silent lint
+
+shape: install ## Print the size and shape of the code beside good projects'
+	@$(BIN)/python tools/shape.py
+
+clean: ## Remove what was built, keep .venv
+	@rm -rf dist build jupyter_pai/labextension labextension/lib labextension/tsconfig.tsbuildinfo
