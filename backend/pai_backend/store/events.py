@@ -1,0 +1,81 @@
+"""The event log: appended to by every change of a job, read by everyone.
+
+``seq`` counts within a job without gaps; ``position`` orders the events of all jobs. Positions become
+visible in their order because there is one writer at a time (see ``database``), so a reader that
+has seen one never misses a lower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic_core import from_json, to_json
+from sqlalchemy import Connection, bindparam, func, insert, select
+
+from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Event
+from pai_backend.store.base import NewEvent
+from pai_backend.store.rows import AnyRow, Values
+from pai_backend.store.tables import events, jobs
+
+_COLUMNS = (events.c.position, events.c.job, events.c.seq, events.c.at, events.c.type, events.c.payload)
+_INSERT = insert(events)
+_OF_JOB = (
+    select(*_COLUMNS)
+    .where(events.c.job == bindparam("uid"), events.c.seq > bindparam("after"))
+    .order_by(events.c.seq)
+    .limit(bindparam("most"))
+)
+_NEWEST = select(func.coalesce(func.max(events.c.position), 0))
+_RECENT = (
+    select(*_COLUMNS).where(events.c.position > bindparam("after")).order_by(events.c.position).limit(bindparam("most"))
+)
+_RECENT_OF_USER = _RECENT.join(jobs, jobs.c.uid == events.c.job).where(jobs.c.username == bindparam("username"))
+
+
+def event_values(job: JobUid, last_seq: int, new: Sequence[NewEvent], at: datetime) -> list[Values]:
+    """Rows that continue the job's log after ``last_seq``."""
+    return [
+        {"job": job, "seq": seq, "at": at, "type": event.type, "payload": to_json(dict(event.payload)).decode()}
+        for seq, event in enumerate(new, last_seq + 1)
+    ]
+
+
+def append(conn: Connection, rows: Sequence[Values]) -> None:
+    """Write rows of :func:`event_values`, in their order."""
+    if rows:
+        conn.execute(_INSERT, rows)
+
+
+def of_job(conn: Connection, uid: JobUid, after: int, limit: int) -> list[Event]:
+    """The job's events with ``seq > after``, in order."""
+    return [_event(row) for row in conn.execute(_OF_JOB, {"uid": uid, "after": after, "most": limit})]
+
+
+def recent(conn: Connection, position: str | None, user: str | None, limit: int) -> tuple[list[Event], str]:
+    """Events after ``position`` and the position to go on from; None starts at the present.
+
+    Raises InvalidParameters for a position that this function never gave.
+    """
+    newest = conn.execute(_NEWEST).scalar_one()
+    if position is None:
+        return [], str(newest)
+    if not (position.isascii() and position.isdigit() and len(position) < 19):
+        raise InvalidParameters(
+            f"{position[:40]!r} is not a position in the event log.",
+            hint="Give back the `position` of the last message, or none to start at the present.",
+        )
+    bounds: Values = {"after": int(position), "most": limit}
+    if user is None:
+        rows = conn.execute(_RECENT, bounds).all()
+    else:
+        rows = conn.execute(_RECENT_OF_USER, {**bounds, "username": user}).all()
+    # A short page is everything there is for this user: go on from the end, past the events of others.
+    end = rows[-1].position if len(rows) == limit else max(newest, int(position))
+    return [_event(row) for row in rows], str(end)
+
+
+def _event(row: AnyRow) -> Event:
+    return Event(job=JobUid(row.job), seq=row.seq, at=row.at, type=row.type, payload=from_json(row.payload))

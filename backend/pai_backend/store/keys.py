@@ -1,0 +1,84 @@
+"""Registered SSH keys of users, host keys of tasks, and the server's own secrets."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from pai_backend.model.errors import InvalidParameters, NoSuchKey
+from pai_backend.store.base import UserKey
+from pai_backend.store.tables import secrets, task_keys, user_keys
+
+_KEYS = select(user_keys).order_by(user_keys.c.added_at, user_keys.c.fingerprint)
+_KEYS_OF = _KEYS.where(user_keys.c.username == bindparam("username_"))
+_OWNER_OF = select(user_keys.c.username).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
+_INSERT_KEY = insert(user_keys)
+_DELETE_KEY = delete(user_keys).where(
+    user_keys.c.fingerprint == bindparam("fingerprint_"), user_keys.c.username == bindparam("username_")
+)
+_TASK_KEY = select(task_keys.c.private_pem).where(task_keys.c.owner == bindparam("owner_"))
+_INSERT_TASK_KEY = insert(task_keys)
+_SECRET = select(secrets.c.value).where(secrets.c.name == bindparam("name_"))
+_INSERT_SECRET = insert(secrets)
+
+
+def add_key(conn: Connection, key: UserKey) -> None:
+    """Register. Raises InvalidParameters when another user has the key."""
+    owner = conn.execute(_OWNER_OF, {"fingerprint_": key.fingerprint}).scalar_one_or_none()
+    if owner is None:
+        conn.execute(
+            _INSERT_KEY,
+            {
+                "fingerprint": key.fingerprint,
+                "username": key.user,
+                "public_key": key.public_key,
+                "comment": key.comment,
+                "added_at": key.added_at,
+            },
+        )
+    elif owner != key.user:
+        raise InvalidParameters(
+            f"The key {key.fingerprint} is registered by another user.",
+            hint="A key stands for one person: make a new pair with `ssh-keygen -t ed25519`.",
+        )
+
+
+def keys(conn: Connection, user: str | None) -> list[UserKey]:
+    """Keys of one user or of all, oldest first."""
+    rows = conn.execute(_KEYS) if user is None else conn.execute(_KEYS_OF, {"username_": user})
+    return [UserKey(row.fingerprint, row.username, row.public_key, row.comment, row.added_at) for row in rows]
+
+
+def remove_key(conn: Connection, user: str, fingerprint: str) -> None:
+    """Raises NoSuchKey, also for a key of somebody else."""
+    owner = conn.execute(_OWNER_OF, {"fingerprint_": fingerprint}).scalar_one_or_none()
+    if owner != user:
+        raise NoSuchKey(f"{user} has no key {fingerprint[:100]!r}.", hint="`GET /api/v2/keys` lists yours.")
+    conn.execute(_DELETE_KEY, {"fingerprint_": fingerprint, "username_": user})
+
+
+def task_key(conn: Connection, owner: str) -> str | None:
+    """The host key of a task slot."""
+    return conn.execute(_TASK_KEY, {"owner_": owner}).scalar_one_or_none()
+
+
+def put_task_key(conn: Connection, owner: str, private_pem: str, public: str) -> str:
+    """Keep a host key unless the slot has one; the one that is kept."""
+    kept = task_key(conn, owner)
+    if kept is not None:
+        return kept
+    conn.execute(_INSERT_TASK_KEY, {"owner": owner, "private_pem": private_pem, "public": public})
+    return private_pem
+
+
+def secret(conn: Connection, name: str) -> str | None:
+    """A server secret, if made already."""
+    return conn.execute(_SECRET, {"name_": name}).scalar_one_or_none()
+
+
+def put_secret(conn: Connection, name: str, make: str) -> str:
+    """Keep a secret unless there is one of that name; the one that is kept."""
+    kept = secret(conn, name)
+    if kept is not None:
+        return kept
+    conn.execute(_INSERT_SECRET, {"name": name, "value": make})
+    return make

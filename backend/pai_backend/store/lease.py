@@ -1,0 +1,45 @@
+"""The controller's lease: one row, whose epoch grows with every new holder and fences the old one."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, insert, select, update
+
+from pai_backend.store.base import Fenced, Lease
+from pai_backend.store.tables import controller_lease as table
+
+_ID = 1
+_ROW = select(table.c.epoch, table.c.holder, table.c.expires_at).where(table.c.id == _ID)
+_UPDATE = update(table).where(table.c.id == _ID)
+_INSERT = insert(table)
+
+
+def current_epoch(conn: Connection) -> int:
+    """The epoch that may write; 0 before the first controller."""
+    row = conn.execute(_ROW).one_or_none()
+    return 0 if row is None else int(row.epoch)
+
+
+def acquire(conn: Connection, holder: str, ttl_s: float, now: datetime, *, force: bool) -> Lease | None:
+    """A new epoch for ``holder``, or None while another's is unexpired and not forced."""
+    row = conn.execute(_ROW).one_or_none()
+    lease = Lease(epoch=1 if row is None else row.epoch + 1, expires_at=now + timedelta(seconds=ttl_s))
+    values = {"epoch": lease.epoch, "holder": holder, "expires_at": lease.expires_at}
+    if row is None:
+        conn.execute(_INSERT, {"id": _ID, **values})
+        return lease
+    if row.holder != holder and row.expires_at > now and not force:
+        return None
+    conn.execute(_UPDATE, values)
+    return lease
+
+
+def renew(conn: Connection, epoch: int, ttl_s: float, now: datetime) -> Lease:
+    """Prolong the lease of that epoch, even past its end while nobody took over. Raises Fenced."""
+    current = current_epoch(conn)
+    if current != epoch or epoch == 0:
+        raise Fenced(f"the controller's epoch is {current}, not {epoch}: another controller has taken over")
+    lease = Lease(epoch=epoch, expires_at=now + timedelta(seconds=ttl_s))
+    conn.execute(_UPDATE, {"expires_at": lease.expires_at})
+    return lease

@@ -1,0 +1,138 @@
+"""Whole jobs, by whatever names them, and what belongs to one job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic_core import from_json
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, or_, select
+
+from pai_backend.model.errors import NoSuchJob
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Job
+from pai_backend.store.rows import AnyRow, to_job
+from pai_backend.store.tables import documents, jobs, tasks
+
+_JOB = select(jobs, documents.c.spec).join(documents, documents.c.job == jobs.c.uid)
+_BODIES = (
+    select(tasks.c.job, tasks.c.body)
+    .join(jobs, and_(jobs.c.uid == tasks.c.job, jobs.c.attempt == tasks.c.attempt))
+    .order_by(tasks.c.job, tasks.c.role_number, tasks.c.task_index)
+)
+_ORDER = (jobs.c.submitted_at, jobs.c.uid)
+
+
+def _pair(condition: ColumnElement[bool]) -> tuple[Select[Any], Select[Any]]:
+    """The two statements that load all jobs of a condition."""
+    return _JOB.where(condition).order_by(*_ORDER), _BODIES.where(condition)
+
+
+_BY_UID = _pair(jobs.c.uid == bindparam("uid_"))
+_BY_ALIAS = _pair(jobs.c.alias == bindparam("alias_"))
+_DIRTY = _pair(jobs.c.dirty)
+_UNSETTLED = _pair(~jobs.c.settled)
+_MATCHES = select(jobs.c.uid, jobs.c.alias, jobs.c.name, jobs.c.username)
+_BY_FULL_NAME = _MATCHES.where(jobs.c.name == bindparam("name_"), jobs.c.username == bindparam("username_"))
+_BY_ANY_NAME = _MATCHES.where(
+    or_(
+        jobs.c.alias == bindparam("name_"),
+        jobs.c.uid == bindparam("name_"),
+        and_(jobs.c.name == bindparam("name_"), jobs.c.username == bindparam("username_")),
+    )
+)
+_DOCUMENT = select(documents.c.source, documents.c.filename, documents.c.media_type).where(
+    documents.c.job == bindparam("uid_")
+)
+_ALL_BODIES = (
+    select(tasks.c.body)
+    .where(tasks.c.job == bindparam("uid_"))
+    .order_by(tasks.c.attempt, tasks.c.role_number, tasks.c.task_index)
+)
+_EXISTS = select(jobs.c.uid).where(jobs.c.uid == bindparam("uid_"))
+
+
+def job(conn: Connection, uid: JobUid) -> Job:
+    """Raises NoSuchJob."""
+    found = _load(conn, _BY_UID, {"uid_": uid})
+    if not found:
+        raise no_such_job(uid)
+    return found[0]
+
+
+def by_alias(conn: Connection, alias: str) -> Job | None:
+    """The job of that alias."""
+    found = _load(conn, _BY_ALIAS, {"alias_": alias})
+    return found[0] if found else None
+
+
+def find(conn: Connection, name: str, user: str | None) -> Job:
+    """By ``user~name``, one's own bare name, alias or uid, in this order.
+
+    One's own name comes before an alias: else a stranger's job, whose alias is its bare name, would
+    hide one's own job of that name. Raises NoSuchJob.
+    """
+    owner, tilde, rest = name.partition("~")
+    if tilde:
+        rows = conn.execute(_BY_FULL_NAME, {"name_": rest, "username_": owner}).all()
+    else:
+        rows = conn.execute(_BY_ANY_NAME, {"name_": name, "username_": user}).all()
+
+    def rank(row: AnyRow) -> int:
+        if row.name == name and row.username == user:
+            return 0
+        return 1 if row.alias == name else 2
+
+    if not rows:
+        raise no_such_job(name)
+    return job(conn, JobUid(min(rows, key=rank).uid))
+
+
+def dirty(conn: Connection) -> list[Job]:
+    """Jobs whose intent the controller has not seen, oldest first."""
+    return _load(conn, _DIRTY, {})
+
+
+def unfinished(conn: Connection) -> list[Job]:
+    """Jobs that recovery must look at, oldest first."""
+    return _load(conn, _UNSETTLED, {})
+
+
+def document(conn: Connection, uid: JobUid) -> tuple[bytes, str, str]:
+    """Source, file name and media type. Raises NoSuchJob."""
+    row = conn.execute(_DOCUMENT, {"uid_": uid}).one_or_none()
+    if row is None:
+        raise no_such_job(uid)
+    return bytes(row.source), row.filename, row.media_type
+
+
+def past_tasks(conn: Connection, uid: JobUid) -> list[dict[str, object]]:
+    """Tasks of all attempts in JSON form, oldest attempt first. Raises NoSuchJob."""
+    require(conn, uid)
+    return [from_json(body) for body in conn.execute(_ALL_BODIES, {"uid_": uid}).scalars()]
+
+
+def require(conn: Connection, uid: JobUid) -> None:
+    """Raises NoSuchJob unless there is such a job."""
+    if conn.execute(_EXISTS, {"uid_": uid}).one_or_none() is None:
+        raise no_such_job(uid)
+
+
+def no_such_job(name: str) -> NoSuchJob:
+    """The error, with its remedy."""
+    return NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
+
+
+def _load(conn: Connection, pair: tuple[Select[Any], Select[Any]], values: dict[str, str]) -> list[Job]:
+    rows = conn.execute(pair[0], values).all()
+    if not rows:
+        return []
+    bodies = _grouped(conn.execute(pair[1], values))
+    return [to_job(row, bodies.get(row.uid, [])) for row in rows]
+
+
+def _grouped(rows: Iterable[AnyRow]) -> dict[str, list[str]]:
+    bodies: dict[str, list[str]] = {}
+    for row in rows:
+        bodies.setdefault(row.job, []).append(row.body)
+    return bodies

@@ -1,0 +1,153 @@
+"""The first tables.
+
+Revision: 0001, the first.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Make them, with their indexes."""
+    op.create_table(
+        "controller_lease",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("epoch", sa.Integer(), nullable=False),
+        sa.Column("holder", sa.Text(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_controller_lease"),
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("uid", sa.String(length=32), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("username", sa.Text(), nullable=False),
+        sa.Column("alias", sa.String(length=63), nullable=False),
+        sa.Column("virtual_cluster", sa.Text(), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("phase", sa.String(length=32), nullable=False),
+        sa.Column("why", sa.Text(), nullable=False),
+        sa.Column("desired", sa.String(length=16), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("retries", sa.Integer(), nullable=False),
+        sa.Column("task_count", sa.Integer(), nullable=False),
+        sa.Column("gpu_count", sa.Integer(), nullable=False),
+        sa.Column("warning_count", sa.Integer(), nullable=False),
+        sa.Column("exit_status", sa.Integer(), nullable=True),
+        sa.Column("submitted_at", sa.BigInteger(), nullable=False),
+        sa.Column("launched_at", sa.BigInteger(), nullable=True),
+        sa.Column("completed_at", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("last_seq", sa.Integer(), nullable=False),
+        sa.Column("dirty", sa.Boolean(), nullable=False),
+        sa.Column("settled", sa.Boolean(), nullable=False),
+        sa.Column("rest", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("uid", name="pk_jobs"),
+        sa.UniqueConstraint("alias", name="uq_jobs_alias"),
+        sa.UniqueConstraint("name", "username", name="uq_jobs_name_username"),
+    )
+    op.create_index(
+        "ix_jobs_dirty",
+        "jobs",
+        ["submitted_at"],
+        unique=False,
+        sqlite_where=sa.text("dirty = 1"),
+        postgresql_where=sa.text("dirty"),
+    )
+    op.create_index("ix_jobs_state_submitted_at_uid", "jobs", ["state", "submitted_at", "uid"], unique=False)
+    op.create_index("ix_jobs_submitted_at_uid", "jobs", ["submitted_at", "uid"], unique=False)
+    op.create_index(
+        "ix_jobs_unsettled",
+        "jobs",
+        ["submitted_at"],
+        unique=False,
+        sqlite_where=sa.text("settled = 0"),
+        postgresql_where=sa.text("NOT settled"),
+    )
+    op.create_index("ix_jobs_username_submitted_at_uid", "jobs", ["username", "submitted_at", "uid"], unique=False)
+    op.create_table(
+        "port_leases",
+        sa.Column("machine", sa.Text(), nullable=False),
+        sa.Column("port", sa.Integer(), nullable=False),
+        sa.Column("owner", sa.String(length=64), nullable=False),
+        sa.PrimaryKeyConstraint("machine", "port", name="pk_port_leases"),
+    )
+    op.create_index("ix_port_leases_owner", "port_leases", ["owner"], unique=False)
+    op.create_table(
+        "secrets",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_secrets"),
+    )
+    op.create_table(
+        "task_keys",
+        sa.Column("owner", sa.String(length=64), nullable=False),
+        sa.Column("private_pem", sa.Text(), nullable=False),
+        sa.Column("public", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("owner", name="pk_task_keys"),
+    )
+    op.create_table(
+        "user_keys",
+        sa.Column("fingerprint", sa.String(length=128), nullable=False),
+        sa.Column("username", sa.Text(), nullable=False),
+        sa.Column("public_key", sa.Text(), nullable=False),
+        sa.Column("comment", sa.Text(), nullable=False),
+        sa.Column("added_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("fingerprint", name="pk_user_keys"),
+    )
+    op.create_index("ix_user_keys_username", "user_keys", ["username"], unique=False)
+    op.create_table(
+        "documents",
+        sa.Column("job", sa.String(length=32), nullable=False),
+        sa.Column("spec", sa.Text(), nullable=False),
+        sa.Column("filename", sa.Text(), nullable=False),
+        sa.Column("media_type", sa.Text(), nullable=False),
+        sa.Column("source", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["job"], ["jobs.uid"], name="fk_documents_job"),
+        sa.PrimaryKeyConstraint("job", name="pk_documents"),
+    )
+    op.create_table(
+        "events",
+        sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("job", sa.String(length=32), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("payload", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["job"], ["jobs.uid"], name="fk_events_job"),
+        sa.PrimaryKeyConstraint("position", name="pk_events"),
+        sa.UniqueConstraint("job", "seq", name="uq_events_job_seq"),
+    )
+    op.create_table(
+        "tasks",
+        sa.Column("job", sa.String(length=32), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("role_number", sa.Integer(), nullable=False),
+        sa.Column("task_index", sa.Integer(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["job"], ["jobs.uid"], name="fk_tasks_job"),
+        sa.PrimaryKeyConstraint("job", "attempt", "role_number", "task_index", name="pk_tasks"),
+    )
+
+
+def downgrade() -> None:
+    """Drop them, those that refer to others first."""
+    for table in (
+        "tasks",
+        "events",
+        "documents",
+        "user_keys",
+        "task_keys",
+        "secrets",
+        "port_leases",
+        "jobs",
+        "controller_lease",
+    ):
+        op.drop_table(table)

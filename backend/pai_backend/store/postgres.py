@@ -1,0 +1,148 @@
+"""PostgreSQL: a pool, an advisory lock that makes one writer at a time, and LISTEN/NOTIFY.
+
+asyncpg is imported by SQLAlchemy, and only when a URL asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+
+from sqlalchemy import URL, BigInteger, Connection, String, bindparam, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from pai_backend.model.errors import Bug, InvalidParameters
+from pai_backend.store.database import Database
+from pai_backend.store.tables import events
+
+WRITE_LOCK = 0x7061_695F_7772
+"""Key of the advisory lock of all write transactions ("pai_wr" in ASCII)."""
+
+CHANNEL = "pai_change"
+
+LOOK_S, LOST_S = 5.0, 0.5
+"""Seconds between looks: as the safety net while the listener lives, and to have it back when it is lost."""
+
+_CONNECTIONS = 6
+_CONNECT_S = 10.0
+_COMMAND_S = 60.0
+_SERVER_SETTINGS = {
+    "application_name": "jupyter-pai",
+    # A replica that is stopped in the middle of a write holds up all others: the server ends its transaction.
+    "idle_in_transaction_session_timeout": "15s",
+    "lock_timeout": "30s",
+}
+
+_log = logging.getLogger(__name__)
+_TAKE = func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger))
+_LOCK = select(_TAKE)
+_LOCK_AND_NOTIFY = select(_TAKE, func.pg_notify(CHANNEL, bindparam("sender", type_=String)))
+
+
+class PostgresBacking:
+    """The database of a team. Satisfies ``database.Backing``."""
+
+    def __init__(self, url: URL) -> None:
+        self._url = url.set(drivername="postgresql+asyncpg")
+        self._seen = -1
+        self._wake: Callable[[], None] = lambda: None
+        self._listener: AsyncConnection | None = None
+        self._listening = False
+        self._sender = uuid.uuid4().hex  # in each notification, so that we do not wake ourselves twice
+        self.place = f"The PostgreSQL server {url.host or 'localhost'}:{url.port or 5432}, database {url.database},"
+
+    def engines(self) -> tuple[AsyncEngine, AsyncEngine]:
+        """Both share one pool; readers see one snapshot for all statements of a transaction."""
+        try:
+            writer = create_async_engine(
+                self._url,
+                pool_size=_CONNECTIONS,
+                max_overflow=0,
+                pool_pre_ping=True,
+                pool_use_lifo=True,
+                hide_parameters=True,
+                connect_args={
+                    "server_settings": _SERVER_SETTINGS,
+                    "timeout": _CONNECT_S,
+                    "command_timeout": _COMMAND_S,
+                },
+            )
+        except ModuleNotFoundError as error:
+            raise InvalidParameters(
+                "A PostgreSQL database needs the Python package asyncpg, which is not installed.",
+                hint="pip install 'jupyter-pai[postgres]'",
+            ) from error
+        return writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True), writer
+
+    async def prepare(self) -> None:
+        """Nothing: the server is there or it is not."""
+
+    def begin_write(self, conn: Connection, *, announce: bool) -> None:
+        """Take the write lock until the transaction ends; the notification goes out when it commits.
+
+        Event positions come from a sequence, which counts before the commit. Because the lock is held from
+        before the first number is drawn until after the commit is visible, whoever sees position n has
+        seen, or can see, all below it.
+        """
+        if announce:
+            conn.execute(_LOCK_AND_NOTIFY, {"key": WRITE_LOCK, "sender": self._sender})
+        else:
+            conn.execute(_LOCK, {"key": WRITE_LOCK})
+
+    async def mark(self, database: Database) -> None:
+        """Nothing: the first :meth:`changed` says yes in any case."""
+
+    async def changed(self, database: Database) -> bool:
+        """Look at the newest event, and listen (again) if nobody does: then something may have been missed."""
+        if not self._listening:
+            await self._attach(database)
+            return True
+        seen, self._seen = self._seen, await database.read(_newest)
+        return seen != self._seen
+
+    async def _attach(self, database: Database) -> None:
+        await self._detach()
+        self._listener = await database.writer.connect()
+        driver = (await self._listener.get_raw_connection()).driver_connection
+        if driver is None:
+            raise Bug("a fresh PostgreSQL connection has no driver connection")
+        driver.add_termination_listener(self._on_lost)
+        await driver.add_listener(CHANNEL, self._on_notify)
+        self._listening = True
+
+    async def _detach(self) -> None:
+        """Close the listener's connection for good: it must not go back to the pool with its LISTEN on."""
+        connection, self._listener, self._listening = self._listener, None, False
+        if connection is not None:
+            async with asyncio.timeout(_CONNECT_S):
+                await connection.invalidate()
+                await connection.close()
+
+    def _on_notify(self, _driver: object, _pid: int, _channel: str, sender: object) -> None:
+        if sender != self._sender:
+            self._wake()
+
+    def _on_lost(self, _driver: object) -> None:
+        if self._listening:
+            _log.warning("%s closed the connection that listens for changes; connecting again", self.place)
+        self._listening = False
+        self._wake()
+
+    def interval_s(self, quiet_s: float) -> float:
+        """Notifications come by themselves; looking is the safety net."""
+        return LOOK_S if self._listening else LOST_S
+
+    def listen(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` at every notification, and when they may have stopped."""
+        self._wake = wake
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        await self._detach()
+
+
+def _newest(conn: Connection) -> int:
+    newest: int = conn.execute(select(func.coalesce(func.max(events.c.position), 0))).scalar_one()
+    return newest

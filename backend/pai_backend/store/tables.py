@@ -1,0 +1,179 @@
+"""The tables, as SQLAlchemy metadata; the same on SQLite and PostgreSQL.
+
+``jobs`` holds what changes and what lists show, in narrow rows; what was asked for (``documents``)
+is written once and never touched again. JSON is kept as text, exactly as it was written.
+Changing anything here needs a migration; a test compares this metadata with the migrated schema.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware time, kept as whole microseconds since 1970 UTC.
+
+    An integer sorts and compares alike on both databases and loses nothing; SQLite has no time type.
+    """
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        """Raises ValueError for a naive time: it would be a different instant on another machine."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a time without a zone cannot be stored: {value!r}")
+        return (value - _EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        """The time again, in UTC."""
+        return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+# Explicit names, so that a migration can name what it alters on every database.
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("uid", String(32), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("username", Text, nullable=False),
+    Column("alias", String(63), nullable=False, unique=True),
+    Column("virtual_cluster", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("phase", String(32), nullable=False),
+    Column("why", Text, nullable=False),
+    Column("desired", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("retries", Integer, nullable=False),
+    Column("task_count", Integer, nullable=False),
+    Column("gpu_count", Integer, nullable=False),
+    Column("warning_count", Integer, nullable=False),
+    Column("exit_status", Integer),
+    Column("submitted_at", Instant, nullable=False),
+    Column("launched_at", Instant),
+    Column("completed_at", Instant),
+    Column("version", Integer, nullable=False),
+    Column("last_seq", Integer, nullable=False),
+    Column("dirty", Boolean, nullable=False),
+    Column("settled", Boolean, nullable=False),
+    Column("rest", Text, nullable=False),
+    # Name first: a group of submits is checked by ``name IN (…)`` over all users at once.
+    UniqueConstraint("name", "username"),
+    Index("ix_jobs_submitted_at_uid", "submitted_at", "uid"),
+    Index("ix_jobs_username_submitted_at_uid", "username", "submitted_at", "uid"),
+    Index("ix_jobs_state_submitted_at_uid", "state", "submitted_at", "uid"),
+    # The controller asks for these two all day long; almost no job is in them.
+    Index("ix_jobs_dirty", "submitted_at", sqlite_where=text("dirty = 1"), postgresql_where=text("dirty")),
+    Index("ix_jobs_unsettled", "submitted_at", sqlite_where=text("settled = 0"), postgresql_where=text("NOT settled")),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("job", String(32), ForeignKey("jobs.uid"), primary_key=True),
+    Column("spec", Text, nullable=False),
+    Column("filename", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("source", LargeBinary, nullable=False),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("job", String(32), ForeignKey("jobs.uid"), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("role_number", Integer, nullable=False),
+    Column("task_index", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    # These four are the task uid, split so that the key keeps document order.
+    PrimaryKeyConstraint("job", "attempt", "role_number", "task_index"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("job", String(32), ForeignKey("jobs.uid"), nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    UniqueConstraint("job", "seq"),
+)
+
+port_leases = Table(
+    "port_leases",
+    metadata,
+    Column("machine", Text, nullable=False),
+    Column("port", Integer, nullable=False),
+    Column("owner", String(64), nullable=False, index=True),
+    PrimaryKeyConstraint("machine", "port"),
+)
+
+controller_lease = Table(
+    "controller_lease",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", Integer, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+)
+
+task_keys = Table(
+    "task_keys",
+    metadata,
+    Column("owner", String(64), primary_key=True),
+    Column("private_pem", Text, nullable=False),
+    Column("public", Text, nullable=False),
+)
+
+user_keys = Table(
+    "user_keys",
+    metadata,
+    Column("fingerprint", String(128), primary_key=True),
+    Column("username", Text, nullable=False, index=True),
+    Column("public_key", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("added_at", Instant, nullable=False),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
