@@ -1,0 +1,37 @@
+/**
+ * The command that opens a job's page.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import { JOB_ARGS, jobOf } from '../jobs/commands';
+import type { IJobListModel } from '../tokens';
+import { CommandIDs } from '../tokens';
+
+/** What the command acts on. */
+export interface IOpenJobOptions {
+  readonly jobs: IJobListModel;
+  readonly trans: TranslationBundle;
+  /** Show the page of a job, given by its id. */
+  readonly open: (job: string) => Promise<void>;
+}
+
+/** Add the command; without an argument it opens the selected job of the list. */
+export function addOpenJob(
+  commands: CommandRegistry,
+  options: IOpenJobOptions
+): void {
+  const { jobs, trans } = options;
+  commands.addCommand(CommandIDs.openJob, {
+    label: trans.__('Show Job Details'),
+    describedBy: { args: JOB_ARGS },
+    isEnabled: args => jobOf(jobs, args) !== null,
+    execute: async args => {
+      const job = jobOf(jobs, args);
+      if (job !== null) {
+        await options.open(job);
+      }
+    }
+  });
+  jobs.changed.connect(() => commands.notifyCommandChanged(CommandIDs.openJob));
+}

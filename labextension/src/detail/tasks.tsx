@@ -1,0 +1,115 @@
+/**
+ * The table of a job's tasks.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import * as React from 'react';
+import { StateMark } from '../parts';
+import { CommandIDs } from '../tokens';
+import type { ITask } from '../types';
+
+/** Ports as `label 15001, 15002`, one label a line. */
+export function portLines(task: ITask): readonly string[] {
+  return Object.entries(task.ports).map(
+    ([label, ports]) => `${label} ${ports.join(', ')}`
+  );
+}
+
+/** GPUs as `TITANX 0, 1`; empty for a task without. */
+export function gpuText(task: ITask): string {
+  return task.gpus.length > 0
+    ? `${task.gpuType ?? ''} ${task.gpus.join(', ')}`.trim()
+    : '';
+}
+
+/** The exit as a number and, when there is one, the signal's. */
+export function exitText(trans: TranslationBundle, task: ITask): string {
+  const { exit } = task;
+  if (!exit) {
+    return '';
+  }
+  return exit.signal === null
+    ? String(exit.status)
+    : trans.__('%1 (signal %2)', exit.status, exit.signal);
+}
+
+function TaskRow(props: {
+  task: ITask;
+  commands: CommandRegistry;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { task, commands, trans } = props;
+  const ssh = task.sshCommand;
+  return (
+    <tr>
+      <th scope="row">{`${task.role}-${task.index}`}</th>
+      <td>
+        <StateMark trans={trans} state={task.state} />
+      </td>
+      <td>{task.node}</td>
+      <td>{task.address}</td>
+      <td>{gpuText(task)}</td>
+      <td>
+        {portLines(task).map(line => (
+          <div key={line}>{line}</div>
+        ))}
+      </td>
+      <td title={task.exit?.message}>{exitText(trans, task)}</td>
+      <td>
+        {ssh && task.state === 'RUNNING' && (
+          <button
+            className="jp-mod-styled jp-mod-minimal"
+            aria-label={trans.__(
+              'Copy the SSH command of %1',
+              `${task.role}-${task.index}`
+            )}
+            onClick={() =>
+              void commands.execute(CommandIDs.copySsh, { command: ssh })
+            }
+            title={ssh}
+          >
+            {trans.__('Copy')}
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** All tasks, one a row. */
+export function TaskTable(props: {
+  tasks: readonly ITask[];
+  commands: CommandRegistry;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { trans } = props;
+  return (
+    <div className="jp-pai-TaskTable">
+      <table aria-label={trans.__('Tasks')}>
+        <thead>
+          <tr>
+            <th scope="col">{trans.__('Task')}</th>
+            <th scope="col">{trans.__('State')}</th>
+            <th scope="col">{trans.__('Node')}</th>
+            <th scope="col">{trans.__('IP')}</th>
+            <th scope="col">{trans.__('GPUs')}</th>
+            <th scope="col">{trans.__('Ports')}</th>
+            <th scope="col">{trans.__('Exit')}</th>
+            <th scope="col">{trans.__('SSH')}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.tasks.map(task => (
+            <TaskRow
+              commands={props.commands}
+              key={task.uid}
+              task={task}
+              trans={trans}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

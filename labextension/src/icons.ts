@@ -1,0 +1,9 @@
+/**
+ * The icon of the panel, of launcher cards and of tabs.
+ */
+
+import { LabIcon } from '@jupyterlab/ui-components';
+import paiSvg from '../style/pai.svg';
+
+/** A GPU board; follows the theme's icon colour. */
+export const paiIcon = new LabIcon({ name: 'jupyter-pai:pai', svgstr: paiSvg });

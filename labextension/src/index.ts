@@ -1,0 +1,12 @@
+/**
+ * The plugins of jupyter-pai.
+ */
+
+import { clientPlugin } from './client/plugin';
+import { detailPlugin } from './detail/plugin';
+import { jobsPlugin } from './jobs/plugin';
+import { submitPlugin } from './submit/plugin';
+
+export * from './tokens';
+
+export default [clientPlugin, jobsPlugin, detailPlugin, submitPlugin];

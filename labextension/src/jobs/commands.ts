@@ -1,0 +1,246 @@
+/**
+ * Commands on jobs. Without an argument they act on the selected job of the list.
+ */
+
+import {
+  Clipboard,
+  Dialog,
+  Notification,
+  showDialog
+} from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { launchIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { reportProblem } from '../feedback';
+import type { IJobListModel, IPaiClient } from '../tokens';
+import { CommandIDs } from '../tokens';
+import type { IService } from '../types';
+import { isFinal } from '../types';
+
+type Args = ReadonlyPartialJSONObject;
+
+/** What the commands act on. */
+export interface IJobCommandOptions {
+  readonly client: IPaiClient;
+  readonly model: IJobListModel;
+  readonly trans: TranslationBundle;
+  /** Show the list. */
+  readonly showJobs: () => void;
+  /** Open an empty browser tab; null when the browser forbids it. */
+  readonly openTab: () => Window | null;
+}
+
+/** The schema of arguments that name a job. */
+export const JOB_ARGS = {
+  type: 'object',
+  properties: {
+    job: {
+      type: 'string',
+      description: 'Id, alias or uid of the job; the selected one when absent.'
+    }
+  }
+} as const;
+
+const NO_ARGS = { type: 'object', properties: {} } as const;
+
+/** The job a command is about: its argument, or the selected job's id; null when there is neither. */
+export function jobOf(model: IJobListModel, args: Args): string | null {
+  return typeof args.job === 'string'
+    ? args.job
+    : (model.selectedJob?.id ?? null);
+}
+
+function addListCommands(
+  commands: CommandRegistry,
+  options: IJobCommandOptions
+): void {
+  const { model, trans } = options;
+  commands.addCommand(CommandIDs.showJobs, {
+    label: trans.__('Show PAI Jobs'),
+    describedBy: { args: NO_ARGS },
+    execute: () => options.showJobs()
+  });
+  commands.addCommand(CommandIDs.refresh, {
+    label: args => (args.toolbar ? '' : trans.__('Refresh the Job List')),
+    caption: trans.__('Refresh the job list'),
+    icon: args => (args.toolbar ? refreshIcon : undefined),
+    describedBy: { args: NO_ARGS },
+    execute: () => model.refresh()
+  });
+}
+
+/** The service that the arguments name; without any, the first that runs. */
+function serviceOf(
+  services: readonly IService[],
+  args: Args
+): IService | undefined {
+  return services.find(service =>
+    args.label === undefined
+      ? service.state === 'RUNNING'
+      : service.label === args.label &&
+        service.role === (args.role ?? service.role) &&
+        service.index === (args.index ?? service.index)
+  );
+}
+
+/** Sign the browser in to a service and lead the tab there. */
+async function openService(
+  options: IJobCommandOptions,
+  args: Args
+): Promise<void> {
+  const { client, model, trans } = options;
+  const job = jobOf(model, args);
+  if (job === null) {
+    return;
+  }
+  // Before the first await: browsers allow a new tab only while they handle a click.
+  const tab = options.openTab();
+  try {
+    const { services } = await client.job(job);
+    const service = serviceOf(services, args);
+    if (!service) {
+      tab?.close();
+      Notification.warning(trans.__('This job has no running service.'));
+      return;
+    }
+    const { label, role, index } = service;
+    const ticket = await client.ticket(job, label, role, index);
+    leadTo(tab, client.browserAddress(ticket), trans);
+  } catch (reason) {
+    tab?.close();
+    reportProblem(trans, reason);
+  }
+}
+
+/** Give the tab its address; when the browser forbade the tab, offer the address instead. */
+function leadTo(
+  tab: Window | null,
+  address: string,
+  trans: TranslationBundle
+): void {
+  if (tab) {
+    // The service is somebody's program: it gets no handle on JupyterLab.
+    tab.opener = null;
+    tab.location.replace(address);
+    return;
+  }
+  Notification.info(trans.__('The browser blocked the new tab.'), {
+    autoClose: false,
+    actions: [
+      {
+        label: trans.__('Open'),
+        callback: () => window.open(address, '_blank', 'noopener')
+      }
+    ]
+  });
+}
+
+async function copySsh(options: IJobCommandOptions, args: Args): Promise<void> {
+  const { client, model, trans } = options;
+  const job = jobOf(model, args);
+  try {
+    const command =
+      typeof args.command === 'string'
+        ? args.command
+        : job && (await client.job(job)).sshCommand;
+    if (!command) {
+      Notification.warning(trans.__('This job has no SSH address yet.'));
+      return;
+    }
+    Clipboard.copyToSystem(command);
+    Notification.success(trans.__('Copied: %1', command), { autoClose: 3000 });
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
+}
+
+async function stopJob(options: IJobCommandOptions, args: Args): Promise<void> {
+  const { client, model, trans } = options;
+  const job = jobOf(model, args);
+  if (job === null) {
+    return;
+  }
+  const answer = await showDialog({
+    title: trans.__('Stop the job?'),
+    body: trans.__('All tasks of %1 are ended.', job),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Keep it running') }),
+      Dialog.warnButton({ label: trans.__('Stop') })
+    ]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  try {
+    await client.stop(job);
+    await model.refresh();
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
+}
+
+function addAccessCommands(
+  commands: CommandRegistry,
+  options: IJobCommandOptions
+): void {
+  const { model, trans } = options;
+  const running = (args: Args) =>
+    args.job !== undefined || model.selectedJob?.state === 'RUNNING';
+  commands.addCommand(CommandIDs.openService, {
+    label: trans.__('Open Service'),
+    caption: trans.__('Open a service of the job in a new browser tab'),
+    icon: launchIcon,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          ...JOB_ARGS.properties,
+          label: { type: 'string', description: 'Name of the port.' },
+          role: { type: 'string', description: 'Name of the task role.' },
+          index: { type: 'number', description: 'Index of the task.' }
+        }
+      }
+    },
+    isEnabled: running,
+    execute: args => openService(options, args)
+  });
+  commands.addCommand(CommandIDs.copySsh, {
+    label: trans.__('Copy SSH Command'),
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          ...JOB_ARGS.properties,
+          command: { type: 'string', description: 'Copied as it is.' }
+        }
+      }
+    },
+    isEnabled: args => args.command !== undefined || running(args),
+    execute: args => copySsh(options, args)
+  });
+}
+
+/** Add all commands on jobs. */
+export function addJobCommands(
+  commands: CommandRegistry,
+  options: IJobCommandOptions
+): void {
+  const { model, trans } = options;
+  addListCommands(commands, options);
+  addAccessCommands(commands, options);
+  commands.addCommand(CommandIDs.stopJob, {
+    label: trans.__('Stop Job…'),
+    icon: stopIcon,
+    describedBy: { args: JOB_ARGS },
+    isEnabled: args =>
+      args.job !== undefined ||
+      (model.selectedJob !== null && !isFinal(model.selectedJob.state)),
+    execute: args => stopJob(options, args)
+  });
+  model.changed.connect(() => {
+    commands.notifyCommandChanged(CommandIDs.openService);
+    commands.notifyCommandChanged(CommandIDs.copySsh);
+    commands.notifyCommandChanged(CommandIDs.stopJob);
+  });
+}

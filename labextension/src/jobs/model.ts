@@ -1,0 +1,206 @@
+/**
+ * The job list: what is shown, kept current by pushed events and a slow poll behind them.
+ */
+
+import { Poll, Throttler } from '@lumino/polling';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+import { asPaiError } from '../request';
+import { ResumedStream } from '../stream';
+import type {
+  IJobListModel,
+  IJobListState,
+  IPaiClient,
+  JobScope
+} from '../tokens';
+import type { IJobSummary, IPositionedEvent } from '../types';
+
+/** Jobs asked for at first and more with each {@link JobListModel.showMore}. */
+const PAGE = 100;
+
+/** The safety net behind the pushed events, in milliseconds. */
+const POLL = { interval: 10 * 1000, backoff: true, max: 60 * 1000 };
+
+/** A burst of events (a job with many tasks) costs one request in this time, in milliseconds. */
+const BURST = 300;
+
+const ACTIVE = ['WAITING', 'RUNNING', 'STOPPING'] as const;
+
+const EMPTY: IJobListState = {
+  jobs: [],
+  total: 0,
+  keyword: '',
+  scope: 'all',
+  selected: null,
+  loaded: false,
+  live: false,
+  problem: null
+};
+
+/** {@link IJobListModel} over the backend. */
+export class JobListModel implements IJobListModel {
+  constructor(options: JobListModel.IOptions) {
+    this._client = options.client;
+    this._poll = new Poll({
+      auto: false,
+      factory: () => this._load(),
+      frequency: POLL,
+      name: 'jupyter-pai:jobs',
+      standby: options.standby ?? 'when-hidden'
+    });
+    this._burst = new Throttler(() => this._poll.refresh(), {
+      limit: BURST,
+      edge: 'trailing'
+    });
+  }
+
+  get state(): IJobListState {
+    return this._state;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get selectedJob(): IJobSummary | null {
+    const { jobs, selected } = this._state;
+    return jobs.find(job => job.uid === selected) ?? null;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** Begin to follow the backend; without it the list changes only by {@link refresh}. */
+  start(): void {
+    this._started = true;
+    void this._poll.start();
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      await this._load();
+    } catch {
+      // The state says what is wrong; the poll tries again.
+    }
+  }
+
+  select(uid: string | null): void {
+    if (uid !== this._state.selected) {
+      this._update({ selected: uid });
+    }
+  }
+
+  setKeyword(keyword: string): void {
+    this._ask({ keyword });
+  }
+
+  setScope(scope: JobScope): void {
+    this._ask({ scope });
+  }
+
+  showMore(): void {
+    this._limit += PAGE;
+    this._ask({});
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._stream?.dispose();
+    this._burst.dispose();
+    this._poll.dispose();
+    Signal.clearData(this);
+  }
+
+  /** Another question: answers to earlier ones are no longer wanted. */
+  private _ask(change: Partial<IJobListState>): void {
+    this._applied = ++this._asked;
+    this._update(change);
+    void this.refresh();
+  }
+
+  /** Ask for the list and apply the answer unless a later one was applied. Rejects with PaiError. */
+  private async _load(): Promise<void> {
+    const turn = ++this._asked;
+    const { keyword, scope } = this._state;
+    const states = scope === 'active' ? ACTIVE : [];
+    try {
+      const page = await this._client.jobs({
+        keyword,
+        states,
+        limit: this._limit
+      });
+      this._apply(turn, {
+        jobs: page.data,
+        total: page.totalCount,
+        loaded: true,
+        problem: null
+      });
+      this._follow();
+    } catch (reason) {
+      const problem = asPaiError(reason);
+      this._apply(turn, { problem, loaded: true });
+      throw problem;
+    }
+  }
+
+  private _apply(turn: number, change: Partial<IJobListState>): void {
+    if (turn > this._applied && !this._isDisposed) {
+      this._applied = turn;
+      this._update(change);
+    }
+  }
+
+  /** Follow events, once the backend has answered: sockets to a missing server only fill the console. */
+  private _follow(): void {
+    if (this._stream || this._isDisposed || !this._started) {
+      return;
+    }
+    this._stream = new ResumedStream({
+      open: () => this._client.allEvents(this._position),
+      receive: data => {
+        const message = JSON.parse(String(data)) as IPositionedEvent;
+        this._position = message.position;
+        void this._burst.invoke();
+      },
+      connected: live => {
+        this._update({ live });
+        // What happened while nobody listened is not pushed again to a stream without a position.
+        if (live) {
+          void this._burst.invoke();
+        }
+      }
+    });
+  }
+
+  private _update(change: Partial<IJobListState>): void {
+    this._state = { ...this._state, ...change };
+    this._changed.emit();
+  }
+
+  private _applied = 0;
+  private _asked = 0;
+  private readonly _burst: Throttler;
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _client: IPaiClient;
+  private _isDisposed = false;
+  private _limit = PAGE;
+  private readonly _poll: Poll;
+  private _position: number | string | null = null;
+  private _started = false;
+  private _state = EMPTY;
+  private _stream: ResumedStream | null = null;
+}
+
+/** Options of {@link JobListModel}. */
+export namespace JobListModel {
+  /** What the list is made from. */
+  export interface IOptions {
+    readonly client: IPaiClient;
+    /** Whether polling rests now; while the page is hidden when absent. */
+    readonly standby?: Poll.Standby | (() => boolean | Poll.Standby);
+  }
+}

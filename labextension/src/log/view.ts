@@ -1,0 +1,125 @@
+/**
+ * A task's output with ANSI colours, following its end.
+ */
+
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Message } from '@lumino/messaging';
+import { PanelLayout, Widget } from '@lumino/widgets';
+import type { LogModel } from './model';
+
+/** This near to the end counts as being there, in pixels. */
+const NEAR = 24;
+
+/** Shows one {@link LogModel}; the model may be exchanged. */
+export class LogView extends Widget {
+  constructor(rendermime: IRenderMimeRegistry, trans: TranslationBundle) {
+    super();
+    this.addClass('jp-pai-Log');
+    this._trans = trans;
+    this._output = new OutputAreaModel({ trusted: false });
+    this._area = new SimplifiedOutputArea({ model: this._output, rendermime });
+    this._note = new Widget();
+    this._note.addClass('jp-pai-Log-note');
+    const layout = (this.layout = new PanelLayout());
+    layout.addWidget(this._note);
+    layout.addWidget(this._area);
+    this.node.tabIndex = 0;
+    this.node.setAttribute('role', 'log');
+    this.node.setAttribute('aria-label', trans.__('Log'));
+    this.node.addEventListener('scroll', () => this._scrolled());
+    this._show();
+  }
+
+  /** The log that is shown; null while the task has none. */
+  get model(): LogModel | null {
+    return this._model;
+  }
+
+  set model(model: LogModel | null) {
+    this._model?.changed.disconnect(this._show, this);
+    this._model = model;
+    this._shown = '';
+    this._output.clear();
+    model?.changed.connect(this._show, this);
+    this._follow = true;
+    this._show();
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._model?.changed.disconnect(this._show, this);
+    super.dispose();
+    this._output.dispose();
+  }
+
+  /** Add what is new; begin anew when the text does not continue what is shown. */
+  private _show(): void {
+    const state = this._model?.state;
+    const text = state?.text ?? '';
+    if (state && state.generation !== this._generation) {
+      this._generation = state.generation;
+      this._output.clear();
+      this._shown = '';
+    }
+    const added = text.slice(this._shown.length);
+    if (added) {
+      this._shown = text;
+      this._output.add({ output_type: 'stream', name: 'stdout', text: added });
+    }
+    this._note.node.textContent = this._remark();
+  }
+
+  /** Output is rendered later than it is added, so the end is followed when the area has grown. */
+  protected onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    this._growth = new ResizeObserver(() => this._toEnd());
+    this._growth.observe(this._area.node);
+  }
+
+  protected onBeforeDetach(msg: Message): void {
+    this._growth?.disconnect();
+    super.onBeforeDetach(msg);
+  }
+
+  private _toEnd(): void {
+    if (this._follow) {
+      this.node.scrollTop = this.node.scrollHeight;
+    }
+  }
+
+  private _remark(): string {
+    const state = this._model?.state;
+    if (!state) {
+      return this._trans.__('The task has not started yet.');
+    }
+    if (state.cut) {
+      return this._trans.__('Earlier output is not shown here.');
+    }
+    if (state.text === '') {
+      return state.complete
+        ? this._trans.__('The task wrote nothing.')
+        : this._trans.__('No output yet.');
+    }
+    return '';
+  }
+
+  /** Follow the end as long as the user stays there. */
+  private _scrolled(): void {
+    const { scrollTop, scrollHeight, clientHeight } = this.node;
+    this._follow = scrollTop + clientHeight >= scrollHeight - NEAR;
+  }
+
+  private readonly _area: SimplifiedOutputArea;
+  private _follow = true;
+  private _generation = 0;
+  private _growth: ResizeObserver | null = null;
+  private _model: LogModel | null = null;
+  private readonly _note: Widget;
+  private readonly _output: OutputAreaModel;
+  private _shown = '';
+  private readonly _trans: TranslationBundle;
+}

@@ -1,0 +1,263 @@
+/**
+ * The only file that talks to the network: the wire contract below `<baseUrl>pai/`.
+ */
+
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import type {
+  IDocumentText,
+  IJobQuery,
+  ILogPage,
+  ILogTarget,
+  IPaiClient
+} from './tokens';
+import type {
+  IErrorBody,
+  IFault,
+  IJobDetail,
+  IJobPage,
+  ITicket,
+  IVerdict
+} from './types';
+
+/** Codes of failures that no backend reports, because none was reached. */
+export namespace AwayCode {
+  /** The Jupyter server does not answer. */
+  export const jupyter = 'JupyterAway';
+  /** The Jupyter server answers and does not know us. */
+  export const extension = 'ServerExtensionMissing';
+  /** The Jupyter server knows us and cannot reach the backend. */
+  export const backend = 'UnavailableError';
+}
+
+/** A failed request: the wire's error, or one of {@link AwayCode}. */
+export class PaiError extends Error {
+  constructor(status: number, body: Partial<IErrorBody>) {
+    super(body.message ?? '');
+    this.name = 'PaiError';
+    this.status = status;
+    this.code = body.code ?? 'UnknownError';
+    this.hint = body.hint ?? '';
+    this.faults = body.errors ?? [];
+  }
+
+  /** HTTP status; 0 when there was no answer. */
+  readonly status: number;
+  /** Stable machine word. */
+  readonly code: string;
+  /** The remedy, in a sentence; may be empty. */
+  readonly hint: string;
+  /** The places it is about. */
+  readonly faults: readonly IFault[];
+}
+
+/** What was thrown, as the error type of this package. */
+export function asPaiError(reason: unknown): PaiError {
+  if (reason instanceof PaiError) {
+    return reason;
+  }
+  const message = reason instanceof Error ? reason.message : String(reason);
+  return new PaiError(0, { code: 'UnknownError', message });
+}
+
+function isErrorBody(value: unknown): value is IErrorBody {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'code' in value &&
+    typeof value.code === 'string'
+  );
+}
+
+/** The error of a response that is not a success. */
+async function errorOf(response: Response): Promise<PaiError> {
+  const text = await response.text();
+  let body: unknown = null;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // Not ours: a proxy's page or Jupyter's own. The status decides below.
+  }
+  if (isErrorBody(body)) {
+    return new PaiError(response.status, body);
+  }
+  if (response.status === 404) {
+    return new PaiError(404, { code: AwayCode.extension });
+  }
+  if ([502, 503, 504].includes(response.status)) {
+    return new PaiError(response.status, { code: AwayCode.backend });
+  }
+  return new PaiError(response.status, {
+    message: `${response.status} ${response.statusText}`
+  });
+}
+
+const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/;
+
+/**
+ * The address of a service for a page at `pageHost`.
+ *
+ * A host name below `.localhost` means this computer to every browser, so it is of use only when the
+ * Jupyter server is on this computer too; otherwise the address below the Jupyter server is taken.
+ */
+export function chooseAddress(
+  ticket: ITicket,
+  pageHost: string,
+  baseUrl: string
+): string {
+  const serviceHost = ticket.url ? new URL(ticket.url).hostname : '';
+  const reachable =
+    serviceHost !== '' &&
+    (!LOOPBACK.test(serviceHost) || LOOPBACK.test(pageHost));
+  return reachable ? ticket.url : URLExt.join(baseUrl, 'pai', ticket.path_url);
+}
+
+type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+function withQuery(path: string, query: Query): string {
+  const pairs = Object.entries(query)
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([key, value]) => [key, String(value)]);
+  const text = new URLSearchParams(pairs).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** {@link IPaiClient} over the Jupyter server's connection settings. */
+export class PaiClient implements IPaiClient {
+  constructor(settings: ServerConnection.ISettings) {
+    this._settings = settings;
+  }
+
+  async jobs(query: IJobQuery): Promise<IJobPage> {
+    const path = withQuery('jobs', {
+      keyword: query.keyword,
+      state: query.states?.join(','),
+      limit: query.limit,
+      order: 'submissionTime,DESC',
+      withTotalCount: true
+    });
+    return this._json('GET', path);
+  }
+
+  async job(job: string): Promise<IJobDetail> {
+    return this._json('GET', this._jobPath(job));
+  }
+
+  async submit(document: IDocumentText, name?: string): Promise<IJobDetail> {
+    const { text, filename } = document;
+    const path = withQuery('jobs', { name, filename });
+    return this._json('POST', path, text);
+  }
+
+  async validate(document: IDocumentText): Promise<IVerdict> {
+    const path = withQuery('validate', { filename: document.filename });
+    return this._json('POST', path, document.text);
+  }
+
+  async stop(job: string): Promise<void> {
+    const path = `${this._jobPath(job)}/executionType`;
+    await this._request('PUT', path, JSON.stringify({ value: 'STOP' }));
+  }
+
+  async ticket(
+    job: string,
+    label: string,
+    role: string,
+    index: number
+  ): Promise<ITicket> {
+    const service = `${this._jobPath(job)}/services/${encodeURIComponent(label)}`;
+    const path = withQuery(`${service}/ticket`, { role, index });
+    return this._json('POST', path);
+  }
+
+  async log(
+    job: string,
+    target: ILogTarget,
+    offset: number,
+    limit: number
+  ): Promise<ILogPage> {
+    const path = withQuery(`${this._jobPath(job)}/logs`, {
+      ...target,
+      offset,
+      limit
+    });
+    const response = await this._request('GET', path);
+    const bytes = await response.arrayBuffer();
+    const first = Number(response.headers.get('X-Pai-Offset') ?? 0);
+    const next = response.headers.get('X-Pai-Next');
+    return {
+      bytes,
+      offset: first,
+      next: next === null ? first + bytes.byteLength : Number(next)
+    };
+  }
+
+  allEvents(position: number | string | null): WebSocket {
+    return this._socket('events/stream', { position: position ?? undefined });
+  }
+
+  jobEvents(job: string, after: number): WebSocket {
+    return this._socket(`${this._jobPath(job)}/events/stream`, { after });
+  }
+
+  followLog(job: string, target: ILogTarget, offset: number): WebSocket {
+    return this._socket(`${this._jobPath(job)}/logs/stream`, {
+      ...target,
+      offset
+    });
+  }
+
+  browserAddress(ticket: ITicket): string {
+    const page = new URL(this._settings.baseUrl, window.location.href);
+    return chooseAddress(ticket, page.hostname, this._settings.baseUrl);
+  }
+
+  private _jobPath(job: string): string {
+    return `jobs/${encodeURIComponent(job)}`;
+  }
+
+  /** A request whose answer is JSON of the contract's type. */
+  private async _json<T>(
+    method: string,
+    path: string,
+    body?: string
+  ): Promise<T> {
+    const response = await this._request(method, path, body);
+    return (await response.json()) as T;
+  }
+
+  private async _request(
+    method: string,
+    path: string,
+    body?: string
+  ): Promise<Response> {
+    const url = URLExt.join(this._settings.baseUrl, 'pai/api/v2', path);
+    let response: Response;
+    try {
+      response = await ServerConnection.makeRequest(
+        url,
+        { method, body },
+        this._settings
+      );
+    } catch (reason) {
+      if (reason instanceof ServerConnection.NetworkError) {
+        throw new PaiError(0, { code: AwayCode.jupyter });
+      }
+      throw reason;
+    }
+    if (!response.ok) {
+      throw await errorOf(response);
+    }
+    return response;
+  }
+
+  private _socket(path: string, query: Query): WebSocket {
+    const { wsUrl, appendToken, token, WebSocket } = this._settings;
+    const signed = { ...query, token: appendToken ? token : undefined };
+    return new WebSocket(
+      withQuery(URLExt.join(wsUrl, 'pai/api/v2', path), signed)
+    );
+  }
+
+  private readonly _settings: ServerConnection.ISettings;
+}

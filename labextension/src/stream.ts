@@ -1,0 +1,113 @@
+/**
+ * A pushed stream that is opened again, from where it stopped, when it breaks.
+ */
+
+import type { IDisposable } from '@lumino/disposable';
+import { Poll } from '@lumino/polling';
+
+/** Delays between tries, in milliseconds: a restart of the server is short, an absence may be long. */
+const FREQUENCY = { interval: 1000, backoff: true, max: 30 * 1000 };
+
+/** The close code of a stream that is complete (RFC 6455 §7.4.1). */
+const COMPLETE = 1000;
+
+/** A WebSocket kept open until it is complete or disposed. */
+export class ResumedStream implements IDisposable {
+  constructor(options: ResumedStream.IOptions) {
+    this._options = options;
+    this._poll = new Poll({
+      auto: true,
+      factory: () => this._follow(),
+      frequency: FREQUENCY,
+      name: 'jupyter-pai:stream',
+      standby: 'never'
+    });
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** Close the socket; nothing is received afterwards. */
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._poll.dispose();
+    this._socket?.close();
+    this._socket = null;
+  }
+
+  /** One connection from open to close; rejects when it never opened, so that the next try waits longer. */
+  private async _follow(): Promise<void> {
+    const socket = await this._options.open();
+    if (this._isDisposed) {
+      socket.close();
+      return;
+    }
+    this._socket = socket;
+    socket.binaryType = 'arraybuffer';
+    await new Promise<void>((resolve, reject) => {
+      let opened = false;
+      socket.onopen = () => {
+        opened = true;
+        this._connected(true);
+      };
+      socket.onmessage = (message: MessageEvent) => {
+        if (!this._isDisposed) {
+          this._options.receive(message.data);
+        }
+      };
+      socket.onclose = (event: CloseEvent) => {
+        this._closed(event);
+        if (opened) {
+          resolve();
+        } else {
+          reject(new Error(`stream refused (${event.code})`));
+        }
+      };
+    });
+  }
+
+  private _closed(event: CloseEvent): void {
+    this._socket = null;
+    if (this._isDisposed) {
+      return;
+    }
+    this._connected(false);
+    if (event.code === COMPLETE && this._options.completed) {
+      this.dispose();
+      this._options.completed();
+    }
+  }
+
+  private _connected(connected: boolean): void {
+    if (!this._isDisposed) {
+      this._options.connected?.(connected);
+    }
+  }
+
+  private _isDisposed = false;
+  private readonly _options: ResumedStream.IOptions;
+  private readonly _poll: Poll;
+  private _socket: WebSocket | null = null;
+}
+
+/** Options of {@link ResumedStream}. */
+export namespace ResumedStream {
+  /** What a stream needs from its owner, who keeps the position. */
+  export interface IOptions {
+    /** Open a socket at the owner's position. Called again after each break. */
+    readonly open: () => WebSocket | Promise<WebSocket>;
+    /** Called with the data of each message, in order. */
+    readonly receive: (data: unknown) => void;
+    /** Called when the connection comes and goes. */
+    readonly connected?: (connected: boolean) => void;
+    /**
+     * Called once when the server says that nothing more will come; the stream is disposed then.
+     * Without it the stream has no end, and every close is a break.
+     */
+    readonly completed?: () => void;
+  }
+}

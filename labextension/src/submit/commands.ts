@@ -1,0 +1,171 @@
+/**
+ * Commands that bring a document in and submit it.
+ */
+
+import { Notification } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { addIcon, fileUploadIcon } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { reportProblem } from '../feedback';
+import { paiIcon } from '../icons';
+import type { IJobListModel } from '../tokens';
+import { CommandIDs } from '../tokens';
+import type { DocumentModel, Outcome } from './model';
+
+/** A document that was chosen. */
+export interface IChosenFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What the commands act on. */
+export interface ISubmitCommandOptions {
+  readonly model: IJobListModel;
+  readonly trans: TranslationBundle;
+  /** The document in front; null when no submission page is. */
+  readonly current: () => DocumentModel | null;
+  /** Open a submission page and give its document. */
+  readonly open: () => Promise<DocumentModel>;
+  /** Let the user choose a file of this computer; null when cancelled. */
+  readonly chooseFile: () => Promise<IChosenFile | null>;
+  /** Path selected in the Jupyter file browser; null when there is none. */
+  readonly selectedPath: () => string | null;
+  /** Text of a file of the Jupyter server. */
+  readonly readFile: (path: string) => Promise<string>;
+}
+
+const NO_ARGS = { type: 'object', properties: {} } as const;
+
+/** Whether a path looks like a job document. */
+export function isDocumentPath(path: string): boolean {
+  return /\.(json|ya?ml)$/i.test(path);
+}
+
+/** The page in front when it is still empty, else a new one. */
+async function emptyDocument(
+  options: ISubmitCommandOptions
+): Promise<DocumentModel> {
+  const current = options.current();
+  return current?.state.check === 'empty' ? current : options.open();
+}
+
+function pathOf(
+  options: ISubmitCommandOptions,
+  args: ReadonlyPartialJSONObject
+): string | null {
+  return typeof args.path === 'string' ? args.path : options.selectedPath();
+}
+
+function addImportCommands(
+  commands: CommandRegistry,
+  options: ISubmitCommandOptions
+): void {
+  const { trans } = options;
+  commands.addCommand(CommandIDs.importFile, {
+    label: args => (args.toolbar ? '' : trans.__('Import PAI Job File…')),
+    caption: trans.__('Import a job file (JSON or YAML)'),
+    icon: args => (args.toolbar ? fileUploadIcon : undefined),
+    describedBy: { args: NO_ARGS },
+    execute: async () => {
+      try {
+        const file = await options.chooseFile();
+        if (file) {
+          (await emptyDocument(options)).load(file.text, file.name);
+        }
+      } catch (reason) {
+        reportProblem(trans, reason);
+      }
+    }
+  });
+  commands.addCommand(CommandIDs.importDocument, {
+    label: trans.__('Submit as PAI Job…'),
+    icon: paiIcon,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          path: {
+            type: 'string',
+            description:
+              'Path on the Jupyter server; the file browser’s selection when absent.'
+          }
+        }
+      }
+    },
+    isVisible: args => isDocumentPath(pathOf(options, args) ?? ''),
+    execute: async args => {
+      const path = pathOf(options, args);
+      if (path === null) {
+        return;
+      }
+      try {
+        const text = await options.readFile(path);
+        (await options.open()).load(text, PathExt.basename(path));
+      } catch (reason) {
+        reportProblem(trans, reason);
+      }
+    }
+  });
+}
+
+/** Submit the document in front; on success the job is shown. */
+async function submit(
+  commands: CommandRegistry,
+  options: ISubmitCommandOptions
+): Promise<Outcome | null> {
+  const document = options.current();
+  if (!document) {
+    return null;
+  }
+  const outcome = await document.submit();
+  if (outcome.kind === 'submitted') {
+    const { id, uid, name } = outcome.job;
+    Notification.success(options.trans.__('Submitted: %1', name), {
+      autoClose: 3000
+    });
+    await options.model.refresh();
+    options.model.select(uid);
+    await commands.execute(CommandIDs.openJob, { job: id });
+  }
+  return outcome;
+}
+
+/** Add all commands on documents. */
+export function addSubmitCommands(
+  commands: CommandRegistry,
+  options: ISubmitCommandOptions
+): void {
+  const { trans } = options;
+  commands.addCommand(CommandIDs.newJob, {
+    label: args =>
+      args.toolbar
+        ? ''
+        : args.launcher
+          ? trans.__('New Job')
+          : trans.__('New PAI Job'),
+    caption: trans.__('Type or paste a job document'),
+    icon: args =>
+      args.toolbar ? addIcon : args.launcher ? paiIcon : undefined,
+    describedBy: { args: NO_ARGS },
+    execute: async () => {
+      await options.open();
+    }
+  });
+  addImportCommands(commands, options);
+  commands.addCommand(CommandIDs.submit, {
+    label: trans.__('Submit the PAI Job'),
+    describedBy: { args: NO_ARGS },
+    isEnabled: () => {
+      const state = options.current()?.state;
+      return (
+        state !== undefined &&
+        !state.submitting &&
+        state.check !== 'empty' &&
+        state.check !== 'invalid'
+      );
+    },
+    execute: () => submit(commands, options)
+  });
+}

@@ -1,0 +1,45 @@
+/**
+ * Faults of a document as marks in the editor.
+ */
+
+import type { Diagnostic } from '@codemirror/lint';
+import { lintGutter, setDiagnostics } from '@codemirror/lint';
+import type { Extension, Text } from '@codemirror/state';
+import { EditorView } from '@codemirror/view';
+import type { IFault } from '../types';
+
+/** What an editor needs to show marks. */
+export function markExtensions(): Extension[] {
+  return [lintGutter()];
+}
+
+/**
+ * The place of a fault in the text; null when it names no line.
+ *
+ * A fault marks from its column to the end of the line: the wire gives a point, and one
+ * character is easily overlooked. Lines beyond the text mark its last line.
+ */
+export function diagnosticOf(text: Text, fault: IFault): Diagnostic | null {
+  if (fault.line === null || fault.line < 1) {
+    return null;
+  }
+  const line = text.line(Math.min(fault.line, text.lines));
+  const column = Math.max(1, fault.column ?? 1);
+  const from = Math.min(line.from + column - 1, line.to);
+  const message = fault.hint
+    ? `${fault.message}\n${fault.hint}`
+    : fault.message;
+  return { from, to: line.to, severity: 'error', message };
+}
+
+/** Replace the marks of the editor in `host` by those of `faults`. */
+export function showFaults(host: HTMLElement, faults: readonly IFault[]): void {
+  const view = EditorView.findFromDOM(host);
+  if (!view) {
+    return;
+  }
+  const diagnostics = faults
+    .map(fault => diagnosticOf(view.state.doc, fault))
+    .filter((mark): mark is Diagnostic => mark !== null);
+  view.dispatch(setDiagnostics(view.state, diagnostics));
+}

@@ -1,0 +1,5 @@
+/** The builder loads these files as text. */
+declare module '*.svg' {
+  const text: string;
+  export default text;
+}

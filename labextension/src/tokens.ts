@@ -1,0 +1,166 @@
+/**
+ * What the plugins share: the names of commands and the services others may replace.
+ */
+
+import { Token } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+import type { ISignal } from '@lumino/signaling';
+import type { PaiError } from './request';
+import type {
+  IJobDetail,
+  IJobPage,
+  IJobSummary,
+  ITicket,
+  IVerdict,
+  LogStream
+} from './types';
+
+/** The domain of the translation catalogue. */
+export const DOMAIN = 'jupyter_pai';
+
+/** Every command of the panel. */
+export namespace CommandIDs {
+  /** Show the list of jobs. */
+  export const showJobs = 'pai:show-jobs';
+  /** Read the list again. */
+  export const refresh = 'pai:refresh';
+  /** Open an empty document to type or paste a job into. */
+  export const newJob = 'pai:new-job';
+  /** Choose a document on this computer and open it for submission. */
+  export const importFile = 'pai:import-file';
+  /** Open a document of the Jupyter file browser for submission. */
+  export const importDocument = 'pai:import-document';
+  /** Submit the open document. */
+  export const submit = 'pai:submit';
+  /** Show everything about a job. */
+  export const openJob = 'pai:open-job';
+  /** Open a service of a job in a new browser tab. */
+  export const openService = 'pai:open-service';
+  /** Copy the SSH command of a job or task. */
+  export const copySsh = 'pai:copy-ssh';
+  /** Stop a job, after asking. */
+  export const stopJob = 'pai:stop-job';
+}
+
+/** Which tasks' output is meant. */
+export interface ILogTarget {
+  readonly role: string;
+  readonly index: number;
+  readonly stream: LogStream;
+}
+
+/** A piece of a log. */
+export interface ILogPage {
+  readonly bytes: ArrayBuffer;
+  /** Offset of the first byte; bytes count from the first ever written. */
+  readonly offset: number;
+  /** Offset behind the last byte. */
+  readonly next: number;
+}
+
+/** What to list. */
+export interface IJobQuery {
+  readonly keyword?: string;
+  /** All states when empty or absent. */
+  readonly states?: readonly string[];
+  readonly limit: number;
+}
+
+/** A document on its way to the backend. */
+export interface IDocumentText {
+  readonly text: string;
+  /** Helps to tell JSON from YAML; empty when it never was a file. */
+  readonly filename: string;
+}
+
+/**
+ * The backend, below the Jupyter server.
+ *
+ * Every method rejects with {@link PaiError}. Sockets are returned unopened by the protocol:
+ * their close event says how it went.
+ */
+export interface IPaiClient {
+  /** One page of jobs, newest first. */
+  jobs(query: IJobQuery): Promise<IJobPage>;
+  /** Everything about a job. `job` is an id, alias or uid. */
+  job(job: string): Promise<IJobDetail>;
+  /** Submit a document; `name` overrides the document's. */
+  submit(document: IDocumentText, name?: string): Promise<IJobDetail>;
+  /** Read a document and change nothing. */
+  validate(document: IDocumentText): Promise<IVerdict>;
+  /** Ask a job to stop. Stopping a stopped job is no error. */
+  stop(job: string): Promise<void>;
+  /** A one-time sign-in to a service. */
+  ticket(
+    job: string,
+    label: string,
+    role: string,
+    index: number
+  ): Promise<ITicket>;
+  /** Bytes of a log; a negative offset counts from the end. */
+  log(
+    job: string,
+    target: ILogTarget,
+    offset: number,
+    limit: number
+  ): Promise<ILogPage>;
+  /** Events of all jobs, from `position` on or from now. */
+  allEvents(position: number | string | null): WebSocket;
+  /** Events of one job after number `after`. */
+  jobEvents(job: string, after: number): WebSocket;
+  /** A log followed from byte `offset`. */
+  followLog(job: string, target: ILogTarget, offset: number): WebSocket;
+  /** Where the browser reaches a service it has a ticket for. */
+  browserAddress(ticket: ITicket): string;
+}
+
+/** Talks to the backend. Replace it to show jobs of another source. */
+export const IPaiClient = new Token<IPaiClient>(
+  'jupyter-pai:IPaiClient',
+  'The backend below the Jupyter server: jobs, documents, logs and sign-in to services.'
+);
+
+/** Which jobs are listed. */
+export type JobScope = 'active' | 'all';
+
+/** The job list as it is now. */
+export interface IJobListState {
+  readonly jobs: readonly IJobSummary[];
+  /** How many jobs match, of which `jobs` are the newest. */
+  readonly total: number;
+  readonly keyword: string;
+  readonly scope: JobScope;
+  /** Uid of the job that commands without arguments act on. */
+  readonly selected: string | null;
+  /** Whether a first answer has come. */
+  readonly loaded: boolean;
+  /** Whether changes are pushed at this moment. */
+  readonly live: boolean;
+  /** Why the list may be out of date. */
+  readonly problem: PaiError | null;
+}
+
+/** The list of jobs, kept current while somebody looks at it. */
+export interface IJobListModel extends IDisposable {
+  readonly state: IJobListState;
+  /** Emitted when {@link state} was replaced. */
+  readonly changed: ISignal<IJobListModel, void>;
+  /** The selected job, if it is in the list. */
+  readonly selectedJob: IJobSummary | null;
+  /** Read the list again; resolves when it has been applied. */
+  refresh(): Promise<void>;
+  /** Make a job the one that commands act on. */
+  select(uid: string | null): void;
+  /** List only jobs whose name contains this. */
+  setKeyword(keyword: string): void;
+  /** List jobs that may still change, or all. */
+  setScope(scope: JobScope): void;
+  /** List more of the matching jobs. */
+  showMore(): void;
+}
+
+/** The one list of jobs that the sidebar shows and the commands act on. */
+export const IJobListModel = new Token<IJobListModel>(
+  'jupyter-pai:IJobListModel',
+  'The list of jobs and which of them is selected.'
+);

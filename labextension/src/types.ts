@@ -1,0 +1,198 @@
+/**
+ * The wire contract of the backend (`docs/rest.md`), as the panel reads it.
+ *
+ * Field names are the wire's. Times are ISO 8601 UTC strings.
+ */
+
+/** States users see; OpenPAI's words. */
+export type JobState =
+  'WAITING' | 'RUNNING' | 'STOPPING' | 'STOPPED' | 'SUCCEEDED' | 'FAILED';
+
+/** The state in plain words, finer than {@link JobState}. */
+export type JobPhase =
+  | 'queued'
+  | 'pulling'
+  | 'starting'
+  | 'running'
+  | 'backing off'
+  | 'kept for debugging'
+  | 'stopping'
+  | 'ended';
+
+/** Which of a task's outputs is meant. */
+export type LogStream = 'all' | 'stdout' | 'stderr';
+
+/** Fields that list rows and details share. */
+interface IJobFacts {
+  readonly uid: string;
+  /** `user~name`; what REST paths are made of. */
+  readonly id: string;
+  readonly name: string;
+  readonly username: string;
+  readonly alias: string;
+  readonly state: JobState;
+  readonly phase: JobPhase;
+  /** Why it waits, in one sentence; empty when it does not. */
+  readonly why: string;
+  readonly virtualCluster: string;
+  readonly submissionTime: string;
+  readonly launchedTime: string | null;
+  readonly completedTime: string | null;
+  readonly retries: number;
+  readonly totalTaskNumber: number;
+  readonly totalGpuNumber: number;
+  readonly exitStatus: number | null;
+}
+
+/** A list row. */
+export interface IJobSummary extends IJobFacts {
+  /** How many warnings the job has. */
+  readonly warnings: number;
+}
+
+/** Something the user should know that stopped nothing. */
+export interface IDocumentWarning {
+  /** A stable machine word, e.g. `open-jupyter`. */
+  readonly code: string;
+  readonly message: string;
+  /** JSON path in the document; empty when it has no place there. */
+  readonly path: string;
+  readonly hint: string;
+}
+
+/** How a task ended. */
+export interface ITaskExit {
+  readonly status: number;
+  readonly code: number | null;
+  readonly signal: number | null;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** One instance of a role in the job's current attempt. */
+export interface ITask {
+  readonly uid: string;
+  readonly role: string;
+  readonly index: number;
+  readonly alias: string;
+  readonly attempt: number;
+  readonly state: JobState;
+  readonly phase: JobPhase;
+  readonly node: string | null;
+  readonly address: string | null;
+  readonly gpus: readonly number[];
+  readonly gpuType: string | null;
+  readonly ports: Readonly<Record<string, readonly number[]>>;
+  readonly startedTime: string | null;
+  readonly completedTime: string | null;
+  readonly exit: ITaskExit | null;
+  readonly sshCommand: string | null;
+}
+
+/** A group of equal tasks. */
+export interface ITaskRole {
+  readonly name: string;
+  readonly taskStatuses: readonly ITask[];
+}
+
+/** A named port of a task, with its address. */
+export interface IService {
+  readonly label: string;
+  readonly role: string;
+  readonly index: number;
+  readonly alias: string;
+  readonly port: number | null;
+  readonly url: string;
+  readonly pathUrl: string;
+  readonly state: JobState;
+}
+
+/** Why the job as a whole ended. */
+export interface IJobExit {
+  readonly status: number;
+  readonly message: string;
+  readonly role: string | null;
+  readonly index: number | null;
+}
+
+/** Everything about one job. */
+export interface IJobDetail extends IJobFacts {
+  readonly warnings: readonly IDocumentWarning[];
+  readonly dialect: string;
+  readonly image: string;
+  readonly attempt: number;
+  readonly stopReason: string;
+  readonly exit: IJobExit | null;
+  readonly retryDetails: {
+    readonly user: number;
+    readonly platform: number;
+    readonly resource: number;
+  };
+  readonly version: number;
+  readonly sshCommand: string | null;
+  readonly taskRoles: readonly ITaskRole[];
+  readonly services: readonly IService[];
+}
+
+/** One thing wrong at one place of a document or request. */
+export interface IFault {
+  readonly path: string;
+  readonly message: string;
+  /** 1-based; null when the place has no line. */
+  readonly line: number | null;
+  /** 1-based, in characters. */
+  readonly column: number | null;
+  readonly hint: string;
+}
+
+/** What every failed request answers with. */
+export interface IErrorBody {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+  readonly request_id: string;
+  readonly errors: readonly IFault[];
+}
+
+/** The answer of `validate`. */
+export interface IVerdict {
+  readonly valid: boolean;
+  readonly dialect: string | null;
+  readonly name: string | null;
+  readonly warnings: readonly IDocumentWarning[];
+  readonly errors: readonly IFault[];
+}
+
+/** One page of the job list. */
+export interface IJobPage {
+  readonly totalCount: number;
+  readonly data: readonly IJobSummary[];
+}
+
+/** A one-time sign-in to a service. */
+export interface ITicket {
+  readonly url: string;
+  readonly path_url: string;
+  readonly expires_at: string;
+}
+
+/** One line of a job's history. */
+export interface IJobEvent {
+  readonly job: string;
+  readonly seq: number;
+  readonly at: string;
+  readonly type: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+
+/** A message of the stream of all jobs. */
+export interface IPositionedEvent {
+  /** Where to go on after a break; opaque. */
+  readonly position: number | string;
+  readonly event: IJobEvent;
+}
+
+/** Whether a job or task in this state will change no more. */
+export function isFinal(state: JobState): boolean {
+  return state === 'STOPPED' || state === 'SUCCEEDED' || state === 'FAILED';
+}

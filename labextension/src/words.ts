@@ -1,0 +1,109 @@
+/**
+ * Words for values of the wire, in the language of the user.
+ *
+ * One literal call for each word, so that the catalogue can be checked for completeness.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { PaiError } from './request';
+import { AwayCode } from './request';
+import type { JobPhase, JobState } from './types';
+
+/** A job's or task's state. */
+export function stateWord(trans: TranslationBundle, state: JobState): string {
+  switch (state) {
+    case 'WAITING':
+      return trans.__('Waiting');
+    case 'RUNNING':
+      return trans.__('Running');
+    case 'STOPPING':
+      return trans.__('Stopping');
+    case 'STOPPED':
+      return trans.__('Stopped');
+    case 'SUCCEEDED':
+      return trans.__('Succeeded');
+    case 'FAILED':
+      return trans.__('Failed');
+  }
+}
+
+/** The finer state. */
+export function phaseWord(trans: TranslationBundle, phase: JobPhase): string {
+  switch (phase) {
+    case 'queued':
+      return trans.__('queued');
+    case 'pulling':
+      return trans.__('pulling the image');
+    case 'starting':
+      return trans.__('starting');
+    case 'running':
+      return trans.__('running');
+    case 'backing off':
+      return trans.__('waiting before the next try');
+    case 'kept for debugging':
+      return trans.__('kept for debugging');
+    case 'stopping':
+      return trans.__('stopping');
+    case 'ended':
+      return trans.__('ended');
+  }
+}
+
+/** A failure in words: what happened and what to do. */
+export interface IProblemWords {
+  readonly what: string;
+  readonly remedy: string;
+}
+
+/** The message for a failed request: ours when nobody answered, else the backend's own words. */
+export function problemWords(
+  trans: TranslationBundle,
+  problem: PaiError
+): IProblemWords {
+  switch (problem.code) {
+    case AwayCode.jupyter:
+      return {
+        what: trans.__('The Jupyter server does not answer.'),
+        remedy: trans.__('Check that it still runs; the panel tries again.')
+      };
+    case AwayCode.extension:
+      return {
+        what: trans.__('The server half of jupyter-pai is missing.'),
+        remedy: trans.__(
+          'Run "jupyter server extension enable jupyter_pai" and restart the Jupyter server.'
+        )
+      };
+    case AwayCode.backend:
+      return {
+        what: problem.message || trans.__('The PAI backend is away.'),
+        remedy:
+          problem.hint ||
+          trans.__(
+            'Jobs go on meanwhile. "pai backend status" in a terminal says more; the panel tries again.'
+          )
+      };
+    default:
+      return {
+        what: problem.message || trans.__('The request failed.'),
+        remedy: problem.hint
+      };
+  }
+}
+
+/** How long something took, in the two largest units. */
+export function duration(trans: TranslationBundle, ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  const days = Math.floor(hours / 24);
+  if (days > 0) {
+    return trans.__('%1 d %2 h', days, hours % 24);
+  }
+  if (hours > 0) {
+    return trans.__('%1 h %2 min', hours, minutes % 60);
+  }
+  if (minutes > 0) {
+    return trans.__('%1 min %2 s', minutes, seconds % 60);
+  }
+  return trans.__('%1 s', seconds);
+}
