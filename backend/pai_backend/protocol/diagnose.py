@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pai_backend.model.errors import Bug
+
 _NUMBER_LIMIT = 100
-_WORD = re.compile(r"""[^\s,:\[\]{}"'/]+""")
+_WORD = re.compile(r"""[^\s,;:\[\]{}"'/]+""")
+_BARE_KEY = re.compile(r'[A-Za-z_$][A-Za-z0-9_$.-]*"?')
+_AFTER_VALUE = re.compile(r"[ \t]*(?:[,\]}\r\n]|//|/\*|\Z)")
 _SINGLE_QUOTED = re.compile(r"'[^'\r\n]*+'")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+"')
@@ -52,20 +56,22 @@ def value(text: str, at: int) -> Trouble:
         return _string(text, at)
     quoted = _SINGLE_QUOTED.match(text, at)
     if quoted:
-        return Trouble(at, "text in single quotes", 'JSON text stands in double quotes: "…".', quoted.end())
+        return Trouble(
+            at, "text in single quotes", 'JSON text stands in double quotes: "…".', _resume(text, quoted.end())
+        )
     word = _WORD.match(text, at)
-    if word is None or text[at] in _LOOKALIKES or not _is_wordlike(text[at]):
+    if word is None or not _is_wordlike(text[at]):
         return unexpected(text, at, "a value")
-    return _word(word[0], at, word.end())
+    return _word(word[0], at, _resume(text, word.end()))
 
 
 def key(text: str, at: int) -> tuple[str, Trouble] | None:
     """A key that is not in double quotes and what to say of it, or None when this is no key at all."""
     quoted = _SINGLE_QUOTED.match(text, at)
-    found = quoted or _WORD.match(text, at)
-    if found is None or (not quoted and not _is_wordlike(text[at])):
+    found = quoted or _BARE_KEY.match(text, at)
+    if found is None:
         return None
-    name = found[0].strip("'")
+    name = found[0].strip("'\"")
     return name, Trouble(at, "a key without double quotes", 'Write keys in double quotes: "key": value.', found.end())
 
 
@@ -85,8 +91,12 @@ def separator(text: str, at: int, end: int, closer: str, opened: str) -> Trouble
         return Trouble(at, f"'{char}' where '{closer}' is needed", f"Close the '{_opener(closer)}' of {opened} first.")
     after_text = text[end - 1] == '"'
     if after_text and at == end:
-        return Trouble(end, "the text goes on after its closing quote", r"A quote inside a text is written \".")
-    if char in '"{[-' or char.isalnum():
+        return Trouble(
+            end,
+            "the text goes on after its closing quote",
+            r"Write \" for a quote inside a text, or close the text before it.",
+        )
+    if char == '"' or (closer == "]" and (char in "{[-" or char.isdecimal())):
         return Trouble(end, "a comma is missing here", "Write ',' between two members.", at)
     return unexpected(text, at, f"',' or '{closer}'")
 
@@ -145,16 +155,21 @@ def content(text: str, at: int) -> Trouble | None:
     return None
 
 
-def _word(word: str, at: int, end: int) -> Trouble:
+def _resume(text: str, end: int) -> int | None:
+    """``end``, the end of a wrongly written value, if what follows looks like the end of a value."""
+    return end if _AFTER_VALUE.match(text, end) else None
+
+
+def _word(word: str, at: int, resume: int | None) -> Trouble:
     """A bare word or a malformed number."""
     if word in _PYTHON_WORDS:
-        return Trouble(at, f"{word} is not JSON", f"Write {_PYTHON_WORDS[word]}.", end)
+        return Trouble(at, f"{word} is not JSON", f"Write {_PYTHON_WORDS[word]}.", resume)
     if word in _NOT_FINITE:
-        return Trouble(at, "NaN and Infinity are not numbers of JSON", "Use a finite number, or leave it out.", end)
+        return Trouble(at, "NaN and Infinity are not numbers of JSON", "Use a finite number, or leave it out.", resume)
     if word[0] in "0123456789+-.":
         hint = "Write it like 12, -3, 0.5 or 1e3, or as text in double quotes."
-        return Trouble(at, "a number that JSON does not know", hint, end)
-    return Trouble(at, "a word without quotes", 'Write text in double quotes: "…".', end)
+        return Trouble(at, "a number that JSON does not know", hint, resume)
+    return Trouble(at, "a word without quotes", 'Write text in double quotes: "…".', resume)
 
 
 def _string(text: str, at: int) -> Trouble:
@@ -171,7 +186,7 @@ def _string(text: str, at: int) -> Trouble:
             return Trouble(found.start(), "a backslash before a character that it cannot change", hint, whole.end())
         message = f"the control character U+{ord(found[1]):04X} inside a text"
         return Trouble(found.start(), message, r"Write it as \u and four digits, or remove it.", whole.end())
-    raise AssertionError("a string without a flaw was not read")
+    raise Bug("a string without a flaw was not read")
 
 
 def _is_wordlike(char: str) -> bool:

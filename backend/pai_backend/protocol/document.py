@@ -42,9 +42,7 @@ def read_document(text: bytes | str, filename: str | None = None) -> Document:
     if first != "{" and (v2 := _V2_LINE.search(decoded)):
         raise _error([_v2_fault(Positions(decoded), v2.start())], name)
     located = locate(decoded)
-    reader = Reader(located.positions)
-    for flaw in located.flaws:
-        reader.fault(flaw.path, flaw.at, flaw.message, flaw.hint)
+    reader = Reader(located.positions, located.flaws)
     root = located.root
     if root is None:
         raise _error(reader.faults, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 from pai_backend.model.errors import Bug, Fault
 from pai_backend.model.spec import DocumentWarning
 from pai_backend.protocol import diagnose
-from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.locate import Flaw, Node, Unreadable
 from pai_backend.protocol.position import PathStep, Positions, path_text, shown
 
 MAX_REPORTED: Final = 100
@@ -66,19 +66,25 @@ class Table:
 
 
 class Reader:
-    """Collects the faults and warnings of one document."""
+    """Collects the faults and warnings of one document, beginning with those of its JSON."""
 
-    def __init__(self, positions: Positions) -> None:
+    def __init__(self, positions: Positions, flaws: Sequence[Flaw] = ()) -> None:
         self._positions = positions
+        self._more_faults = self._more_warnings = 0
         self._faults: list[Fault] = []
+        for flaw in flaws:
+            self.fault(flaw.path, flaw.at, flaw.message, flaw.hint)
+        self._flaws = len(self._faults)
         self._warnings: list[DocumentWarning] = []
-        self._more_faults = 0
-        self._more_warnings = 0
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """All faults so far, in document order."""
-        found = sorted(self._faults, key=lambda fault: (fault.line or 0, fault.column or 0))
+        """All faults so far: those of the JSON, then the others, each in document order.
+
+        The first is the one to mend first: a comma too few may be why a field seems to be missing.
+        """
+        others = sorted(self._faults[self._flaws :], key=lambda fault: (fault.line or 0, fault.column or 0))
+        found = [*self._faults[: self._flaws], *others]
         if self._more_faults:
             found.append(Fault(path="$", message=f"and {self._more_faults} more faults", hint="Mend these first."))
         return tuple(found)

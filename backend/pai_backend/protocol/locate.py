@@ -28,17 +28,18 @@ MAX_FLAWS: Final = 100
 _SPACE = r"[ \t\r\n]*+(?:/(?>/[^\r\n]*|\*[\s\S]*?\*/)[ \t\r\n]*)*+"
 _CHARS = r"[^\"\\\x00-\x08\x0a-\x1f]*+"
 _GAP = re.compile(_SPACE)
-_END = r"(?![^\s,\]}/])"
+_END = r"(?![\w.+$-])"
 _SCALAR = rf'(?:"({_CHARS})"|(-?(?:0|[1-9][0-9]{{0,17}})){_END}|(true|false|null){_END})'
 _VALUE = rf"(?:{_SCALAR}(?:{_SPACE}(,)(?!{_SPACE}[\]}}]))?|[\[{{])"
 _MEMBER = re.compile(rf'{_SPACE}"({_CHARS})"{_SPACE}:{_SPACE}{_VALUE}')
 _ITEM = re.compile(rf"{_SPACE}(){_VALUE}")
 _KEY, _TEXT, _INTEGER, _WORD, _COMMA = 1, 2, 3, 4, 5  # groups of _MEMBER and _ITEM
 _STRING = re.compile(rf'"{_CHARS}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_CHARS})*+"')
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![^\s,\]}/])", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?" + _END)
 _NEXT = {closer: re.compile(rf"{_SPACE}(?:({re.escape(closer)})|(,){_SPACE}({re.escape(closer)})?)") for closer in "]}"}
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _CLOSED, _TRAILING = 1, 3  # groups of _NEXT; 2 is the comma
+_NO_KEY = ""  # in the trail of an object while its key is not known
 _DECODER = json.JSONDecoder(strict=False)  # strict would refuse a tab inside a text, which harms nobody
 
 
@@ -133,7 +134,8 @@ class _Scanner:
 
     def _report(self, trouble: Trouble) -> Unreadable:
         """Record a trouble and move to where reading resumes; raises ``_Stop`` when it does not."""
-        self.flaws.append(Flaw(tuple(self.trail), trouble.at, trouble.message, trouble.hint))
+        path = tuple(self.trail if self.trail[-1:] != [_NO_KEY] else self.trail[:-1])
+        self.flaws.append(Flaw(path, trouble.at, trouble.message, trouble.hint))
         if trouble.resume is None or len(self.flaws) >= MAX_FLAWS:
             raise _Stop
         self.pos = trouble.resume
@@ -163,19 +165,22 @@ class _Scanner:
     def _object(self, at: int) -> dict[str, Node]:
         """The members of the object whose ``{`` was at ``at``."""
         members: dict[str, Node] = {}
-        self.trail.append("")
+        self.trail.append(_NO_KEY)
         going = not self._closes("}")
+        key: str | None
         while going:
             found = _MEMBER.match(self.text, self.pos)
             if found is not None:
-                key = self.trail[-1] = found[_KEY]
+                key = found[_KEY]
+                self.trail[-1] = key
                 node, going = self._node(found)
                 node.key_at = found.start(_KEY) - 1
             else:
                 key, node, going = self._unusual_member(at)
             if key in members:
                 self._report(self._duplicate(members[key], node))
-            members.setdefault(key, node)
+            elif key is not None:
+                members[key] = node
             self.values += 1
             if self.values > MAX_VALUES:
                 self._too_many()
@@ -222,14 +227,18 @@ class _Scanner:
             return False
         return found.lastindex != _CLOSED
 
-    def _unusual_member(self, opened_at: int) -> tuple[str, Node, bool]:
-        """Key and value of a member that is not plain, and whether a comma was passed after it."""
+    def _unusual_member(self, opened_at: int) -> tuple[str | None, Node, bool]:
+        """Key and value of a member that is not plain, and whether a comma was passed after it.
+
+        The key is None when its text is faulty.
+        """
+        self.trail[-1] = _NO_KEY
         at = self._skip()
         key = self._unusual_key(at, opened_at)
         end = self.pos
         if not self._closes(":"):
             self._report(diagnose.colon(self.text, self.pos, end))
-        self.trail[-1] = key
+        self.trail[-1] = _NO_KEY if key is None else key
         node, comma = self._value()
         node.key_at = at
         return key, node, comma
@@ -238,13 +247,13 @@ class _Scanner:
         message = f"this key is already given at {self._place(first.key_at)}"
         return Trouble(second.key_at, message, "Keep one of the two.", self.pos)
 
-    def _unusual_key(self, at: int, opened_at: int) -> str:
-        """A key with escapes, or one written wrongly."""
+    def _unusual_key(self, at: int, opened_at: int) -> str | None:
+        """A key with escapes, or one written wrongly; None when its text is faulty."""
         if at >= len(self.text):
             self._report(diagnose.ends(self.text, "}", self._place(opened_at)))
         if self.text[at] == '"':
             value = self._string(at)
-            return value if isinstance(value, str) else f"\ufffd{at}"
+            return value if isinstance(value, str) else None
         wrong = diagnose.key(self.text, at)
         if wrong is None:
             self._report(diagnose.unexpected(self.text, at, "a key in double quotes"))
