@@ -13,11 +13,12 @@ from jupyter_pai.connect import keys
 from jupyter_pai.connect.files import Change, ClusterFiles
 from jupyter_pai.connect.ssh_config import Login, config_text, known_hosts_text
 from jupyter_pai.errors import ClientError, NotFound
-from jupyter_pai.wire import SshAnswer, SshEntry
+from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
 
+_IMPLICIT_PORTS = frozenset({"ssh", "http"})
 MAX_JOBS = 200  # an included file with more names than this helps nobody choose
 
 
@@ -74,6 +75,24 @@ def _entry(answer: SshAnswer, role: str | None, index: int | None) -> SshEntry:
         code="NoTaskError",
         hint="See its tasks with `pai show`.",
     )
+
+
+def service_label(job: JobDetail, label: str | None) -> str:
+    """The label named, or that of the job's first service. Raises NotFound when the job has none.
+
+    The implicit ``ssh`` and ``http`` ports count only when they are named: nothing may listen there.
+    """
+    if label is not None:
+        return label
+    labels = [service["label"] for service in job["services"]]
+    chosen = next((name for name in labels if name not in _IMPLICIT_PORTS), None)
+    if chosen is None:
+        raise NotFound(
+            f"Job {job['name']} declares no service.",
+            code="NoServiceError",
+            hint="Declare a port in its portList, or name a label.",
+        )
+    return chosen
 
 
 def ssh_command(

@@ -61,6 +61,26 @@ async def follow(client: AsyncClient, job: str, observer: Observer) -> JobDetail
             await follower.cancel()
 
 
+async def observe(client: AsyncClient, job: str, *, log: bool) -> AsyncIterator[JobDetail | bytes]:
+    """As :func:`follow`, but as a stream: details as they change and pieces of the log, the final detail last."""
+    arrived: asyncio.Queue[JobDetail | bytes | None] = asyncio.Queue()
+
+    async def run() -> None:
+        try:
+            await follow(client, job, Observer(arrived.put_nowait, arrived.put_nowait if log else None))
+        finally:
+            arrived.put_nowait(None)
+
+    running = asyncio.create_task(run())
+    try:
+        while (item := await arrived.get()) is not None:
+            yield item
+        await running
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
 async def _changes(client: AsyncClient, first: JobDetail) -> AsyncIterator[JobDetail]:
     """The detail now and after each batch of events, until a final one has been yielded."""
     yield first

@@ -19,6 +19,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument(
         "--wait", action="store_true", help="show the log until the job has ended; exit code 1 if it failed"
     )
+    verb.add_argument("--fresh-name", action="store_true", help="when the name is taken, put a number behind it")
     verb.set_defaults(run=submit)
     verb = verbs.add_parser("validate", parents=[common], help="read a document without a backend and list its faults")
     verb.add_argument("file", help="the document; - reads stdin")
@@ -30,10 +31,19 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
 
 def submit(args: argparse.Namespace, out: Output) -> int:
     """Submit a document; with ``--wait`` stay until the end."""
+    from jupyter_pai import submitting
+
     document = read_document(args.file)
     with connected() as client:
         try:
-            job = client.submit(document.data, name=args.name, filename=document.filename)
+            work = submitting.submit(
+                client.api,
+                document.data,
+                name=args.name,
+                filename=document.filename,
+                fresh_name=args.fresh_name,
+            )
+            job = client.thread.run(work)
         except InvalidDocument as error:
             return _refused(error, document, out)
         if not args.wait:

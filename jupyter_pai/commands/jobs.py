@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from jupyter_pai import render
+from jupyter_pai import access, render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import INTERRUPTED, wait
-from jupyter_pai.errors import JOB_FAILED, OK, NotFound
+from jupyter_pai.errors import JOB_FAILED, OK
 
 STREAMS = ("all", "stdout", "stderr")
 
@@ -112,11 +112,7 @@ def open_service(args: argparse.Namespace, out: Output) -> int:
     """A one-time sign-in to a service, opened in the browser unless it is only printed."""
     with connected() as client:
         job = client.job(args.job)
-        label = args.label or next((service["label"] for service in job["services"] if service["label"] != "ssh"), None)
-        if label is None:
-            raise NotFound(
-                f"Job {job['name']} has no service.", code="NoServiceError", hint="Declare a port in its portList."
-            )
+        label = access.service_label(job, args.label)
         ticket = client.ticket(job["uid"], label, role=args.role, index=args.index)
     out.result(ticket, ticket["url"])
     if not (args.only_print or out.as_json):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_pai import render
 from jupyter_pai.commands.output import Output
-from jupyter_pai.errors import JOB_FAILED, OK
+from jupyter_pai.errors import JOB_FAILED, OK, BackendAway
 from jupyter_pai.wire import JobDetail
 
 if TYPE_CHECKING:
@@ -20,23 +20,24 @@ def wait(client: Client, job: str, out: Output, *, show_log: bool) -> int:
 
     Ctrl-C leaves the job running and says so.
     """
-    from jupyter_pai.following import Observer, follow
+    from jupyter_pai.following import observe
 
     said = ""
-
-    def on_job(detail: JobDetail) -> None:
-        nonlocal said
-        line = render.state_line(detail)
-        if line != said and not out.as_json:
-            out.progress(line)
-        said = line
-
-    observer = Observer(on_job, out.raw if show_log and not out.as_json else None)
+    final: JobDetail | None = None
     try:
-        final = client.thread.run(follow(client.api, job, observer))
+        for item in client.iterate(observe(client.api, job, log=show_log and not out.as_json)):
+            if isinstance(item, bytes):
+                out.raw(item)
+                continue
+            line = render.state_line(item)
+            if line != said and not out.as_json:
+                out.progress(line)
+            said, final = line, item
     except KeyboardInterrupt:
         out.progress(f"\nNot waiting any longer; the job goes on. Stop it with `pai stop {job}`.")
         return INTERRUPTED
+    if final is None:
+        raise BackendAway(f"Nothing is known of the end of {job}.")
     if out.as_json:
         out.json_line(final, indent=2)
     else:

@@ -1,0 +1,220 @@
+"""``%pai`` and ``%%pai``: the verbs of the command line in a notebook.
+
+A failure ends the cell with a short text and no traceback, and marks the document's place; cells
+behind it do not run on. A job outlives its cell: interrupting ``--wait`` leaves it running.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.display import display
+
+from jupyter_pai import access, render
+from jupyter_pai.commands.session import Document, read_document
+from jupyter_pai.connect.files import ssh_dir
+from jupyter_pai.endpoint import resolve
+from jupyter_pai.errors import ClientError
+from jupyter_pai.following import observe
+from jupyter_pai.magic_words import argument, parse, verb
+from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
+from jupyter_pai.submitting import submit
+from jupyter_pai.sync import Client
+from jupyter_pai.widgets.job_view import JobView
+from jupyter_pai.wire import JobDetail
+
+VERBS = ("submit", "list", "show", "status", "logs", "stop", "ssh", "open", "config")
+
+
+def _say(text: str) -> None:
+    """Text below the cell, at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+@magics_class
+class PaiMagics(Magics):
+    """The magics; one client for all cells, made anew when its backend has gone."""
+
+    _client: Client | None = None
+
+    @no_var_expand
+    @line_cell_magic
+    def pai(self, line: str, cell: str | None = None) -> object:
+        """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
+
+        Verbs: submit, list, show, status, logs, stop, ssh, open, config.
+        ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
+        """
+        name, _, rest = line.strip().partition(" ")
+        if name not in VERBS:
+            raise UsageError(f"%pai {name}: no such verb; there are {', '.join(VERBS)}")
+        if cell is not None and name != "submit":
+            raise UsageError("%%pai takes a document: use %%pai submit")
+        run: Callable[..., object] = getattr(self, f"_{name}")
+        args = parse(run, rest)
+        try:
+            return run(args, cell) if name == "submit" else run(args)
+        except ClientError as error:
+            raise Trouble(render.error_text(error)) from None
+
+    def _connected(self) -> Client:
+        """The client of the backend as it is now; a moved or restarted one is found again."""
+        endpoint = resolve(start=True)
+        if self._client is None or self._client.api.endpoint != endpoint:
+            if self._client is not None:
+                self._client.close()
+            self._client = Client(endpoint)
+        return self._client
+
+    def _name(self, word: str) -> str:
+        """A job's name; ``$name`` stands for a variable with the name, or with a view."""
+        value = self._variable(word) if word.startswith("$") else word
+        return value.job["uid"] if isinstance(value, JobView) else str(value)
+
+    def _variable(self, word: str) -> Any:
+        assert self.shell is not None
+        try:
+            return self.shell.user_ns[word[1:]]
+        except KeyError:
+            raise UsageError(f"there is no variable {word[1:]!r}") from None
+
+    def _document(self, args: Namespace, cell: str | None) -> Document:
+        if cell is not None:
+            return Document(cell.encode(), "cell", None)
+        if args.file is None:
+            raise UsageError("%pai submit: name a file or a $variable, or use %%pai submit with the document below")
+        if not args.file.startswith("$"):
+            return read_document(str(Path(args.file).expanduser()))
+        value = self._variable(args.file)
+        if isinstance(value, dict):
+            return Document(json.dumps(value, ensure_ascii=False, indent=2).encode(), args.file, None)
+        if isinstance(value, bytes):
+            return Document(value, args.file, None)
+        text = str(value)
+        if isinstance(value, Path) or not ("\n" in text or text.lstrip().startswith("{")):
+            return read_document(str(Path(text).expanduser()))
+        return Document(text.encode(), args.file, None)
+
+    @verb("pai submit")
+    @argument("file", nargs="?", help="the document's file, or $variable with its path, text or dict")
+    @argument("--name", help="name of the job, instead of the document's")
+    @argument("--fresh-name", action="store_true", help="when the name is taken, put a number behind it")
+    @argument("--wait", action="store_true", help="show state and log until the end; the cell fails when the job does")
+    def _submit(self, args: Namespace, cell: str | None) -> JobView:
+        document = self._document(args, cell)
+        client = self._connected()
+        work = submit(client.api, document.data, name=args.name, filename=document.filename, fresh_name=args.fresh_name)
+        try:
+            job = client.thread.run(work)
+        except ClientError as error:
+            raise Trouble(render.error_text(error, source=document.text, name=document.name)) from None
+        if not args.wait:
+            return JobView(client.api.endpoint, job)
+        view = JobView(client.api.endpoint, job, show_log=False)
+        display(view)  # type: ignore[no-untyped-call]  # IPython's
+        self._wait(client, job["uid"], show_log=True)
+        view.wait()
+        return view
+
+    def _wait(self, client: Client, job: str, *, show_log: bool) -> JobDetail:
+        """Print changes and the log until the end. Raises JobFailed when the job did not succeed."""
+        said, decoder = "", codecs.getincrementaldecoder("utf-8")("replace")
+        final: JobDetail | None = None
+        try:
+            # Printed from this thread: a kernel sends what other threads print to the cell that made them.
+            for item in client.iterate(observe(client.api, job, log=show_log)):
+                if isinstance(item, bytes):
+                    _say(decoder.decode(item))
+                    continue
+                line = render.state_line(item)
+                _say("" if line == said else f"{line}\n")
+                said, final = line, item
+        except KeyboardInterrupt:
+            raise Trouble(f"Not waiting any longer; the job goes on. Stop it with %pai stop {job}") from None
+        if final is None or final["state"] != "SUCCEEDED":
+            raise JobFailed(render.verdict(final) if final else f"{job}: nothing is known of its end")
+        return final
+
+    @verb("pai list")
+    @argument("--state", help="only these states, separated by commas")
+    @argument("--limit", type=int, help="at most this many")
+    def _list(self, args: Namespace) -> Shown:
+        return Shown(render.job_list(self._connected().jobs(state=args.state, limit=args.limit)))
+
+    @verb("pai show")
+    @argument("job", help="name, alias or $variable")
+    def _show(self, args: Namespace) -> JobView:
+        client = self._connected()
+        return JobView(client.api.endpoint, client.job(self._name(args.job)))
+
+    @verb("pai status")
+    @argument("job", help="name, alias or $variable")
+    @argument("--watch", action="store_true", help="print each change until the end")
+    def _status(self, args: Namespace) -> Shown | None:
+        client = self._connected()
+        if args.watch:
+            self._wait(client, self._name(args.job), show_log=False)
+            return None
+        return Shown(render.state_line(client.job(self._name(args.job))))
+
+    @verb("pai logs")
+    @argument("job", help="name, alias or $variable")
+    @argument("-f", "--follow", action="store_true", help="go on until the task has ended")
+    @argument("--role", help="the task's role; default: the first")
+    @argument("--index", type=int, help="the task's index; default: 0")
+    @argument("--stream", choices=("all", "stdout", "stderr"), default="all", help="which output")
+    def _logs(self, args: Namespace) -> None:
+        client, job = self._connected(), self._name(args.job)
+        place = {"role": args.role, "index": args.index, "stream": args.stream}
+        if not args.follow:
+            _say(client.log(job, **place).data.decode(errors="replace"))
+            return
+        try:
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            for data in client.follow_log(job, **place):
+                _say(decoder.decode(data))
+        except KeyboardInterrupt:
+            raise Trouble("Not following any longer; the job goes on.") from None
+
+    @verb("pai stop")
+    @argument("job", help="name, alias or $variable")
+    def _stop(self, args: Namespace) -> Shown:
+        client, job = self._connected(), self._name(args.job)
+        client.stop(job)
+        return Shown(render.state_line(client.job(job)))
+
+    @verb("pai ssh")
+    @argument("job", help="name, alias or $variable")
+    @argument("--role", help="the task's role; default: the first")
+    @argument("--index", type=int, help="the task's index; default: 0")
+    def _ssh(self, args: Namespace) -> Shown:
+        job = self._name(args.job)
+        command = access.ssh_command(self._connected(), job, ssh_dir(), role=args.role, index=args.index)
+        return Shown(shlex.join(command))
+
+    @verb("pai open")
+    @argument("job", help="name, alias or $variable")
+    @argument("label", nargs="?", help="the service; default: the job's first")
+    @argument("--role", help="the task's role")
+    @argument("--index", type=int, help="the task's index")
+    def _open(self, args: Namespace) -> Link:
+        client = self._connected()
+        job = client.job(self._name(args.job))
+        label = access.service_label(job, args.label)
+        return Link(client.ticket(job["uid"], label, role=args.role, index=args.index))
+
+    @verb("pai config")
+    @argument("job", help="name, alias or $variable")
+    def _config(self, args: Namespace) -> Shown:
+        source = self._connected().source(self._name(args.job))
+        return Shown(source.data.decode(errors="replace"))

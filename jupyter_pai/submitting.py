@@ -1,0 +1,30 @@
+"""Submitting under a name of its own when the document's name is taken."""
+
+from __future__ import annotations
+
+from jupyter_pai.client import AsyncClient
+from jupyter_pai.errors import NameTaken
+from jupyter_pai.wire import JobDetail
+
+MAX_TRIES = 1000
+
+
+async def submit(
+    client: AsyncClient, document: bytes, *, name: str | None, filename: str | None, fresh_name: bool
+) -> JobDetail:
+    """Submit; with ``fresh_name`` a taken name gets the first free number behind it (``train``, ``train_2``, …).
+
+    Raises what :meth:`AsyncClient.submit` raises; NameTaken only without ``fresh_name``.
+    """
+    try:
+        return await client.submit(document, name=name, filename=filename)
+    except NameTaken:
+        if not fresh_name:
+            raise
+    wanted = name or (await client.validate(document, filename=filename))["name"] or "job"
+    for number in range(2, MAX_TRIES):
+        try:
+            return await client.submit(document, name=f"{wanted}_{number}", filename=filename)
+        except NameTaken:
+            continue
+    raise NameTaken(f"{wanted} and {MAX_TRIES} names made from it are taken.", hint="Choose one with --name.")

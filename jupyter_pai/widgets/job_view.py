@@ -1,0 +1,130 @@
+"""A job in a cell: a live view that follows the job in a thread of its own.
+
+A thread, because a kernel's own loop stands still while a cell runs, and the view must not. The Stop
+button is a message to the kernel, so it waits until the running cell is done.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import ipywidgets
+
+from jupyter_pai import render
+from jupyter_pai.endpoint import Endpoint
+from jupyter_pai.errors import ClientError
+from jupyter_pai.following import Observer, follow
+from jupyter_pai.sync import Client
+from jupyter_pai.widgets.html import job_html, log_html, message_html
+from jupyter_pai.wire import FINAL_STATES, JobDetail
+
+LOG_KEPT_CHARS = 64 * 1024
+LOG_INTERVAL_S = 0.2
+"""A cell's log is redrawn at most this often: each time sends its whole text to the browser."""
+
+
+class JobView:
+    """A live view of one job. ``job`` is its latest detail; a plain frontend shows the text of ``repr``."""
+
+    def __init__(self, endpoint: Endpoint, job: JobDetail, *, show_log: bool = True) -> None:
+        self.job = job
+        self._endpoint = endpoint
+        self._show_log = show_log
+        self._changed = threading.Condition()
+        self._failure = ""
+        self._ended = False
+        self._log = ""
+        self._redraw_due = False
+        self._make_widgets()
+        self._thread = threading.Thread(target=self._follow, name=f"pai-{job['alias']}", daemon=True)
+        self._thread.start()
+
+    def _make_widgets(self) -> None:
+        self._summary = ipywidgets.HTML(job_html(self.job))
+        self._log_area = ipywidgets.HTML()
+        self._message = ipywidgets.HTML()
+        self._button = ipywidgets.Button(
+            description="Stop",
+            icon="stop",
+            tooltip="Stop this job. While a cell runs, this waits until the cell is done.",
+            disabled=self.job["state"] in FINAL_STATES,
+        )
+        self._button.on_click(self._on_stop)
+        self.widget = ipywidgets.VBox([self._summary, self._message, self._button, self._log_area])
+
+    def __repr__(self) -> str:
+        text = render.job_page(self.job)
+        return f"{text}\n{self._failure}" if self._failure else text
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, object]:
+        bundle: dict[str, object] = dict(self.widget._repr_mimebundle_(**kwargs) or {})
+        return {**bundle, "text/plain": repr(self)}
+
+    def wait(self, timeout_s: float | None = None) -> JobDetail:
+        """Wait for the end of the job; returns its final detail. See :meth:`wait_for`."""
+        return self.wait_for(*FINAL_STATES, timeout_s=timeout_s)
+
+    def wait_for(self, *states: str, timeout_s: float | None = None) -> JobDetail:
+        """Wait until the job is in one of ``states``, or has ended; returns its detail then.
+
+        Raises TimeoutError, and ClientError when the job cannot be followed any longer.
+        """
+        with self._changed:
+            reached = self._changed.wait_for(lambda: self._failure or self._arrived(states), timeout_s)
+            if self._failure:
+                raise ClientError(self._failure)
+            if not reached:
+                raise TimeoutError(f"{self.job['name']} is still {self.job['state']} after {timeout_s} s")
+            return self.job
+
+    def _arrived(self, states: tuple[str, ...]) -> bool:
+        return self.job["state"] in states or self._ended
+
+    def stop(self) -> None:
+        """Ask the job to stop."""
+        with Client(self._endpoint) as client:
+            client.stop(self.job["uid"])
+
+    def _on_stop(self, _: object) -> None:
+        self._button.disabled = True
+        try:
+            self.stop()
+        except ClientError as error:
+            self._button.disabled = False
+            self._message.value = message_html(render.error_text(error))
+
+    def _follow(self) -> None:
+        """The thread's body."""
+        observer = Observer(self._on_job, self._on_log if self._show_log else None)
+        try:
+            with Client(self._endpoint) as client:
+                self._call_later = client.thread.loop.call_later
+                client.thread.run(follow(client.api, self.job["uid"], observer))
+        except ClientError as error:
+            self._message.value = message_html(render.error_text(error))
+            with self._changed:
+                self._failure = error.message
+                self._changed.notify_all()
+        else:
+            self._redraw()
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _on_job(self, job: JobDetail) -> None:
+        self._summary.value = job_html(job)
+        self._button.disabled = job["state"] in (*FINAL_STATES, "STOPPING")
+        with self._changed:
+            self.job = job
+            self._changed.notify_all()
+
+    def _on_log(self, data: bytes) -> None:
+        self._log = (self._log + data.decode(errors="replace"))[-LOG_KEPT_CHARS:]
+        if not self._redraw_due:
+            self._redraw_due = True
+            self._call_later(LOG_INTERVAL_S, self._redraw)
+
+    def _redraw(self) -> None:
+        self._redraw_due = False
+        self._log_area.value = log_html(self._log)
