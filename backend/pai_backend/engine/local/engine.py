@@ -10,9 +10,9 @@ from typing import ParamSpec
 
 from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, StartRefused, TaskPlan
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import Ledger
 from pai_backend.engine.local.logfiles import LogReader
-from pai_backend.engine.local.nodes import LOOPBACK
 from pai_backend.engine.local.watching import Watcher
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node, Placement

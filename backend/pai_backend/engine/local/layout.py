@@ -35,6 +35,7 @@ SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has 
 WORK = "work"  # the task's working directory
 BIN = "bin"  # put first on the task's PATH
 
+LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine
 MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
 
 

@@ -9,11 +9,11 @@ import platform
 import re
 from types import ModuleType
 
+from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.model.node import Gpu, Node
 
 _log = logging.getLogger(__name__)
 
-LOOPBACK = "127.0.0.1"
 SIMULATED_GPU_MEMORY_MB = 12288  # a TITAN X's, so that a simulated table looks plausible
 _BRANDS = frozenset({"NVIDIA", "GEFORCE", "TESLA", "QUADRO", "GRAPHICS", "DEVICE"})
 _FORM = re.compile(r"(\d+GB|HBM\d\w*|PCIE|SXM\d*|NVL)", re.ASCII)  # how it is built in, not what it is

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from typing import NamedTuple
 
 from pai_backend.engine.local.layout import MARK
 
@@ -19,17 +18,8 @@ if sys.platform != "linux":
     import subprocess
 
 
-class Process(NamedTuple):
-    """One process, told apart from a later one with the same number by its start time."""
-
-    pid: int
-    start: str
-
-
-class _Stat(NamedTuple):
-    parent: int
-    state: str
-    start: str
+Process = tuple[int, str]
+"""Number and start time: one process, told apart from a later one with the same number."""
 
 
 def start_time(pid: int) -> str:
@@ -37,7 +27,7 @@ def start_time(pid: int) -> str:
     if sys.platform != "linux":
         return _ps("-o", "lstart=", "-p", str(pid)).strip()
     stat = _stat(pid)
-    return stat.start if stat and stat.state not in "ZX" else ""
+    return stat[2] if stat and stat[1] not in "ZX" else ""
 
 
 def descendants(ancestor: int) -> list[Process]:
@@ -46,14 +36,15 @@ def descendants(ancestor: int) -> list[Process]:
         return []
     stats = {pid: stat for pid in _pids() if (stat := _stat(pid))}
     children: dict[int, list[int]] = {}
-    for pid, stat in stats.items():
-        children.setdefault(stat.parent, []).append(pid)
+    for pid, (parent, _, _) in stats.items():
+        children.setdefault(parent, []).append(pid)
     found, queue = [], list(children.get(ancestor, ()))
     while queue:
         pid = queue.pop()
         queue.extend(children.get(pid, ()))
-        if stats[pid].state not in "ZX":
-            found.append(Process(pid, stats[pid].start))
+        _, state, start = stats[pid]
+        if state not in "ZX":
+            found.append((pid, start))
     return found
 
 
@@ -71,24 +62,25 @@ def marked(uid: str) -> list[Process]:
         except OSError:  # somebody else's, or gone: not ours to end
             continue
         if start := start_time(pid):
-            found.append(Process(pid, start))
+            found.append((pid, start))
     return found
 
 
 def send(process: Process, number: int) -> None:
     """Signal exactly this process; nothing happens when it is gone, whoever has its number now."""
+    pid, start = process
     try:
         if not hasattr(os, "pidfd_open"):
-            if start_time(process.pid) == process.start:
-                os.kill(process.pid, number)
+            if start_time(pid) == start:
+                os.kill(pid, number)
             return
-        fd = os.pidfd_open(process.pid)
-    except OSError:
+        fd = os.pidfd_open(pid)
+    except OSError:  # gone
         return
     try:
-        if start_time(process.pid) == process.start:
+        if start_time(pid) == start:
             signal.pidfd_send_signal(fd, number)
-    except OSError:
+    except OSError:  # gone just now, or it changed to a user that is out of reach
         return
     finally:
         os.close(fd)
@@ -113,14 +105,15 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _stat(pid: int) -> _Stat | None:
+def _stat(pid: int) -> tuple[int, str, str] | None:
+    """(parent, state, start time) of a process; None when there is none of that number."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read().decode("ascii", "replace")
     except OSError:
         return None
     fields = text[text.rindex(")") + 2 :].split()  # the name before it may hold spaces and brackets; proc(5)
-    return _Stat(int(fields[1]), fields[0], fields[19])
+    return int(fields[1]), fields[0], fields[19]
 
 
 if sys.platform != "linux":
@@ -134,5 +127,5 @@ if sys.platform != "linux":
         for line in _ps("-xwwE", "-o", "pid=,command=").splitlines():
             pid, _, rest = line.strip().partition(" ")
             if f" {MARK}={uid} " in f" {rest} " and (start := start_time(int(pid))):
-                found.append(Process(int(pid), start))
+                found.append((int(pid), start))
         return found

@@ -1,0 +1,186 @@
+"""The node agent: keeps an SSH server open for every running task that wants one.
+
+It is a process of its own, so that sessions cannot slow the backend down, and it keeps nothing: what
+it serves follows from the task directories, so after any end a new one opens everything again. It
+avoids the backend's models on purpose; importing them would double its memory.
+``python -m pai_backend.engine.local.agent ROOT`` runs it alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_backend.engine.local import layout, processes
+from pai_backend.engine.local.hints import HintFifo
+from pai_backend.engine.local.shim import launch as launch_file
+from pai_backend.engine.local.ssh_server import Listener, listen
+from pai_backend.engine.local.ssh_session import TaskWorld
+
+_log = logging.getLogger(__name__)
+
+SCAN_S = 2.0  # the safety net when a hint is lost, and how often a taken port is tried again
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a running task's plan says about SSH."""
+
+    task: TaskWorld
+    port: int
+    host_key: str
+    authorized_keys: tuple[str, ...]
+
+
+async def serve_agent(root: Path, stop: asyncio.Event) -> None:
+    """Serve the tasks below ``root`` until ``stop`` is set; then end all sessions and return.
+
+    Raises BlockingIOError when another agent serves this root.
+    """
+    agent = Agent(root)
+    lock = await asyncio.to_thread(_take_lock, root)
+    try:
+        with HintFifo(root / layout.AGENT_FIFO, agent.hint):
+            stopping = asyncio.create_task(stop.wait())
+            try:
+                while not stop.is_set():
+                    await agent.scan()
+                    await agent.rest(stopping)
+            finally:
+                stopping.cancel()
+                await agent.aclose()
+    finally:
+        os.close(lock)
+
+
+class Agent:
+    """The open SSH servers by task uid."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._open: dict[str, Listener] = {}
+        self._refused: dict[str, str] = {}  # why a task's port is not open, as last logged
+        self._plain: set[str] = set()  # running tasks that want no SSH
+        self._hints = asyncio.Event()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def hint(self, uid: str) -> None:
+        """Some task has changed."""
+        self._hints.set()
+
+    async def rest(self, stopping: asyncio.Task[bool]) -> None:
+        """Sleep until a hint, the next scan, or the end."""
+        hinted = asyncio.create_task(self._hints.wait())
+        try:
+            await asyncio.wait({hinted, stopping}, timeout=SCAN_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hinted.cancel()
+        self._hints.clear()
+
+    async def scan(self) -> None:
+        """Open what runs and is not open, close what is open and does not run."""
+        running = await asyncio.to_thread(_running, self._root)
+        for uid in self._open.keys() - running:
+            self._close(uid)
+        self._plain &= running
+        self._refused = {uid: why for uid, why in self._refused.items() if uid in running}
+        for uid in sorted(running - self._open.keys() - self._plain):
+            await self._consider(uid)
+
+    async def _consider(self, uid: str) -> None:
+        directory = self._root / layout.TASKS / uid
+        try:
+            wanted = await asyncio.to_thread(_read_wanted, uid, directory)
+            if wanted is None:
+                self._plain.add(uid)
+                return
+            self._open[uid] = await listen(wanted.task, wanted.port, wanted.host_key, wanted.authorized_keys)
+        except (OSError, ValueError, KeyError) as exc:
+            why = f"{type(exc).__name__}: {exc}"
+            if self._refused.get(uid) != why:
+                self._refused[uid] = why
+                _log.warning("SSH of task %s is not open, it is tried again every %.0f s: %s", uid, SCAN_S, why)
+                await asyncio.to_thread(_note, directory, {"state": "failed", "error": why})
+            return
+        self._refused.pop(uid, None)
+        await asyncio.to_thread(_note, directory, {"state": "listening", "port": wanted.port})
+
+    def _close(self, uid: str) -> None:
+        """End a task's server without making the other tasks wait for it."""
+        closing = asyncio.create_task(self._end(uid, self._open.pop(uid)))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _end(self, uid: str, listener: Listener) -> None:
+        """Close the server, then end what a session may have started while the task's own sweep was over."""
+        await listener.aclose()
+        if not layout.has_reader(str(self._root / layout.TASKS / uid / layout.CONTROL)):
+            await asyncio.to_thread(processes.kill_marked, uid)
+
+    async def aclose(self) -> None:
+        """Close all servers; the tasks go on, and so do processes that sessions left in the background."""
+        await asyncio.gather(*self._closing, *(listener.aclose() for listener in self._open.values()))
+        self._open.clear()
+
+
+def _running(root: Path) -> set[str]:
+    """Uids of the tasks whose command has begun and that a shim keeps now."""
+    try:
+        names = os.listdir(root / layout.TASKS)
+    except FileNotFoundError:
+        return set()
+    return {name for name in names if not name.startswith(".") and _is_running(root / layout.TASKS / name)}
+
+
+def _is_running(directory: Path) -> bool:
+    if not (directory / layout.STARTED).exists() or (directory / layout.EXIT).exists():
+        return False
+    return layout.has_reader(str(directory / layout.CONTROL))
+
+
+def _read_wanted(uid: str, directory: Path) -> _Wanted | None:
+    """The SSH part of a plan; None when the task wants no SSH. Raises OSError, ValueError or KeyError."""
+    plan = json.loads((directory / layout.PLAN).read_bytes())
+    if plan["ssh"] is None:
+        return None
+    env = launch_file.read(str(directory / layout.LAUNCH)).env
+    ssh = plan["ssh"]
+    keys = tuple(ssh["authorized_keys"])
+    return _Wanted(TaskWorld(uid, directory, env), int(ssh["port"]), str(ssh["host_key"]), keys)
+
+
+def _note(directory: Path, state: dict[str, object]) -> None:
+    """Leave word in the task's directory; the directory may be gone by now."""
+    with contextlib.suppress(OSError):
+        (directory / layout.SSH_STATE).write_text(json.dumps(state), encoding="utf-8")
+
+
+def _take_lock(root: Path) -> int:
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(root / layout.AGENT_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise
+    return fd
+
+
+async def _main(root: Path) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await serve_agent(root, stop)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1])))

@@ -1,0 +1,128 @@
+"""The SSH server of one task: its host key, its authorised keys, and what a login may do.
+
+A login has exactly the rights of the task's own processes, so forwarding is as free as a shell is:
+connections go anywhere the task could connect to, and listeners are on loopback only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import asyncssh
+
+from pai_backend.engine.local import layout
+from pai_backend.engine.local.layout import LOOPBACK
+from pai_backend.engine.local.ssh_session import Process, TaskWorld, serve
+
+KEEPALIVE_S = 30
+KEEPALIVE_COUNT = 4  # a client that is gone is noticed after two minutes
+LOGIN_TIMEOUT_S = 30
+_LOOPBACK_NAMES = frozenset({"", "*", "localhost", LOOPBACK, "::1", "0.0.0.0", "::"})
+
+
+class TaskServer(asyncssh.SSHServer):
+    """Decides what one connection may do; asyncssh makes one for each."""
+
+    def __init__(self, connections: set[asyncssh.SSHServerConnection]) -> None:
+        self._connections = connections
+        self._connection: asyncssh.SSHServerConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        """Remember the connection, so that it can be ended with the task."""
+        self._connection = conn
+        self._connections.add(conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        if self._connection is not None:
+            self._connections.discard(self._connection)
+
+    def begin_auth(self, username: str) -> bool:
+        """Every user name must authenticate, and any will do: the key says who it is."""
+        return True
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        """Connections from the task's machine (``ssh -L``, ``-W``, ``-D``)."""
+        return True
+
+    def unix_connection_requested(self, dest_path: str) -> bool:
+        """Connections to sockets in the file system."""
+        return True
+
+    async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
+        """Listen for the client (``ssh -R``), on loopback whatever it asks for, as OpenSSH does by default."""
+        if listen_host not in _LOOPBACK_NAMES or self._connection is None:
+            return False
+        return await self._connection.forward_local_port(LOOPBACK, listen_port, listen_host, listen_port)
+
+    def unix_server_requested(self, listen_path: str) -> bool:
+        """Listen on a socket in the file system for the client."""
+        return True
+
+
+class TaskFiles(asyncssh.SFTPServer):
+    """SFTP whose relative paths begin in the task's working directory; absolute ones are the machine's."""
+
+    def __init__(self, channel: asyncssh.SSHServerChannel[bytes], work: Path) -> None:
+        super().__init__(channel)
+        self._work = os.fsencode(work)
+
+    def map_path(self, path: bytes) -> bytes:
+        """The local path that a client's path means."""
+        return os.path.join(self._work, path)
+
+
+class Listener:
+    """The open SSH port of one task, with all connections that came in by it."""
+
+    def __init__(self, acceptor: asyncssh.SSHAcceptor, connections: set[asyncssh.SSHServerConnection]) -> None:
+        self._acceptor = acceptor
+        self._connections = connections
+
+    async def aclose(self) -> None:
+        """Stop listening and end every connection; returns when they are ended."""
+        self._acceptor.close()
+        open_now = list(self._connections)
+        for connection in open_now:
+            connection.disconnect(asyncssh.DISC_BY_APPLICATION, "the task has ended")
+        for connection in open_now:
+            await connection.wait_closed()
+        await self._acceptor.wait_closed()
+
+
+async def listen(task: TaskWorld, port: int, host_key: str, authorized_keys: Sequence[str]) -> Listener:
+    """Open the task's SSH port on loopback.
+
+    Raises OSError when the port is taken, ValueError (asyncssh's key errors) when a key cannot be read.
+    """
+    connections: set[asyncssh.SSHServerConnection] = set()
+
+    async def handle(process: Process) -> None:
+        await serve(process, task)
+
+    def files(channel: asyncssh.SSHServerChannel[bytes]) -> TaskFiles:
+        return TaskFiles(channel, task.directory / layout.WORK)
+
+    acceptor = await asyncssh.listen(
+        LOOPBACK,
+        port,
+        server_factory=lambda: TaskServer(connections),
+        server_host_keys=[asyncssh.import_private_key(host_key)],
+        authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
+        process_factory=handle,
+        sftp_factory=files,
+        # Not allow_scp: asyncssh would then take every command that begins with "scp" for itself.
+        encoding=None,
+        line_editor=False,
+        agent_forwarding=False,
+        x11_forwarding=False,
+        gss_host=None,
+        password_auth=False,
+        kbdint_auth=False,
+        keepalive_interval=KEEPALIVE_S,
+        keepalive_count_max=KEEPALIVE_COUNT,
+        login_timeout=LOGIN_TIMEOUT_S,
+    )
+    return Listener(acceptor, connections)

@@ -1,0 +1,239 @@
+"""One SSH session in a task: a shell or a command, on pipes or on a terminal of its own.
+
+Nothing is added to what the program prints, and nothing of it is lost: the exit status is sent after
+the last byte. Like OpenSSH's server, a session without a terminal lasts until its output is closed by
+everybody who holds it, and a client that goes away hangs up a terminal but signals nobody on pipes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncssh
+
+from pai_backend.engine.local import layout, terminal
+from pai_backend.engine.local.descriptors import CHUNK_BYTES, read_some, write_all
+from pai_backend.engine.local.shim.command import find_program
+
+_log = logging.getLogger(__name__)
+
+HANGUP_S = 1.0  # a terminal's last output comes at once after its session's leader has ended
+_CANNOT_RUN = 255  # the exit status OpenSSH uses for errors of its own
+
+Process = asyncssh.SSHServerProcess[bytes]
+
+
+@dataclass(frozen=True)
+class TaskWorld:
+    """Where sessions of a task run, and with which environment."""
+
+    uid: str
+    directory: Path
+    env: Mapping[str, str]
+
+
+async def serve(process: Process, task: TaskWorld) -> None:
+    """Run one shell or command request to its end and report how it ended."""
+    try:
+        session = await _start(process, task)
+    except OSError as exc:
+        process.stderr.write(f"the session cannot start in the task: {exc}\n".encode())
+        process.exit(_CANNOT_RUN)
+        return
+    await session.run()
+
+
+class Session:
+    """A running program and the descriptors that lead to it."""
+
+    def __init__(
+        self, process: Process, program: asyncio.subprocess.Process, stdin: int, outputs: Mapping[int, bool]
+    ) -> None:
+        """``outputs`` are descriptors to read, each with whether it is standard error; a terminal is both in one."""
+        self._process = process
+        self._program = program
+        self._stdin = stdin
+        self._outputs = dict(outputs)
+        self._terminal = stdin in outputs
+        self._feeding = True
+
+    async def run(self) -> None:
+        """Carry bytes both ways until the program has ended or the client has gone."""
+        feed = asyncio.create_task(self._feed())
+        finish = asyncio.create_task(self._finish())
+        gone = asyncio.create_task(self._process.channel.wait_closed())
+        try:
+            await asyncio.wait({finish, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if finish.done():
+                self._report(await finish)
+        finally:
+            for task in (feed, finish, gone):
+                task.cancel()
+            await asyncio.gather(feed, finish, gone, return_exceptions=True)
+            self._close()
+        await self._program.wait()  # after a client that went away, so that the program is reaped
+
+    def _close(self) -> None:
+        descriptors = set(self._outputs)
+        if self._feeding:
+            descriptors.add(self._stdin)
+        for fd in descriptors:
+            os.close(fd)
+
+    async def _finish(self) -> int:
+        """The program's return code, once all output has been handed to the client."""
+        drains = [asyncio.create_task(self._drain(fd, is_stderr)) for fd, is_stderr in self._outputs.items()]
+        try:
+            if self._terminal:
+                code = await self._program.wait()
+                await asyncio.wait(drains, timeout=HANGUP_S)
+            else:
+                await asyncio.gather(*drains)
+                self._process.stdout.write_eof()
+                code = await self._program.wait()
+        finally:
+            for drain in drains:
+                drain.cancel()
+            await asyncio.gather(*drains, return_exceptions=True)
+        return code
+
+    async def _drain(self, fd: int, is_stderr: bool) -> None:
+        writer = self._process.stderr if is_stderr else self._process.stdout
+        while data := await read_some(fd):
+            writer.write(data)
+            await writer.drain()
+
+    async def _feed(self) -> None:
+        """Hand over what the client sends: bytes, window sizes, signals, and the end of its input."""
+        while True:
+            try:
+                data = await self._process.stdin.read(CHUNK_BYTES)
+            except asyncssh.TerminalSizeChanged as change:
+                terminal.apply_size(self._stdin, change.width, change.height)
+                continue
+            except asyncssh.SignalReceived as received:
+                self._signal(received.signal)
+                continue
+            except asyncssh.BreakReceived:
+                self._signal("INT")
+                continue
+            except (asyncssh.Error, OSError):  # the connection is lost: run() sees that too
+                return
+            if not data:
+                await self._end_input()
+                return
+            if self._feeding and not await write_all(self._stdin, data):
+                await self._end_input()
+
+    async def _end_input(self) -> None:
+        """Half-close towards the program; a terminal cannot be, so it gets its end-of-file character."""
+        if self._terminal:
+            await write_all(self._stdin, terminal.end_of_input(self._stdin))
+        elif self._feeding:
+            self._feeding = False
+            os.close(self._stdin)
+
+    def _signal(self, name: str) -> None:
+        """Signal the program's group; names this system does not have are ignored, as the protocol asks."""
+        number = getattr(signal, f"SIG{name}", None)
+        if isinstance(number, signal.Signals) and self._program.returncode is None:
+            os.killpg(self._program.pid, number)
+
+    def _report(self, code: int) -> None:
+        if code >= 0:
+            self._process.exit(code)
+            return
+        try:
+            name = signal.Signals(-code).name.removeprefix("SIG")
+        except ValueError:  # a real-time signal has no name
+            name = f"RT{-code}@local"
+        self._process.exit_with_signal(name)
+
+
+async def _start(process: Process, task: TaskWorld) -> Session:
+    """Spawn what the client asked for. Raises OSError when that cannot be done."""
+    (task.directory / layout.SESSIONS).touch(mode=0o600)  # before the first process, so that none is overlooked
+    env = _session_environment(process, task)
+    if process.command is None:
+        argv = [env.get("SHELL") or find_program("bash", env["PATH"])]
+    else:
+        argv = [find_program("bash", env["PATH"]), "-c", process.command]
+    if process.term_type:
+        return await _start_on_terminal(process, task, argv, env)
+    return await _start_on_pipes(process, task, argv, env)
+
+
+def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
+    """The task's environment, what the client sends on top, and what tells programs of the connection.
+
+    The task's mark stays: by it the session's processes are found when the task ends.
+    """
+    client = process.get_extra_info("peername") or ("", 0)
+    server = process.get_extra_info("sockname") or ("", 0)
+    env = {**task.env, **process.env}
+    env["SSH_CONNECTION"] = f"{client[0]} {client[1]} {server[0]} {server[1]}"
+    env["SSH_CLIENT"] = f"{client[0]} {client[1]} {server[1]}"
+    env[layout.MARK] = task.uid
+    if process.term_type:
+        env["TERM"] = process.term_type
+    return env
+
+
+async def _start_on_pipes(process: Process, task: TaskWorld, argv: list[str], env: dict[str, str]) -> Session:
+    # Real pipes: asyncio would make standard input a socket, which /dev/stdin cannot be opened on.
+    stdin_reader, stdin = os.pipe()
+    stdout, stdout_writer = os.pipe()
+    stderr, stderr_writer = os.pipe()
+    ours, theirs = (stdin, stdout, stderr), (stdin_reader, stdout_writer, stderr_writer)
+    try:
+        program = await _spawn(argv, task, env, theirs)
+    except OSError:
+        for fd in ours:
+            os.close(fd)
+        raise
+    finally:
+        for fd in theirs:
+            os.close(fd)
+    for fd in ours:
+        os.set_blocking(fd, False)
+    return Session(process, program, stdin, {stdout: False, stderr: True})
+
+
+async def _start_on_terminal(process: Process, task: TaskWorld, argv: list[str], env: dict[str, str]) -> Session:
+    master, slave = os.openpty()
+    env["SSH_TTY"] = os.ttyname(slave)
+    columns, rows, _, _ = process.term_size
+    terminal.apply_modes(slave, process.term_modes)
+    terminal.apply_size(slave, columns, rows)
+    trampoline = [sys.executable, "-I", "-S", terminal.__file__]
+    try:
+        program = await _spawn([*trampoline, *argv], task, env, (slave, slave, slave))
+    except OSError:
+        os.close(master)
+        raise
+    finally:
+        os.close(slave)
+    os.set_blocking(master, False)
+    return Session(process, program, master, {master: False})
+
+
+async def _spawn(
+    argv: list[str], task: TaskWorld, env: dict[str, str], stdio: tuple[int, int, int]
+) -> asyncio.subprocess.Process:
+    stdin, stdout, stderr = stdio
+    return await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        cwd=task.directory / layout.WORK,
+        env=env,
+        start_new_session=True,
+    )
