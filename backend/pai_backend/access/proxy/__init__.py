@@ -1,0 +1,12 @@
+"""The service proxy: HTTP and WebSocket to a port of a task, at an address that outlives the task.
+
+``https://<service alias>.<domain>/…`` is the address of a service; ``/s/<service alias>/…`` is the same below
+the api's own host name, for sites with one host name only. Start reading at ``service`` (who gets in, and where
+to) and ``exchange`` (one request from its first byte to its last). Knows tornado and h11; must not know SQL,
+an engine's kind, or the api's handlers.
+"""
+
+from pai_backend.access.proxy.entrance import proxy_rules
+from pai_backend.access.proxy.service import Grant, ServiceProxy, User
+
+__all__ = ["Grant", "ServiceProxy", "User", "proxy_rules"]

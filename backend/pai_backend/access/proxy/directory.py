@@ -1,0 +1,108 @@
+"""Which task and port a service alias means right now."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.launch.environment import environment
+from pai_backend.launch.jupyter import made_token, upstream_token
+from pai_backend.model.alias import Target, resolve, split
+from pai_backend.model.job import Job, State, Task
+from pai_backend.model.node import Placement
+
+FRESH_S = 0.5  # seconds; how long an answer is used again: one page load asks some hundred times
+_KEPT = 1024  # answers
+
+
+class JobFinder(Protocol):
+    """The part of the store that finds jobs."""
+
+    async def by_alias(self, alias: str) -> Job | None:
+        """The job of that alias."""
+        ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a running service is."""
+
+    task: Task
+    placement: Placement
+    port: int
+    token: str | None
+    """What its Jupyter server asks for; None when it is none, or when nothing is known."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service of a job. Who may see it is not asked here."""
+
+    job: Job
+    target: Target
+    task: Task | None
+    place: Place | None
+    """None while the task does not run."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    asked_at: float
+    service: asyncio.Future[Service]
+
+
+class Directory:
+    """Finds services by alias; an answer is at most ``FRESH_S`` seconds old, so addresses follow a retry at once.
+
+    Answers are the same for everybody: whether the caller may have them is decided on each request.
+    """
+
+    def __init__(self, jobs: JobFinder, token_key: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._jobs = jobs
+        self._token_key = token_key
+        self._clock = clock
+        self._answers: dict[str, _Answer] = {}
+
+    async def find(self, alias: str) -> Service:
+        """The service of that alias. Raises Refused (unknown), and what the store raises."""
+        answer = self._answers.get(alias)
+        if answer is None or self._clock() - answer.asked_at >= FRESH_S:
+            self._answers.pop(alias, None)
+            if len(self._answers) >= _KEPT:
+                del self._answers[next(iter(self._answers))]  # the oldest
+            answer = _Answer(self._clock(), asyncio.ensure_future(self._look_up(alias)))
+            self._answers[alias] = answer
+        # Shielded: one visitor who goes away must not take the answer from the others.
+        return await asyncio.shield(answer.service)
+
+    def forget(self, alias: str) -> None:
+        """Ask anew the next time: the place did not answer."""
+        self._answers.pop(alias, None)
+
+    async def _look_up(self, alias: str) -> Service:
+        name, rest = split(alias)
+        job = await self._jobs.by_alias(name)
+        target = resolve(rest, job.spec) if job is not None else None
+        if job is None or target is None or target.label is None:
+            raise Refused(Notice.UNKNOWN)
+        task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
+        return Service(job, target, task, self._place(job, target.label, task))
+
+    def _place(self, job: Job, label: str, task: Task | None) -> Place | None:
+        if task is None or task.placement is None or task.state not in (State.RUNNING, State.STOPPING):
+            return None
+        ports = task.placement.ports.get(label)
+        if not ports:
+            return None
+        token = upstream_token(
+            job.spec.role(task.role).command,
+            environment(job, task),
+            label=label,
+            port=ports[0],
+            made=made_token(self._token_key, job.uid),
+        )
+        return Place(task, task.placement, ports[0], token)

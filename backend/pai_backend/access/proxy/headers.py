@@ -1,0 +1,186 @@
+"""What may pass between a browser and a task in headers. Pure.
+
+Hop-by-hop fields end at the proxy (RFC 9110 §7.6.1). Credentials end here too: the session cookie,
+``Authorization`` and the cookies of Jupyter servers that share the host never reach a task, and a task's token
+never reaches the browser. What a client says about forwarding is replaced by what is so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from tornado.httputil import HTTPHeaders
+
+from pai_backend.access.proxy.address import Address, without_parameter
+from pai_backend.access.tickets import COOKIE
+
+Fields = list[tuple[bytes, bytes]]
+
+_HOP_BY_HOP = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
+)
+_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
+_FORWARDING = re.compile(r"x-forwarded-.*|forwarded|x-real-ip|x-scheme|x-original-.*|via", re.ASCII)
+_OURS = frozenset({"host", "http2-settings"})
+_FRAMING = frozenset({"content-length"})
+
+# On a path address the browser sends every cookie of the host name, whatever the port: among them the
+# sign-in of the Jupyter server or hub that the user works in.
+_JUPYTER_COOKIE = re.compile(r"username-.*|jupyterhub-.*|jupyter-hub-.*", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """How a request presents itself to the task."""
+
+    address: Address
+    host: str
+    scheme: str
+    remote_ip: str
+    port: int
+    token: str | None
+    """The token of a Jupyter server, presented for the user."""
+    outer_prefix: str = ""
+    """Where a relay in front has put our root, e.g. ``/user/ann/pai``; empty without one."""
+
+
+def connection_options(headers: HTTPHeaders) -> frozenset[str]:
+    """The lower-case words of ``Connection``."""
+    return frozenset(
+        word.strip().lower() for value in headers.get_list("Connection") for word in value.split(",") if word.strip()
+    )
+
+
+def wants_upgrade(headers: HTTPHeaders) -> bool:
+    """Whether this request asks for another protocol that passes through here.
+
+    ``h2c`` does not: it would carry requests past these rules.
+    """
+    return "upgrade" in connection_options(headers) and headers.get("Upgrade", "").lower() not in ("", "h2c")
+
+
+def request_fields(headers: HTTPHeaders, to: Upstream) -> Fields:
+    """The header fields for the task."""
+    dropped = _HOP_BY_HOP | _CREDENTIALS | _OURS | connection_options(headers)
+    if to.token is not None:
+        # Pages of a Jupyter are searched for its token, which a compressed page would hide.
+        dropped |= {"accept-encoding", "origin"}
+    fields: list[tuple[str, str]] = []
+    for name, value in headers.get_all():
+        low = name.lower()
+        if low in dropped or _FORWARDING.fullmatch(low) or (low in _FRAMING and "Transfer-Encoding" in headers):
+            continue
+        fields.append((name, value))
+    cookies = passing_cookies(headers.get_list("Cookie"), shared_host=bool(to.address.prefix))
+    if cookies:
+        fields.append(("Cookie", cookies))
+    fields += _hop_fields(headers)
+    fields += _identity_fields(headers, to)
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+
+
+def _hop_fields(headers: HTTPHeaders) -> list[tuple[str, str]]:
+    fields = [("Transfer-Encoding", "chunked")] if "Transfer-Encoding" in headers else []
+    if wants_upgrade(headers):
+        return [*fields, ("Connection", "Upgrade"), ("Upgrade", headers["Upgrade"])]
+    return [*fields, ("Connection", "close")]
+
+
+def _identity_fields(headers: HTTPHeaders, to: Upstream) -> list[tuple[str, str]]:
+    fields = [
+        ("X-Forwarded-For", to.remote_ip),
+        ("X-Real-IP", to.remote_ip),
+        ("X-Forwarded-Host", to.host),
+        ("X-Forwarded-Proto", to.scheme),
+    ]
+    if to.address.prefix:
+        fields.append(("X-Forwarded-Prefix", to.outer_prefix + to.address.prefix))
+    if to.token is None:
+        return [("Host", to.host), *fields]
+    # A Jupyter bound to loopback answers local host names only, and it compares Origin with Host. The origin has
+    # been checked here, and these two agree with each other.
+    local = f"localhost:{to.port}"
+    fields += [("Host", local), ("Authorization", f"token {to.token}"), ("Accept-Encoding", "identity")]
+    if "Origin" in headers:
+        fields.append(("Origin", f"http://{local}"))
+    return fields
+
+
+def passing_cookies(values: Iterable[str], *, shared_host: bool) -> str:
+    """The ``Cookie`` value for the task: all that the browser sent but ours."""
+    kept = []
+    for pair in (part.strip() for value in values for part in value.split(";")):
+        name = pair.partition("=")[0].strip()
+        if not pair or name == COOKIE or (shared_host and _JUPYTER_COOKIE.fullmatch(name)):
+            continue
+        kept.append(pair)
+    return "; ".join(kept)
+
+
+def request_target(address: Address, *, drop_token: bool) -> bytes:
+    """What to ask the task for. Bytes outside ASCII are percent-encoded, as a URL has them (RFC 3986 §2.1)."""
+    target = without_parameter(address.target, "token") if drop_token else address.target
+    raw = target.encode("latin-1")
+    return b"".join(bytes([byte]) if 0x21 <= byte <= 0x7E else b"%%%02X" % byte for byte in raw)
+
+
+def response_headers(fields: Iterable[tuple[bytes, bytes]], to: Upstream, *, upgraded: bool = False) -> HTTPHeaders:
+    """The header fields for the browser."""
+    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+    listed = HTTPHeaders()
+    for name, value in pairs:
+        if name.lower() == "connection":
+            listed.add(name, value)
+    dropped = _HOP_BY_HOP | connection_options(listed)
+    if upgraded:
+        dropped -= {"connection", "upgrade"}
+    headers = HTTPHeaders()
+    for name, value in pairs:
+        low = name.lower()
+        if low in dropped:
+            continue
+        if low == "set-cookie":
+            if (cookie := browser_cookie(value, to)) is not None:
+                headers.add(name, cookie)
+        elif low == "location":
+            headers.add(name, browser_location(value, to))
+        else:
+            headers.add(name, value)
+    return headers
+
+
+def browser_location(location: str, to: Upstream) -> str:
+    """A redirect as the browser must see it: on this service's address, without a token."""
+    if to.token is not None:
+        location = without_parameter(location, "token")
+    try:
+        host = urlsplit(location).netloc
+    except ValueError:
+        return location  # not an address; the browser decides what to do with it
+    if host:
+        if host.lower() not in (to.host.lower(), f"localhost:{to.port}"):
+            return location
+        location = location.split(host, 1)[1]
+        location = location if location.startswith("/") else "/" + location
+    if not location.startswith("/"):
+        return location
+    return to.address.relative(location) if to.address.prefix or location.startswith("//") else location
+
+
+def browser_cookie(cookie: str, to: Upstream) -> str | None:
+    """A task's ``Set-Cookie`` for its own address only; None when it would replace ours."""
+    pair, *attributes = (part.strip() for part in cookie.split(";"))
+    if pair.partition("=")[0].strip() == COOKIE:
+        return None
+    kept = [pair]
+    for attribute in attributes:
+        name, _, value = (text.strip() for text in attribute.partition("="))
+        if name.lower() == "domain":
+            continue  # a wider cookie would reach the services of others
+        if name.lower() == "path" and to.address.prefix:
+            attribute = f"Path={to.outer_prefix}{to.address.prefix}{value if value.startswith('/') else '/'}"
+        kept.append(attribute)
+    return "; ".join(kept)

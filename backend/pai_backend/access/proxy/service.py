@@ -1,0 +1,205 @@
+"""Who gets into a service, and where to: the decisions of the proxy on one request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from urllib.parse import quote, urlsplit
+
+from pai_backend.access.proxy.address import SIGN_IN, query_values
+from pai_backend.access.proxy.directory import Directory, JobFinder, Place, Service
+from pai_backend.access.proxy.headers import Upstream
+from pai_backend.access.proxy.pages import Reply, redirect
+from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.visitor import Authenticate, Incoming, User, Visitor, identify, refuse_foreign
+from pai_backend.access.tickets import SecretStore, TicketOffice, utc_now
+from pai_backend.engine.base import Connection, EngineError
+from pai_backend.model.alias import Target, service_alias
+from pai_backend.model.errors import Forbidden, NoSuchService, Unauthorized
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import Job
+from pai_backend.model.node import Placement
+
+__all__ = ["Grant", "Passage", "ServiceProxy", "User"]
+
+DIAL_S = 10.0  # seconds to reach a task's port; an engine on this machine needs milliseconds, a far one a round trip
+RESPONSE_S = 300.0  # seconds from the end of a request to the first byte of its answer
+
+
+class ProxyStore(JobFinder, SecretStore, Protocol):
+    """The part of the store that the proxy needs."""
+
+
+class Dialer(Protocol):
+    """The part of an engine that the proxy needs."""
+
+    async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
+        """A byte stream to that port of the task. Raises EngineError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A one-time way into a service. Each of the two addresses works, once and until ``expires_at``."""
+
+    url: str
+    path_url: str
+    """Below the api's own root: ``/s/<service alias>/…``."""
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A way to the task that is open."""
+
+    connection: Connection
+    to: Upstream
+
+
+class ServiceProxy:
+    """Lets owners of jobs, and administrators, through to the services of running tasks.
+
+    ``authenticate`` turns a bearer token into a user. ``signing_key`` is the store's secret ``service-signing``,
+    the same in all replicas and for the tokens that tasks are given (``launch.jupyter.made_token``).
+    """
+
+    def __init__(
+        self,
+        store: ProxyStore,
+        engine: Dialer,
+        *,
+        domain: str,
+        signing_key: str,
+        authenticate: Authenticate,
+        now: Callable[[], datetime] = utc_now,
+        response_s: float = RESPONSE_S,
+    ) -> None:
+        self.domain = domain
+        self.response_s = response_s
+        self._engine = engine
+        self._authenticate = authenticate
+        self._office = TicketOffice(store, signing_key, now)
+        self._directory = Directory(store, signing_key)
+        self._exchanges: set[asyncio.Task[None]] = set()
+
+    async def grant(self, job: Job, target: Target, user: str, base_url: str, *, admin: bool = False) -> Grant:
+        """A one-time sign-in of ``user`` (an administrator if ``admin``) to a service.
+
+        ``base_url`` is where the api is reached; the service's host name takes its scheme and port.
+        Raises NoSuchService, and Forbidden when the job is not the user's.
+        """
+        if target.label is None or job.spec.role(target.role).instances <= target.index:
+            raise NoSuchService(f"The job {job.id} has no such service.")
+        if not Visitor(user, admin, ambient=False).may_enter(job):
+            raise Forbidden(f"The job {job.id} belongs to another user.")
+        service = service_alias(job.alias, job.spec, target.role, target.index, target.label)
+        ticket, until = self._office.issue(user, service, job.uid, admin=admin)
+        way = f"{SIGN_IN}?ticket={quote(ticket, safe='')}&next=/"
+        base = urlsplit(base_url)
+        port = f":{base.port}" if base.port else ""
+        return Grant(f"{base.scheme}://{service}.{self.domain}{port}{way}", f"/s/{service}{way}", until)
+
+    async def admit(self, incoming: Incoming) -> Reply | Passage:
+        """Decide on a request. Raises Refused, and PaiError from the store."""
+        address = incoming.address
+        if not address.target:
+            return redirect(f"{address.service}/")
+        if not address.target.startswith("/"):
+            raise Refused(Notice.BAD_REQUEST)
+        if address.path == SIGN_IN:
+            return await self._sign_in(incoming)
+        visitor = identify(incoming, self._authenticate, self._office)
+        refuse_foreign(incoming, visitor)
+        service = await self._directory.find(address.service)
+        if not visitor.may_enter(service.job):
+            raise Refused(Notice.FORBIDDEN)
+        place = _place_of(service)
+        connection = await self._dial(address.service, service, place)
+        return Passage(connection, _presentation(incoming, visitor, place))
+
+    def is_our_token(self, to: Upstream) -> bool:
+        """Whether a ``token`` in the query must not be passed on: a Jupyter's, whom we sign in, or a user's of ours."""
+        if to.token is not None:
+            return True
+        return any(self._authenticate(token) is not None for token in query_values(to.address.query, "token"))
+
+    def run(self, exchange: asyncio.Task[None]) -> None:
+        """Keep a task that carries a request until it is done."""
+        self._exchanges.add(exchange)
+        exchange.add_done_callback(self._exchanges.discard)
+
+    async def aclose(self) -> None:
+        """Cut what is open: requests under way and tunnels."""
+        for exchange in self._exchanges:
+            exchange.cancel()
+        await asyncio.gather(*self._exchanges, return_exceptions=True)
+
+    async def _sign_in(self, incoming: Incoming) -> Reply:
+        """Spend the ticket, set the session cookie, go on to ``next``."""
+        address = incoming.address
+        ticket = query_values(address.query, "ticket")
+        try:
+            claims = await self._office.redeem(ticket[0] if ticket else "", address.service)
+        except Unauthorized as error:
+            raise Refused(Notice.SIGN_IN, error.message) from error
+        service = await self._directory.find(address.service)
+        if not Visitor(claims.user, claims.admin, ambient=True, job=claims.job).may_enter(service.job):
+            raise Refused(Notice.FORBIDDEN)
+        outer = address.prefix and _outer_prefix(incoming, self._authenticate) + address.prefix
+        cookie = self._office.cookie(claims, path=f"{outer}/", secure=incoming.scheme == "https")
+        going = query_values(address.query, "next")
+        return redirect(address.relative(_local_path(going[0] if going else "/")), cookie=cookie)
+
+    async def _dial(self, alias: str, service: Service, place: Place) -> Connection:
+        try:
+            async with asyncio.timeout(DIAL_S):
+                return await self._engine.dial(place.placement, place.task.uid, place.port)
+        except (EngineError, TimeoutError) as error:
+            self._directory.forget(alias)
+            detail = f"Nothing answers on port {place.port} of task {place.task.name} yet."
+            raise Refused(Notice.STARTING, detail, service.job) from error
+
+
+def _place_of(service: Service) -> Place:
+    """Where the service runs. Raises Refused, with what the job is doing instead."""
+    if service.place is not None:
+        return service.place
+    job, task = service.job, service.task
+    if job.state.final:
+        raise Refused(Notice.ENDED, job=job)
+    if task is not None and task.state.final:
+        raise Refused(Notice.WAITING, f"Task {task.name} has ended ({task.state}).", job)
+    raise Refused(Notice.WAITING, job=job)
+
+
+def _presentation(incoming: Incoming, visitor: Visitor, place: Place) -> Upstream:
+    return Upstream(
+        address=incoming.address,
+        host=incoming.host,
+        scheme=incoming.scheme,
+        remote_ip=incoming.remote_ip,
+        port=place.port,
+        token=place.token,
+        outer_prefix="" if visitor.ambient else _given_prefix(incoming),
+    )
+
+
+def _outer_prefix(incoming: Incoming, authenticate: Authenticate) -> str:
+    """Where a relay has put our root: believed only when the relay shows a user's token."""
+    scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
+    trusted = scheme.lower() == "bearer" and authenticate(token.strip()) is not None
+    return _given_prefix(incoming) if trusted else ""
+
+
+def _given_prefix(incoming: Incoming) -> str:
+    prefix = incoming.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+    return prefix if prefix.startswith("/") and _local_path(prefix) == prefix and ";" not in prefix else ""
+
+
+def _local_path(path: str) -> str:
+    r"""The path if it leads nowhere else, else ``/``. Browsers read ``\`` as ``/`` and skip control characters."""
+    plain = path.isprintable() and path.isascii() and "\\" not in path and " " not in path
+    return path if plain and path.startswith("/") and not path.startswith("//") else "/"

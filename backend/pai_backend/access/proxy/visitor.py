@@ -1,0 +1,129 @@
+"""Who sends a request, and whether another site made the browser send it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
+
+from pai_backend.access.proxy.address import Address
+from pai_backend.access.proxy.headers import wants_upgrade
+from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.tickets import COOKIE, TicketOffice
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Job
+
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+class User(Protocol):
+    """A user as the authenticator gives it."""
+
+    @property
+    def name(self) -> str:
+        """The user's name."""
+        ...
+
+    @property
+    def admin(self) -> bool:
+        """Whether every job is open to this user."""
+        ...
+
+
+Authenticate = Callable[[str], User | None]
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A request for a service, as far as its header tells."""
+
+    method: str
+    address: Address
+    headers: HTTPHeaders
+    host: str
+    scheme: str
+    remote_ip: str
+
+    @classmethod
+    def of(cls, request: HTTPServerRequest, address: Address) -> Incoming:
+        """From tornado's view of the request, which knows about trusted proxies in front."""
+        return cls(
+            method=request.method or "",
+            address=address,
+            headers=request.headers,
+            host=request.host,
+            scheme=request.protocol,
+            remote_ip=request.remote_ip or "",
+        )
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a body follows the header."""
+        return "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether the client asks to leave HTTP, for WebSocket or another protocol."""
+        return wants_upgrade(self.headers)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Someone who has proved who they are."""
+
+    name: str
+    admin: bool
+    ambient: bool
+    """Known by a cookie, which a browser attaches whoever made it send the request."""
+    job: JobUid | None = None
+    """The one job that a session is for."""
+
+    def may_enter(self, job: Job) -> bool:
+        """Whether the services of this job are open to the visitor."""
+        return (self.admin or self.name == job.user) and self.job in (None, job.uid)
+
+
+def identify(incoming: Incoming, authenticate: Authenticate, office: TicketOffice) -> Visitor:
+    """The sender, by bearer token or session cookie. Raises Refused (sign in) when there is neither."""
+    scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and (user := authenticate(token.strip())) is not None:
+        return Visitor(user.name, user.admin, ambient=False)
+    for value in _sessions(incoming.headers):
+        if (claims := office.session(value, incoming.address.service)) is not None:
+            return Visitor(claims.user, claims.admin, ambient=True, job=claims.job)
+    raise Refused(Notice.SIGN_IN)
+
+
+def refuse_foreign(incoming: Incoming, visitor: Visitor) -> None:
+    """Raise Refused when another site made the browser send a request that could do something.
+
+    A page can open a WebSocket to any host, and post a form to it, and the cookie goes along between services of
+    one domain whatever SameSite says. A bearer token never goes along by itself, so its requests are the sender's own.
+    """
+    if not visitor.ambient or (incoming.method in _SAFE_METHODS and not incoming.upgrades):
+        return
+    origin = incoming.headers.get("Origin")
+    if origin is None:
+        if incoming.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site"):
+            raise Refused(Notice.FOREIGN)
+        return
+    if not _same_host(origin, incoming.host):
+        raise Refused(Notice.FOREIGN)
+
+
+def _same_host(origin: str, host: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    default = _DEFAULT_PORTS.get(parts.scheme, "")
+    return bool(parts.netloc) and parts.netloc.lower().removesuffix(default) == host.lower().removesuffix(default)
+
+
+def _sessions(headers: HTTPHeaders) -> list[str]:
+    pairs = (pair.strip().partition("=") for value in headers.get_list("Cookie") for pair in value.split(";"))
+    return [value for name, _, value in pairs if name == COOKIE]

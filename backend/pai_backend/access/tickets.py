@@ -1,0 +1,118 @@
+"""Signing in to a service: one-time tickets for the way there, session cookies for the stay.
+
+A service has a host name of its own, so the browser brings no credential along. The panel asks the api
+for a ticket and opens the service with it; the proxy redeems the ticket once and answers with a cookie that only
+that host (or path) ever sees. Both are signed statements of who may enter which service of which job, until when.
+
+A signature alone cannot make a ticket single-use, and a list in memory does not hold across api replicas: so a
+ticket is spent by claiming its number in the store, which gives it to exactly one caller.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from http.cookies import SimpleCookie
+from typing import Protocol
+
+from pydantic import ValidationError
+from tornado.web import create_signed_value, decode_signed_value
+
+from pai_backend.model.base import Model
+from pai_backend.model.errors import Unauthorized
+from pai_backend.model.ids import JobUid
+
+COOKIE = "pai-session"
+TICKET_LIFE = timedelta(seconds=60)
+SESSION_LIFE = timedelta(hours=12)
+
+_TICKET_KIND = "pai-ticket"  # part of what is signed: a cookie is never taken for a ticket or the other way round
+_SIGNATURE_AGE_DAYS = 31.0  # an outer bound only; ``expires_at`` inside the statement is what counts
+
+
+class SecretStore(Protocol):
+    """The part of the store that decides who comes first."""
+
+    async def secret(self, name: str, make: str) -> str:
+        """The kept value of that name, or ``make`` stored atomically."""
+        ...
+
+
+class Claims(Model):
+    """Who may enter which service, until when."""
+
+    user: str
+    admin: bool
+    service: str
+    job: JobUid
+    expires_at: datetime
+    number: str = ""
+
+
+def utc_now() -> datetime:
+    """The clock used where no other is given."""
+    return datetime.now(UTC)
+
+
+class TicketOffice:
+    """Issues and redeems tickets and session cookies. Any number of replicas may share store and key."""
+
+    def __init__(self, store: SecretStore, key: str, now: Callable[[], datetime] = utc_now) -> None:
+        self._store = store
+        self._key = key
+        self._now = now
+
+    def issue(self, user: str, service: str, job: JobUid, *, admin: bool = False) -> tuple[str, datetime]:
+        """A ticket and when it expires (after 60 s)."""
+        until = self._now() + TICKET_LIFE
+        claims = Claims(
+            user=user, admin=admin, service=service, job=job, expires_at=until, number=secrets.token_hex(16)
+        )
+        return self._sign(_TICKET_KIND, claims), until
+
+    async def redeem(self, ticket: str, service: str) -> Claims:
+        """What the ticket says, once. Raises Unauthorized (forged, expired, for another service, used before)."""
+        claims = self._read(_TICKET_KIND, ticket, service)
+        if claims is None:
+            raise Unauthorized("This sign-in link is not valid or has expired.", hint="Open the service again.")
+        mine = secrets.token_hex(16)
+        if await self._store.secret(f"ticket-spent:{claims.number}", mine) != mine:
+            raise Unauthorized("This sign-in link was used before.", hint="Open the service again.")
+        return claims
+
+    def cookie(self, claims: Claims, *, path: str, secure: bool) -> str:
+        """The ``Set-Cookie`` text of a session (12 h) for what these claims allow, on the answering host alone."""
+        session = claims.model_copy(update={"expires_at": self._now() + SESSION_LIFE, "number": ""})
+        jar: SimpleCookie = SimpleCookie()
+        jar[COOKIE] = self._sign(COOKIE, session)
+        morsel = jar[COOKIE]
+        morsel["path"] = path
+        morsel["max-age"] = str(int(SESSION_LIFE.total_seconds()))
+        morsel["httponly"] = True
+        morsel["samesite"] = "Lax"
+        morsel["secure"] = secure
+        return morsel.OutputString()
+
+    def session(self, value: str, service: str) -> Claims | None:
+        """What a session cookie's value says about this service; None when it is not ours, or over."""
+        return self._read(COOKIE, value.strip('"'), service)
+
+    def _sign(self, kind: str, claims: Claims) -> str:
+        # The stamp of the signature is not used (version 2 has it): the statement carries its own end.
+        return create_signed_value(self._key, kind, claims.model_dump_json(), version=2, clock=self._clock).decode()
+
+    def _read(self, kind: str, text: str, service: str) -> Claims | None:
+        raw = decode_signed_value(
+            self._key, kind, text, max_age_days=_SIGNATURE_AGE_DAYS, clock=self._clock, min_version=2
+        )
+        if raw is None:
+            return None
+        try:
+            claims = Claims.model_validate_json(raw)
+        except ValidationError:
+            return None  # signed by another version of this program: the user signs in again
+        return claims if claims.service == service and self._now() < claims.expires_at else None
+
+    def _clock(self) -> float:
+        return self._now().timestamp()
