@@ -1,0 +1,77 @@
+"""``python -m pai_backend serve``: read the configuration, then become the supervisor or run roles.
+
+The supervisor is a fresh, small program in the same process (exec), so that nothing that was needed to read
+the configuration stays in memory. Settings travel to it and to its children in a nameless file that only
+inherited descriptors reach: no secret is in an argument or a variable, and all processes see the same values.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+EXIT_CONFIG = 2
+_USAGE = "usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)"
+
+
+def package_version() -> str:
+    """Version of the installed distribution; ``0+unknown`` when run from bare sources."""
+    try:
+        return version("jupyter-pai")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; returns the exit code unless the process became the supervisor."""
+    if arguments[:1] == ["--version"]:
+        sys.stdout.write(package_version() + "\n")
+        return 0
+    if arguments[:1] != ["serve"]:
+        asked_for_help = arguments[:1] in (["-h"], ["--help"])
+        (sys.stdout if asked_for_help else sys.stderr).write(_USAGE + "\n")
+        return 0 if asked_for_help else EXIT_CONFIG
+    if "--inherited" in arguments:
+        from pai_backend import app
+
+        return app.run_inherited(arguments[1:], package_version())
+    return _serve(arguments[1:])
+
+
+def become_supervisor(settings: bytes, ready_fd: int | None) -> NoReturn:
+    """Replace this process's program by the supervisor's, which inherits the settings."""
+    with tempfile.TemporaryFile() as file:
+        file.write(settings)
+        file.flush()
+        os.set_inheritable(file.fileno(), True)
+        command = [sys.executable, "-P", "-m", "pai_backend.supervisor", "--settings-fd", str(file.fileno())]
+        if ready_fd is not None:
+            os.set_inheritable(ready_fd, True)
+            command += ["--ready-fd", str(ready_fd)]
+        os.execv(sys.executable, command)
+
+
+def _serve(arguments: list[str]) -> int:
+    from pai_backend.config.files import ConfigError
+    from pai_backend.config.load import load
+
+    try:
+        invocation = load(arguments)
+    except ConfigError as error:
+        for line in error.lines:
+            sys.stderr.write(f"pai_backend: {line}\n")
+        return EXIT_CONFIG
+    for warning in invocation.warnings:
+        sys.stderr.write(f"pai_backend: warning: {warning}\n")
+    if invocation.roles:
+        from pai_backend import app
+
+        return app.run_alone(invocation.settings, invocation.roles, package_version(), invocation.ready_fd)
+    become_supervisor(invocation.settings.reveal(package_version()), invocation.ready_fd)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

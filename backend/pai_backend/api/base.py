@@ -1,0 +1,214 @@
+"""What all handlers share: who is calling, the request id, limits of bodies, one way to say what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Awaitable
+from http.client import responses
+from types import TracebackType
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+import tornado.web
+import tornado.websocket
+from pydantic import BaseModel, ValidationError
+
+from pai_backend.api.context import ApiContext
+from pai_backend.api.errors import MethodNotAllowed, bad_body, bad_query, translate
+from pai_backend.auth.users import User
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchPath, PaiError, TooLarge, Unauthorized
+from pai_backend.validation import nearest
+
+log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=BaseModel)
+BODY_BYTES = 65_536  # JSON bodies of ours are short; documents have their own limit
+DRAIN_BYTES = 67_108_864  # a larger body is not read to its end: the connection closes
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+class BaseHandler(tornado.web.RequestHandler):
+    """A handler whose failures all look alike and whose caller is known before its verb runs."""
+
+    public = False
+    user = User("")
+
+    def initialize(self) -> None:
+        """Called by tornado first of all; takes over the caller's request id or makes one."""
+        given = self.request.headers.get("X-Request-Id", "")
+        self.request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+
+    @property
+    def ctx(self) -> ApiContext:
+        """The surroundings that the application was made with."""
+        return cast(ApiContext, self.settings["ctx"])
+
+    def set_default_headers(self) -> None:
+        """No caching of answers that change, no guessing of types."""
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.clear_header("Server")
+
+    def prepare(self) -> None:
+        """Find out who is calling. Raises Unauthorized."""
+        self.set_header("X-Request-Id", self.request_id)
+        if not self.public:
+            self.user = self._caller()
+
+    def _caller(self) -> User:
+        header = self.request.headers.get("Authorization", "")
+        user = self.ctx.tokens.bearer(header) if header else None
+        if user is None:
+            self.set_header("WWW-Authenticate", "Bearer")
+            message = "The token is not known." if header else "This needs a token."
+            raise Unauthorized(
+                message, hint="Send the header `Authorization: Bearer TOKEN` with a token of this backend."
+            )
+        return user
+
+    def parse_query(self, model: type[M]) -> M:
+        """The parameters of the URL as a model. Raises InvalidParameters, also for unknown and repeated ones."""
+        given = self.request.query_arguments
+        names = {field.alias or name for name, field in model.model_fields.items()}
+        for name, values in given.items():
+            if len(values) > 1:
+                raise InvalidParameters(f"The parameter {name} is given twice.", hint="Give it once.")
+            if name not in names:
+                like = nearest(name, names)
+                hint = f"Did you mean {like}?" if like else f"Known are: {', '.join(sorted(names))}."
+                raise InvalidParameters(f"The parameter {name} is not known.", hint=hint)
+        try:
+            return model.model_validate({name: self.get_query_argument(name, strip=False) for name in given})
+        except ValidationError as error:
+            raise bad_query(error, model) from None
+
+    def write_json(self, answer: BaseModel) -> None:
+        """Write a model as JSON."""
+        self.set_header("Content-Type", "application/json")
+        self.write(answer.model_dump_json(by_alias=True).encode())
+
+    def compute_etag(self) -> str | None:
+        """No ETag: answers are not cached, and hashing them costs time."""
+        return None
+
+    def log_exception(
+        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Log a mistake of ours once, with the request id its caller was told; users' mistakes not at all."""
+        if value is not None and not isinstance(value, (PaiError, tornado.web.HTTPError)):
+            info = (type(value), value, tb)
+            log.error("%s %s failed [%s]", self.request.method, self.request.path, self.request_id, exc_info=info)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Called by tornado with the exception of a failed request; answers in our one shape."""
+        error: BaseException | None = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, tornado.web.HTTPError):
+            error = self._ours(error)
+        status, body = translate(error, self.request_id)
+        self.set_status(status)
+        self.set_header("X-Request-Id", self.request_id)
+        if isinstance(error, Unauthorized):
+            self.set_header("WWW-Authenticate", "Bearer")
+        self.write_json(body)
+        self.finish()
+
+    def _ours(self, error: tornado.web.HTTPError) -> PaiError | None:
+        """Tornado's own refusals in our words; None for one that is a mistake of ours."""
+        if error.status_code == 405:
+            allowed = ", ".join(self.verbs())
+            self.set_header("Allow", allowed)
+            return MethodNotAllowed(f"{self.request.method} is not possible here.", hint=f"Possible: {allowed}.")
+        if error.status_code == 404:
+            return NoSuchPath(f"There is nothing at {self.request.path}.", hint="GET /openapi.json lists all paths.")
+        if 400 <= error.status_code < 500:
+            return InvalidParameters(error.log_message or responses.get(error.status_code, "The request is malformed."))
+        return None
+
+    @classmethod
+    def verbs(cls) -> list[str]:
+        """The methods this handler has."""
+        base = tornado.web.RequestHandler
+        return [verb for verb in cls.SUPPORTED_METHODS if getattr(cls, verb.lower()) is not getattr(base, verb.lower())]
+
+
+@tornado.web.stream_request_body
+class ApiHandler(BaseHandler):
+    """A handler of plain requests. Its body is bounded while it arrives, not after."""
+
+    def initialize(self) -> None:
+        """As the base; the body is empty so far."""
+        super().initialize()
+        self._body = bytearray()
+        self._too_large = False
+
+    def body_limit(self) -> int:
+        """Bytes a body may have."""
+        return BODY_BYTES
+
+    def prepare(self) -> None:
+        """As the base, then refuse a body that says that it is too large. Raises TooLarge."""
+        super().prepare()
+        length = int(self.request.headers.get("Content-Length", "0"))
+        connection: Any = self.request.connection
+        connection.set_max_body_size(DRAIN_BYTES)
+        if length > self.body_limit():
+            raise self._too_large_error()
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Called by tornado with each part of the body; what is too much is read and dropped."""
+        if len(self._body) + len(chunk) > self.body_limit():
+            self._too_large = True
+            self._body.clear()
+        elif not self._too_large:
+            self._body += chunk
+        return None
+
+    def body(self) -> bytes:
+        """The whole body. Raises TooLarge."""
+        if self._too_large:
+            raise self._too_large_error()
+        return bytes(self._body)
+
+    def parse_body(self, model: type[M]) -> M:
+        """The JSON body as a model. Raises InvalidParameters, TooLarge."""
+        text = self.body()
+        try:
+            return model.model_validate_json(text)
+        except ValidationError as error:
+            raise bad_body(error, model, text) from None
+
+    def _too_large_error(self) -> TooLarge:
+        return TooLarge(f"The body is larger than {self.body_limit()} bytes.", hint="Send a smaller one.")
+
+
+class NotFound(ApiHandler):
+    """Every path that is no other handler's."""
+
+    public = True
+
+    def prepare(self) -> None:
+        """Refuse in the common shape. Raises NoSuchPath."""
+        super().prepare()
+        raise NoSuchPath(f"There is nothing at {self.request.path}.", hint="GET /openapi.json lists all paths.")
+
+
+class StreamHandler(BaseHandler, tornado.websocket.WebSocketHandler):
+    """A WebSocket. Everything that can be refused is refused before the upgrade, as a plain answer."""
+
+    def prepare(self) -> None:
+        """As the base, then refuse pages of other sites. Raises Forbidden."""
+        super().prepare()
+        origin = self.request.headers.get("Origin")
+        if origin is not None and not self._is_welcome(origin):
+            raise Forbidden(
+                "Pages of this origin may not open streams here.", hint="Add the origin to api.allowed_origins."
+            )
+
+    def _is_welcome(self, origin: str) -> bool:
+        return origin in self.ctx.site.allowed_origins or urlsplit(origin).netloc == self.request.host
+
+    def check_origin(self, origin: str) -> bool:
+        """Called by tornado; ``prepare`` has answered it already."""
+        return True

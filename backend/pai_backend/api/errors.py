@@ -1,0 +1,93 @@
+"""One translation of errors to HTTP: a table from code to status, and the body they all share.
+
+A domain error knows its code and its fields, never a status; a new one needs a row here (a test walks them).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from pydantic import BaseModel, ValidationError
+
+from pai_backend.model.errors import ErrorBody, Fault, InvalidParameters, PaiError
+from pai_backend.validation import Loc, dotted, faults
+
+STATUS: dict[str, int] = {
+    "UnknownError": 500,
+    "InvalidProtocolError": 400,
+    "InvalidParametersError": 400,
+    "NoJobError": 404,
+    "NoTaskError": 404,
+    "NoServiceError": 404,
+    "NoVirtualClusterError": 404,
+    "NoApiError": 404,
+    "NoKeyError": 404,
+    "ConflictJobError": 409,
+    "UnauthorizedUserError": 401,
+    "ForbiddenUserError": 403,
+    "TooLargeError": 413,
+    "UnavailableError": 503,
+    "MethodNotAllowedError": 405,
+}
+
+
+class MethodNotAllowed(PaiError):
+    """The path exists but not with this verb (RFC 9110 §15.5.6)."""
+
+    code = "MethodNotAllowedError"
+
+
+def translate(error: BaseException | None, request_id: str) -> tuple[int, ErrorBody]:
+    """Status and body of an error. One that is not ours tells its text to the log only."""
+    if isinstance(error, PaiError):
+        return STATUS[error.code], error.body(request_id)
+    body = ErrorBody(
+        code="UnknownError",
+        message="The backend made a mistake.",
+        hint=f"Look for the request id {request_id} in the backend's log.",
+        request_id=request_id,
+    )
+    return 500, body
+
+
+def bad_query(error: ValidationError, model: type[BaseModel]) -> InvalidParameters:
+    """What is wrong with the parameters of a URL; each fault's path is ``?name``."""
+    return _invalid(error, model, lambda loc: f"?{dotted(loc)}")
+
+
+def bad_body(error: ValidationError, model: type[BaseModel], text: bytes) -> InvalidParameters:
+    """What is wrong with a JSON body; a body that is no JSON gets the line and column of the break."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] != "json_invalid":
+        return _invalid(error, model, lambda loc: f"$.{dotted(loc)}" if loc else "$")
+    line, column = _place_of_break(text)
+    fault = Fault(
+        path="$",
+        message="The body is not valid JSON.",
+        line=line,
+        column=column,
+        hint="Send a JSON object as the body.",
+    )
+    return InvalidParameters(fault.message, errors=[fault], hint=fault.hint)
+
+
+def _place_of_break(text: bytes) -> tuple[int, int]:
+    """1-based line and column where the standard JSON reader stops."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.lineno, error.colno
+    except UnicodeDecodeError as error:
+        before = text[: error.start]
+        return before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
+    return 1, 1
+
+
+def _invalid(error: ValidationError, model: type[BaseModel], path: Callable[[Loc], str]) -> InvalidParameters:
+    found: Sequence[Fault] = [
+        Fault(path=path(loc), message=f"{dotted(loc) or 'The body'} {complaint}.", hint=hint)
+        for loc, complaint, hint in faults(error, model)
+    ]
+    message = found[0].message if len(found) == 1 else f"{len(found)} parameters are wrong: {found[0].message}"
+    return InvalidParameters(message, errors=found, hint=found[0].hint)

@@ -1,0 +1,87 @@
+"""SSH names, keys, sign-ins."""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import NewKey, TaskQuery
+from pai_backend.api.services.access import AccessService
+from pai_backend.api.wire import GatewayWire, KeyList, KeyWire, SshAnswer, Ticket
+from pai_backend.model.errors import (
+    Forbidden,
+    InvalidParameters,
+    NoSuchJob,
+    NoSuchKey,
+    NoSuchService,
+    NoSuchTask,
+    Unavailable,
+)
+
+
+class _AccessHandler(ApiHandler):
+    """A handler with the access service."""
+
+    @property
+    def access(self) -> AccessService:
+        """The service."""
+        return AccessService(self.ctx)
+
+
+class Ssh(_AccessHandler):
+    """``/api/v2/jobs/{job}/ssh``."""
+
+    @operation(Operation("How to reach a job's tasks by SSH.", answer=SshAnswer, raises=(NoSuchJob, Unavailable)))
+    async def get(self, job: str) -> SshAnswer:
+        """Gateway, names and known_hosts lines."""
+        return await self.access.ssh(self.user, job)
+
+
+class ServiceTicket(_AccessHandler):
+    """``/api/v2/jobs/{job}/services/{label}/ticket``."""
+
+    @operation(
+        Operation(
+            "A one-time sign-in to a service.",
+            query=TaskQuery,
+            answer=Ticket,
+            status=201,
+            raises=(NoSuchJob, NoSuchTask, NoSuchService, Forbidden),
+        )
+    )
+    async def post(self, job: str, label: str, query: TaskQuery) -> Ticket:
+        """A new ticket."""
+        return await self.access.ticket(self.user, job, label, query)
+
+
+class Keys(_AccessHandler):
+    """``/api/v2/keys``."""
+
+    @operation(Operation("The caller's SSH public keys.", answer=KeyList))
+    async def get(self) -> KeyList:
+        """The keys."""
+        return await self.access.keys(self.user)
+
+    @operation(
+        Operation("Register an SSH public key.", body=NewKey, answer=KeyWire, status=201, raises=(InvalidParameters,))
+    )
+    async def post(self, new: NewKey) -> KeyWire:
+        """The key as it was understood."""
+        return await self.access.add_key(self.user, new)
+
+
+class OneKey(_AccessHandler):
+    """``/api/v2/keys/{fingerprint}``."""
+
+    @operation(Operation("Forget an SSH public key.", status=204, raises=(NoSuchKey,)))
+    async def delete(self, fingerprint: str) -> None:
+        """Nothing is answered."""
+        await self.access.remove_key(self.user, fingerprint)
+
+
+class Gateway(_AccessHandler):
+    """``/api/v2/gateway``."""
+
+    @operation(Operation("The SSH front door and its host key.", answer=GatewayWire, raises=(Unavailable,)))
+    async def get(self) -> GatewayWire:
+        """Address and key."""
+        return await self.access.gateway()

@@ -1,0 +1,102 @@
+"""Events and logs, as they are and as they come."""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import AllEventsQuery, EventsQuery, FollowQuery, LogQuery
+from pai_backend.api.services.history import HistoryService
+from pai_backend.api.services.jobs import JobService
+from pai_backend.api.services.logs import LogService
+from pai_backend.api.streams import PushHandler
+from pai_backend.api.wire import EventList, LogLocations, PlacedEvent
+from pai_backend.model.errors import NoSuchJob, NoSuchTask
+from pai_backend.model.job import Event
+
+
+class Events(ApiHandler):
+    """``/api/v2/jobs/{job}/events``."""
+
+    @operation(Operation("A job's history.", query=EventsQuery, answer=EventList, raises=(NoSuchJob,)))
+    async def get(self, job: str, query: EventsQuery) -> EventList:
+        """The events after a sequence number."""
+        return await HistoryService(self.ctx).read(self.user, job, query.after)
+
+
+class EventStream(PushHandler):
+    """``/api/v2/jobs/{job}/events/stream``."""
+
+    @operation(
+        Operation(
+            "A job's history, pushed; closes after the last event.",
+            query=EventsQuery,
+            answer=Event,
+            stream="text",
+            raises=(NoSuchJob,),
+        )
+    )
+    async def get(self, job: str, query: EventsQuery) -> None:
+        """One event a message."""
+        found = await JobService(self.ctx).find(self.user, job)
+        await self.push(
+            event.model_dump_json() async for event in HistoryService(self.ctx).follow(found.uid, query.after)
+        )
+
+
+class AllEvents(PushHandler):
+    """``/api/v2/events/stream``."""
+
+    @operation(
+        Operation(
+            "Events of all jobs the caller may see, pushed.", query=AllEventsQuery, answer=PlacedEvent, stream="text"
+        )
+    )
+    async def get(self, query: AllEventsQuery) -> None:
+        """One event with its position a message."""
+        events = HistoryService(self.ctx).follow_all(self.user, query.position)
+        await self.push(placed.model_dump_json() async for placed in events)
+
+
+class Logs(ApiHandler):
+    """``/api/v2/jobs/{job}/logs``."""
+
+    @operation(
+        Operation(
+            "Part of a task's log; the headers X-Pai-Offset and X-Pai-Next say which.",
+            query=LogQuery,
+            media_type="text/plain; charset=utf-8",
+            raises=(NoSuchJob, NoSuchTask),
+        )
+    )
+    async def get(self, job: str, query: LogQuery) -> None:
+        """The bytes as they were printed."""
+        part = await LogService(self.ctx).read(self.user, job, query)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.set_header("X-Pai-Offset", str(part.first))
+        self.set_header("X-Pai-Next", str(part.next))
+        self.write(part.data)
+
+
+class LogStream(PushHandler):
+    """``/api/v2/jobs/{job}/logs/stream``."""
+
+    @operation(
+        Operation(
+            "A task's log, followed; closes when the task has ended and all is sent.",
+            query=FollowQuery,
+            stream="binary",
+            raises=(NoSuchJob, NoSuchTask),
+        )
+    )
+    async def get(self, job: str, query: FollowQuery) -> None:
+        """The bytes as they come."""
+        await self.push(await LogService(self.ctx).follow(self.user, job, query))
+
+
+class LogLocationList(ApiHandler):
+    """``/api/v2/jobs/{job}/attempts/{n}/taskRoles/{role}/taskIndex/{i}/attempts/{k}/logs``."""
+
+    @operation(Operation("Where a task's logs are.", answer=LogLocations, raises=(NoSuchJob, NoSuchTask)))
+    async def get(self, job: str, attempt: str, role: str, index: str, run: str) -> LogLocations:
+        """OpenPAI's list; the numbers are digits by the route's pattern."""
+        return await LogService(self.ctx).locations(self.user, job, int(attempt), role, int(index), int(run))

@@ -1,0 +1,64 @@
+"""A verb of a handler and its description in one: parse, call, serialise.
+
+The decorator parses parameters and body into the models it names, gives them to the verb, and serialises the
+model that comes back. The OpenAPI description reads the same values, so it cannot say anything else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.model.errors import PaiError
+
+Verb = Callable[..., Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a verb takes and gives. ``raises`` are the errors it adds to those that every path has."""
+
+    summary: str
+    query: type[BaseModel] | None = None
+    body: type[BaseModel] | None = None
+    takes_document: bool = False
+    answer: type[BaseModel] | None = None
+    media_type: str = "application/json"
+    status: int = 200
+    stream: str = ""
+    raises: tuple[type[PaiError], ...] = ()
+
+
+OPERATIONS: dict[Verb, Operation] = {}
+"""Every decorated verb; the description of the API is made from it."""
+
+
+def operation(described: Operation) -> Callable[[Callable[..., Awaitable[BaseModel | None]]], Verb]:
+    """Make a verb of a function that takes path parts, then the query, then the body, and returns the answer.
+
+    A function that returns None has written its answer itself, or has none (204).
+    """
+
+    def decorate(function: Callable[..., Awaitable[BaseModel | None]]) -> Verb:
+        @functools.wraps(function)
+        async def verb(self: ApiHandler, *path: str) -> None:
+            arguments: list[Any] = list(path)
+            if described.query is not None:
+                arguments.append(self.parse_query(described.query))
+            if described.body is not None:
+                arguments.append(self.parse_body(described.body))
+            answer = await function(self, *arguments)
+            if described.status != 200:
+                self.set_status(described.status)
+            if answer is not None:
+                self.write_json(answer)
+
+        OPERATIONS[verb] = described
+        return verb
+
+    return decorate

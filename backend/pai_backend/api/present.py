@@ -1,0 +1,183 @@
+"""Jobs as the wire shows them: pure functions from the model to ``wire``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from pai_backend.api.context import Address, Site
+from pai_backend.api.wire import (
+    Detail,
+    NodeUse,
+    NodeWire,
+    RetryDetails,
+    RoleWire,
+    ServiceWire,
+    SshEntry,
+    Summary,
+    TaskExitWire,
+    TaskWire,
+)
+from pai_backend.model.alias import service_alias, task_alias
+from pai_backend.model.job import Job, Task, TaskExit
+from pai_backend.model.node import Node
+from pai_backend.store.base import JobSummary
+
+SSH_LABEL = "ssh"  # the port group of the task's SSH server, which no browser can open
+
+
+def summary(row: JobSummary) -> Summary:
+    """A list row."""
+    return Summary(
+        uid=row.uid,
+        id=f"{row.user}~{row.name}",
+        name=row.name,
+        username=row.user,
+        alias=row.alias,
+        state=row.state,
+        phase=row.phase,
+        why=row.why,
+        virtual_cluster=row.virtual_cluster,
+        submission_time=row.submitted_at,
+        launched_time=row.launched_at,
+        completed_time=row.completed_at,
+        retries=row.retries,
+        total_task_number=row.task_count,
+        total_gpu_number=row.gpu_count,
+        exit_status=row.exit_status,
+        warnings=row.warnings,
+    )
+
+
+def detail(job: Job, site: Site, gateway: Address | None) -> Detail:
+    """Everything about one job."""
+    spec = job.spec
+    return Detail(
+        uid=job.uid,
+        id=job.id,
+        name=job.name,
+        username=job.user,
+        alias=job.alias,
+        state=job.state,
+        phase=job.phase,
+        why=job.why,
+        virtual_cluster=spec.virtual_cluster,
+        submission_time=job.submitted_at,
+        launched_time=job.launched_at,
+        completed_time=job.completed_at,
+        retries=job.retries.total,
+        total_task_number=spec.task_count,
+        total_gpu_number=sum(role.instances * role.resources.gpus for role in spec.task_roles),
+        exit_status=job.exit.status if job.exit is not None else None,
+        warnings=job.warnings,
+        dialect=spec.dialect,
+        image=spec.image,
+        attempt=job.attempt,
+        stop_reason=job.stop_reason,
+        exit=job.exit,
+        retry_details=RetryDetails(user=job.retries.user, platform=job.retries.platform, resource=job.retries.resource),
+        version=job.version,
+        ssh_command=_ssh_command(job.alias, gateway),
+        task_roles=tuple(
+            RoleWire(
+                name=role.name,
+                task_statuses=tuple(_task(job, task, gateway) for task in job.tasks if task.role == role.name),
+            )
+            for role in spec.task_roles
+        ),
+        services=tuple(_services(job, site)),
+    )
+
+
+def _task(job: Job, task: Task, gateway: Address | None) -> TaskWire:
+    placement, alias = task.placement, task_alias(job.alias, job.spec, task.role, task.index)
+    return TaskWire(
+        uid=task.uid,
+        role=task.role,
+        index=task.index,
+        alias=alias,
+        attempt=task.attempt,
+        state=task.state,
+        phase=task.phase,
+        node=placement.node if placement else None,
+        address=placement.address if placement else None,
+        gpus=placement.gpus if placement else (),
+        gpu_type=placement.gpu_type if placement else "",
+        ports=placement.ports if placement else {},
+        started_time=task.started_at,
+        completed_time=task.ended_at,
+        exit=_task_exit(task.exit) if task.exit else None,
+        ssh_command=_ssh_command(alias, gateway),
+    )
+
+
+def _task_exit(exit_: TaskExit) -> TaskExitWire:
+    return TaskExitWire(
+        status=exit_.status, code=exit_.code, signal=exit_.signal, reason=exit_.reason, message=exit_.message
+    )
+
+
+def _ssh_command(alias: str, gateway: Address | None) -> str:
+    if gateway is None:
+        return ""
+    return f"ssh {alias}@{gateway.host}" if gateway.port == 22 else f"ssh -p {gateway.port} {alias}@{gateway.host}"
+
+
+def _services(job: Job, site: Site) -> Iterator[ServiceWire]:
+    """Every port group of every task but SSH's, in document order."""
+    labels = {role.name: [port.label for port in role.ports] for role in job.spec.task_roles}
+    for task in job.tasks:
+        for label in labels[task.role]:
+            if label == SSH_LABEL:
+                continue
+            alias = service_alias(job.alias, job.spec, task.role, task.index, label)
+            ports = task.placement.ports.get(label, ()) if task.placement else ()
+            yield ServiceWire(
+                label=label,
+                role=task.role,
+                index=task.index,
+                alias=alias,
+                port=ports[0] if ports else None,
+                url=service_url(alias, site),
+                path_url=f"/s/{alias}/",
+                state=task.state,
+            )
+
+
+def service_url(alias: str, site: Site) -> str:
+    """The address of a service with a host name of its own."""
+    base = urlsplit(site.base_url)
+    port = f":{base.port}" if base.port is not None else ""
+    return f"{base.scheme}://{alias}.{site.service_domain}{port}/"
+
+
+def ssh_entries(job: Job) -> tuple[SshEntry, ...]:
+    """The logins of a job: its own name for its first task, then each task's."""
+    tasks = [
+        (task_alias(job.alias, job.spec, task.role, task.index), task.role, task.index, task.state)
+        for task in job.tasks
+    ]
+    first = [(job.alias, *tasks[0][1:])] if tasks else []
+    return tuple(
+        SshEntry(alias=alias, user=alias, role=role, index=index, state=state)
+        for alias, role, index, state in [*first, *tasks]
+    )
+
+
+def node(value: Node, jobs: Sequence[Job]) -> NodeWire:
+    """A node with what the placed tasks of these jobs use of it."""
+    used = [
+        (job.spec.role(task.role).resources, task.placement)
+        for job in jobs
+        for task in job.tasks
+        if task.placement is not None and task.placement.node == value.name and not task.state.final
+    ]
+    return NodeWire(
+        **dict(value),
+        used=NodeUse(
+            tasks=len(used),
+            cpus=sum(resources.cpus for resources, _ in used),
+            memory_mb=sum(resources.memory_mb for resources, _ in used),
+            gpus=tuple(sorted(gpu for _, placement in used for gpu in placement.gpus)),
+        ),
+    )

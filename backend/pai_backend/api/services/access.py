@@ -1,0 +1,110 @@
+"""Ways into a job: SSH names and keys, sign-ins to its services."""
+
+from __future__ import annotations
+
+from pai_backend.access.keys import (
+    gateway_host_public_key,
+    known_hosts_alias_line,
+    known_hosts_line,
+    parse_public_key,
+)
+from pai_backend.api import present
+from pai_backend.api.context import Address, ApiContext
+from pai_backend.api.queries import NewKey, TaskQuery
+from pai_backend.api.services.jobs import JobService
+from pai_backend.api.wire import GatewayWire, KeyList, KeyWire, SshAnswer, Ticket
+from pai_backend.auth.policy import may_change
+from pai_backend.auth.users import User
+from pai_backend.model.alias import Target
+from pai_backend.model.errors import Forbidden, NoSuchService, NoSuchTask, Unavailable
+from pai_backend.model.job import Job
+from pai_backend.store.base import UserKey
+
+
+class AccessService:
+    """Addresses and keys."""
+
+    def __init__(self, ctx: ApiContext) -> None:
+        self._ctx = ctx
+        self._jobs = JobService(ctx)
+
+    async def gateway(self) -> GatewayWire:
+        """The SSH front door and its host key. Raises Unavailable while its address is not known."""
+        address = self._gateway_address()
+        key = await gateway_host_public_key(self._ctx.store)
+        return GatewayWire(
+            host=address.host, port=address.port, host_key=key, fingerprint=parse_public_key(key).fingerprint
+        )
+
+    async def ssh(self, user: User, name: str) -> SshAnswer:
+        """What a strict SSH client needs for the job's tasks. Raises NoSuchJob, Unavailable."""
+        job = await self._jobs.find(user, name)
+        address = self._gateway_address()
+        key = await gateway_host_public_key(self._ctx.store)
+        alias = f"pai-{self._ctx.site.name}"
+        lines = (known_hosts_line(address.host, address.port, key), known_hosts_alias_line(alias, key))
+        return SshAnswer(
+            host=address.host,
+            port=address.port,
+            host_key_alias=alias,
+            known_hosts=lines,
+            gateway_host_key=key,
+            entries=present.ssh_entries(job),
+        )
+
+    async def ticket(self, user: User, name: str, label: str, query: TaskQuery) -> Ticket:
+        """A one-time sign-in to a service. Raises NoSuchJob, NoSuchTask, NoSuchService, Forbidden."""
+        job = await self._jobs.find(user, name)
+        if not may_change(user, job):
+            raise Forbidden(f"Only {job.user} may open services of the job {job.id}.", hint="Ask its owner.")
+        target = find_service(job, label, query)
+        grant = await self._ctx.proxy.grant(job, target, user.name, self._ctx.site.base_url, admin=user.admin)
+        return Ticket(url=grant.url, path_url=grant.path_url, expires_at=grant.expires_at)
+
+    async def keys(self, user: User) -> KeyList:
+        """The caller's registered keys."""
+        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.keys(user.name)))
+
+    async def add_key(self, user: User, new: NewKey) -> KeyWire:
+        """Register a public key for the caller. Idempotent. Raises InvalidParameters."""
+        parsed = parse_public_key(new.public_key)
+        key = UserKey(
+            fingerprint=parsed.fingerprint,
+            user=user.name,
+            public_key=parsed.line,
+            comment=new.comment or parsed.comment,
+            added_at=self._ctx.clock(),
+        )
+        await self._ctx.store.add_key(key)
+        return _shown(key)
+
+    async def remove_key(self, user: User, fingerprint: str) -> None:
+        """Forget a key of the caller. Raises NoSuchKey."""
+        await self._ctx.store.remove_key(user.name, fingerprint)
+
+    def _gateway_address(self) -> Address:
+        address = self._ctx.gateway()
+        if address is None:
+            raise Unavailable("The SSH gateway is not running.", hint="It starts by itself; try again in a moment.")
+        return address
+
+
+def find_service(job: Job, label: str, query: TaskQuery) -> Target:
+    """The service that is meant. Raises NoSuchService, NoSuchTask."""
+    owners = [role for role in job.spec.task_roles if any(port.label == label for port in role.ports)]
+    if query.role is not None:
+        owners = [role for role in owners if role.name == query.role]
+    if not owners or label == present.SSH_LABEL:
+        labels = dict.fromkeys(port.label for role in job.spec.task_roles for port in role.ports)
+        labels.pop(present.SSH_LABEL, None)
+        where = f"task role {query.role}" if query.role is not None else f"job {job.id}"
+        raise NoSuchService(f"The {where} has no service {label}.", hint=f"The job has: {', '.join(labels)}.")
+    if query.index >= owners[0].instances:
+        raise NoSuchTask(
+            f"The task role {owners[0].name} has no task {query.index}.", hint=f"It has 0 to {owners[0].instances - 1}."
+        )
+    return Target(owners[0].name, query.index, label)
+
+
+def _shown(key: UserKey) -> KeyWire:
+    return KeyWire(fingerprint=key.fingerprint, public_key=key.public_key, comment=key.comment, added_at=key.added_at)

@@ -1,0 +1,56 @@
+"""A job's history: what has happened, and what happens now."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from pai_backend.api.context import ApiContext
+from pai_backend.api.services.jobs import JobService
+from pai_backend.api.wire import EventList, PlacedEvent
+from pai_backend.auth.users import User
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Event
+
+PAGE = 1000
+
+
+class HistoryService:
+    """Reads the event log."""
+
+    def __init__(self, ctx: ApiContext) -> None:
+        self._ctx = ctx
+        self._jobs = JobService(ctx)
+
+    async def read(self, user: User, name: str, after: int) -> EventList:
+        """Every event with a greater ``seq``, in order. Raises NoSuchJob."""
+        job = await self._jobs.find(user, name)
+        events: list[Event] = []
+        while page := await self._ctx.store.events(job.uid, after, PAGE):
+            events += page
+            after = page[-1].seq
+        return EventList(data=tuple(events))
+
+    async def follow(self, uid: JobUid, after: int) -> AsyncIterator[Event]:
+        """Every event with a greater ``seq`` as it comes; ends after the last one of a job that has ended."""
+        while True:
+            seen = self._ctx.changes.number
+            # The state is read before the events: when it is final, the events read after it are all there are.
+            ended = (await self._ctx.store.job(uid)).state.final
+            while page := await self._ctx.store.events(uid, after, PAGE):
+                for event in page:
+                    yield event
+                after = page[-1].seq
+            if ended:
+                return
+            await self._ctx.changes.wait(seen)
+
+    async def follow_all(self, user: User, position: str | None) -> AsyncIterator[PlacedEvent]:
+        """Events of all jobs that the user may see, from a position on or from now; never ends by itself."""
+        only = None if user.admin else user.name
+        while True:
+            seen = self._ctx.changes.number
+            events, position = await self._ctx.store.recent_events(position, only, PAGE)
+            for event in events:
+                yield PlacedEvent(position=position, event=event)
+            if not events:
+                await self._ctx.changes.wait(seen)

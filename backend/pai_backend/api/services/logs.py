@@ -1,0 +1,117 @@
+"""What tasks print: a part of it, or all of it as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from pai_backend.api.context import ApiContext
+from pai_backend.api.queries import FollowQuery, LogQuery
+from pai_backend.api.services.jobs import JobService
+from pai_backend.api.wire import LogLocation, LogLocations
+from pai_backend.auth.users import User
+from pai_backend.engine.base import LogStream
+from pai_backend.model.errors import NoSuchTask
+from pai_backend.model.ids import JobUid, TaskUid, task_uid
+from pai_backend.model.job import Job
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Bytes of a log; ``first`` is the offset of the first of them."""
+
+    first: int
+    data: bytes
+
+    @property
+    def next(self) -> int:
+        """The offset to go on from."""
+        return self.first + len(self.data)
+
+
+class LogService:
+    """Reads logs from the engine."""
+
+    def __init__(self, ctx: ApiContext) -> None:
+        self._ctx = ctx
+        self._jobs = JobService(ctx)
+
+    async def read(self, user: User, name: str, query: LogQuery) -> LogPart:
+        """At most ``limit`` bytes from ``offset``; empty for a task that has not started.
+
+        Raises NoSuchJob, NoSuchTask.
+        """
+        uid = find_task(await self._jobs.find(user, name), query)
+        try:
+            oldest, end = await self._ctx.engine.log_extent(uid, query.stream)
+        except KeyError:
+            return LogPart(max(query.offset, 0), b"")
+        wanted = query.offset if query.offset >= 0 else end + query.offset
+        first = min(max(wanted, oldest), end)
+        if wanted > end:
+            return LogPart(wanted, b"")
+        data = bytearray()
+        async for chunk in self._ctx.engine.logs(uid, query.stream, first, follow=False):
+            data += chunk
+            if len(data) >= query.limit:
+                break
+        return LogPart(first, bytes(data[: query.limit]))
+
+    async def follow(self, user: User, name: str, query: FollowQuery) -> AsyncIterator[bytes]:
+        """The task's output from ``offset`` on until it has ended and all is read.
+
+        Waits for a task that has not started; ends at once for one that never will. Raises NoSuchJob, NoSuchTask
+        before the first byte is asked for.
+        """
+        job = await self._jobs.find(user, name)
+        find_task(job, query)
+        return self._follow(job.uid, query)
+
+    async def _follow(self, job_uid: JobUid, query: FollowQuery) -> AsyncIterator[bytes]:
+        while True:
+            seen = self._ctx.changes.number
+            job = await self._ctx.store.job(job_uid)
+            uid = find_task(job, query)
+            try:
+                async for chunk in self._ctx.engine.logs(uid, query.stream, query.offset, follow=True):
+                    yield chunk
+                return
+            except KeyError:
+                task = job.task(uid)
+                if task is None or task.state.final or job.state.final:
+                    return
+            await self._ctx.changes.wait(seen)
+
+    async def locations(self, user: User, name: str, attempt: int, role: str, index: int, retry: int) -> LogLocations:
+        """OpenPAI's list of logs. A task has one run in each attempt of its job, so ``retry`` is 0.
+
+        Raises NoSuchJob, NoSuchTask.
+        """
+        job = await self._jobs.find(user, name)
+        find_task(job, FollowQuery(role=role, index=index, attempt=attempt))
+        if retry != 0:
+            raise NoSuchTask(f"The task {role}-{index} has no run {retry}.", hint="Use 0.")
+        query = {"role": role, "index": index, "attempt": attempt}
+        base = f"/api/v2/jobs/{quote(job.id, safe='~')}/logs"
+        return LogLocations(
+            locations=tuple(
+                LogLocation(name=stream.value, uri=f"{base}?{urlencode({**query, 'stream': stream.value})}")
+                for stream in LogStream
+            )
+        )
+
+
+def find_task(job: Job, query: FollowQuery) -> TaskUid:
+    """The uid of the task that is meant. Raises NoSuchTask naming what there is."""
+    roles = [role.name for role in job.spec.task_roles]
+    name = query.role if query.role is not None else roles[0]
+    if name not in roles:
+        raise NoSuchTask(f"The job {job.id} has no task role {name}.", hint=f"It has: {', '.join(roles)}.")
+    count = job.spec.role(name).instances
+    if query.index >= count:
+        raise NoSuchTask(f"The task role {name} has no task {query.index}.", hint=f"It has 0 to {count - 1}.")
+    attempt = query.attempt if query.attempt is not None else job.attempt
+    if attempt > job.attempt:
+        raise NoSuchTask(f"The job {job.id} has no attempt {attempt}.", hint=f"It has 0 to {job.attempt}.")
+    return task_uid(JobUid(job.uid), roles.index(name), query.index, attempt)

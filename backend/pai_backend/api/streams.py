@@ -1,0 +1,63 @@
+"""Pushing a sequence of messages over a WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+import tornado.websocket
+
+from pai_backend.api.base import StreamHandler
+from pai_backend.engine.base import EngineError
+from pai_backend.model.errors import PaiError
+
+log = logging.getLogger(__name__)
+
+CLOSE_DONE, CLOSE_AGAIN, CLOSE_FAULT = 1000, 1013, 1011  # RFC 6455 §7.4.1 and its registry
+
+
+class PushHandler(StreamHandler):
+    """Sends what an iterator yields, as fast as the client takes it, and closes after it."""
+
+    _pump: asyncio.Task[None] | None = None
+
+    async def push(self, messages: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
+        """Upgrade the connection, then send in the background until the messages or the client end."""
+        await self._upgrade()
+        if self.ws_connection is not None:
+            self._pump = asyncio.create_task(self._send_all(messages))
+
+    def _upgrade(self) -> Coroutine[Any, Any, None]:
+        """Tornado's own GET, which our verbs replace: it checks the headers and answers 101."""
+        return tornado.websocket.WebSocketHandler.get(self)
+
+    def open(self, *_args: str, **_kwargs: str) -> None:
+        """Called by tornado after the upgrade."""
+        self.set_nodelay(True)
+        self.ctx.metrics.stream_opened()
+
+    def on_message(self, message: str | bytes) -> None:
+        """Called by tornado; what clients send has no meaning here."""
+
+    def on_close(self) -> None:
+        """Called by tornado when the connection has ended, whoever ended it."""
+        self.ctx.metrics.stream_closed()
+        if self._pump is not None:
+            self._pump.cancel()
+
+    async def _send_all(self, messages: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
+        code, reason = CLOSE_DONE, ""
+        try:
+            async for message in messages:
+                # Waits until the message is on its way, so that a slow client slows the reading, not fills memory.
+                await self.write_message(message, binary=isinstance(message, bytes))
+        except tornado.websocket.WebSocketClosedError:
+            return
+        except (PaiError, EngineError) as error:
+            code, reason = CLOSE_AGAIN, str(error)[:120]
+        except Exception:
+            log.exception("%s %s failed [%s]", self.request.method, self.request.path, self.request_id)
+            code, reason = CLOSE_FAULT, f"request id {self.request_id}"
+        self.close(code, reason)

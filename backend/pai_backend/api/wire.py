@@ -1,0 +1,328 @@
+"""The shapes of answers, as models: what is sent is made from them, and so is the OpenAPI description.
+
+Field names are camelCase on the wire where OpenPAI's are; ``docs/rest.md`` has them in words.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ConfigDict, Field, RootModel
+from pydantic.alias_generators import to_camel
+
+from pai_backend.model.base import Model
+from pai_backend.model.errors import Fault
+from pai_backend.model.job import Event, JobExit
+from pai_backend.model.node import Gpu
+from pai_backend.model.spec import DocumentWarning, JobSpec
+
+
+class Camel(Model):
+    """A model whose wire names are the camelCase of its field names."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class _JobRow(Camel):
+    """What a list row and a detail have in common."""
+
+    uid: str
+    id: str = Field(description="`user~name`, OpenPAI's framework id.")
+    name: str
+    username: str
+    alias: str = Field(description="The stable DNS-safe name, used in addresses.")
+    state: str
+    phase: str
+    why: str = Field(description="Why it waits, in one sentence; empty when it does not.")
+    virtual_cluster: str
+    submission_time: datetime
+    launched_time: datetime | None
+    completed_time: datetime | None
+    retries: int
+    total_task_number: int
+    total_gpu_number: int
+    exit_status: int | None
+
+
+class Summary(_JobRow):
+    """A row of the job list."""
+
+    warnings: int = Field(description="How many warnings the document has.")
+
+
+class JobPage(Camel):
+    """A page of the list with the number of jobs that match in all."""
+
+    total_count: int
+    data: tuple[Summary, ...]
+
+
+class JobList(RootModel[tuple[Summary, ...] | JobPage]):
+    """The rows alone, or a page when ``withTotalCount`` was asked for."""
+
+
+class TaskExitWire(Model):
+    """How a task ended."""
+
+    status: int = Field(description="As a shell has it: the code, or 128 and the signal's number, or 255.")
+    code: int | None
+    signal: int | None
+    reason: str
+    message: str
+
+
+class TaskWire(Camel):
+    """A task of the current attempt."""
+
+    uid: str
+    role: str
+    index: int
+    alias: str
+    attempt: int
+    state: str
+    phase: str
+    node: str | None
+    address: str | None
+    gpus: tuple[int, ...]
+    gpu_type: str
+    ports: dict[str, tuple[int, ...]]
+    started_time: datetime | None
+    completed_time: datetime | None
+    exit: TaskExitWire | None
+    ssh_command: str = Field(description="Empty while the gateway's address is not known.")
+
+
+class RoleWire(Camel):
+    """A role and its tasks."""
+
+    name: str
+    task_statuses: tuple[TaskWire, ...]
+
+
+class ServiceWire(Camel):
+    """A named port of a task, with its stable addresses."""
+
+    label: str
+    role: str
+    index: int
+    alias: str
+    port: int | None = Field(description="The leased port; null until the task is placed.")
+    url: str
+    path_url: str = Field(description="The same below the API's own address, for sites with one host name.")
+    state: str
+
+
+class RetryDetails(Model):
+    """Retries by who caused them."""
+
+    user: int
+    platform: int
+    resource: int
+
+
+class Detail(_JobRow):
+    """Everything about one job."""
+
+    warnings: tuple[DocumentWarning, ...]
+    dialect: str
+    image: str
+    attempt: int
+    stop_reason: str
+    exit: JobExit | None
+    retry_details: RetryDetails
+    version: int
+    ssh_command: str
+    task_roles: tuple[RoleWire, ...]
+    services: tuple[ServiceWire, ...]
+
+
+class Submitted(Detail):
+    """The new job, with OpenPAI's words about it."""
+
+    status: int
+    message: str
+
+
+class Said(Model):
+    """OpenPAI's answer to a change."""
+
+    status: int
+    message: str
+
+
+class Validation(Model):
+    """What a document is, or what is wrong with it."""
+
+    valid: bool
+    dialect: str | None
+    name: str | None
+    warnings: tuple[DocumentWarning, ...]
+    errors: tuple[Fault, ...]
+    spec: JobSpec | None
+
+
+class EventList(Model):
+    """Part of a job's history, in order."""
+
+    data: tuple[Event, ...]
+
+
+class PlacedEvent(Model):
+    """An event of any job, and where to go on after it."""
+
+    position: str
+    event: Event
+
+
+class LogLocation(Model):
+    """One log of a task."""
+
+    name: str
+    uri: str
+
+
+class LogLocations(Model):
+    """OpenPAI's list of the logs of one task attempt."""
+
+    locations: tuple[LogLocation, ...]
+
+
+class SshEntry(Model):
+    """A login: the user name routes."""
+
+    alias: str
+    user: str
+    role: str
+    index: int
+    state: str
+
+
+class SshAnswer(Camel):
+    """All that a strict SSH client needs for the tasks of one job."""
+
+    host: str
+    port: int
+    host_key_alias: str
+    known_hosts: tuple[str, ...]
+    gateway_host_key: str
+    entries: tuple[SshEntry, ...]
+
+
+class Ticket(Model):
+    """A one-time sign-in to a service for a browser."""
+
+    url: str
+    path_url: str
+    expires_at: datetime
+
+
+class GatewayWire(Model):
+    """The SSH front door and the key it proves itself with."""
+
+    host: str
+    port: int
+    host_key: str
+    fingerprint: str
+
+
+class SshAddress(Model):
+    """Where the SSH front door is."""
+
+    host: str
+    port: int
+
+
+class ProxyAddress(Camel):
+    """How service addresses are made."""
+
+    domain: str
+    base_url: str
+
+
+class Info(Model):
+    """Which backend this is."""
+
+    name: str
+    version: str
+    engine: str
+    ssh: SshAddress | None
+    proxy: ProxyAddress
+
+
+class NodeUse(Model):
+    """What of a node is given to tasks now."""
+
+    tasks: int
+    cpus: int
+    memory_mb: int
+    gpus: tuple[int, ...] = Field(description="Numbers of the GPUs in use.")
+
+
+class NodeWire(Model):
+    """A node and what is in use of it."""
+
+    name: str
+    address: str
+    machine: str
+    cpus: int
+    memory_mb: int
+    gpus: tuple[Gpu, ...]
+    ready: bool
+    reason: str
+    simulated: bool
+    used: NodeUse
+
+
+class NodeList(Model):
+    """All nodes."""
+
+    data: tuple[NodeWire, ...]
+
+
+class VirtualCluster(Camel):
+    """A virtual cluster and the load on it, with OpenPAI's field names."""
+
+    capacity: int = Field(description="Percent of the cluster; a virtual cluster without quota may use all of it.")
+    used_capacity: int = Field(description="Percent of the cluster's GPUs that its running tasks hold.")
+    num_jobs: int = Field(description="Jobs that have not ended.")
+    state: str
+
+
+class VirtualClusters(RootModel[dict[str, VirtualCluster]]):
+    """Name of the virtual cluster to what it is."""
+
+
+class KeyWire(Model):
+    """A registered SSH public key."""
+
+    fingerprint: str
+    public_key: str
+    comment: str
+    added_at: datetime
+
+
+class KeyList(Model):
+    """The caller's keys."""
+
+    data: tuple[KeyWire, ...]
+
+
+class Check(Model):
+    """One thing the backend needs, and whether it is there."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+class Readiness(Model):
+    """Whether jobs can be taken and run."""
+
+    ready: bool
+    checks: tuple[Check, ...]
+
+
+class Alive(Model):
+    """The process runs and answers."""
+
+    status: str = "ok"

@@ -1,0 +1,125 @@
+"""One process of a backend: its roles, each started with the modules it needs and no others.
+
+A role that fails takes its process down, and the supervisor starts it again: nothing is repaired in place
+whose state is not known. Every role is built to be killed at any instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from pai_backend import logs
+from pai_backend.config.settings import Role, Settings
+from pai_backend.parts import Parts, ReadyLine, RoleError
+from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
+
+log = logging.getLogger(__name__)
+
+DEADLINE_S = 18  # from being told to end to being killed by our own alarm; shorter than the supervisor's patience
+RunRole = Callable[[Parts, ReadyLine], Coroutine[Any, Any, None]]
+
+
+def run_inherited(arguments: list[str], version: str) -> int:
+    """Run roles as a child of the supervisor, with settings, lifeline and ready line on inherited descriptors."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--role", required=True)
+    parser.add_argument("--inherited", required=True)
+    given = parser.parse_args(arguments)
+    settings_fd, lifeline_fd, ready_fd = (int(word) for word in given.inherited.split(","))
+    for descriptor in (settings_fd, lifeline_fd, ready_fd):
+        os.set_inheritable(descriptor, False)
+    values = json.loads(os.pread(settings_fd, os.fstat(settings_fd).st_size, 0))
+    version = values.pop("version")
+    settings = Settings.model_validate(values)
+    roles = tuple(Role(word) for word in given.role.split(","))
+    return _run(settings, roles, version, lifeline_fd, ready_fd)
+
+
+def run_alone(settings: Settings, roles: tuple[Role, ...], version: str, ready_fd: int | None) -> int:
+    """Run roles in this process without a supervisor, as a container would."""
+    if settings.log_dir is not None:
+        logs.redirect(settings.log_dir / f"{process_name(roles)}.log")
+    return _run(settings, roles, version, None, ready_fd)
+
+
+def _run(
+    settings: Settings, roles: tuple[Role, ...], version: str, lifeline_fd: int | None, ready_fd: int | None
+) -> int:
+    log_file = settings.log_dir / f"{process_name(roles)}.log" if settings.log_dir is not None else None
+    logs.configure(settings.log_level, log_file, settings.log_file_bytes)
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ready = ReadyLine(roles, ready_fd)
+    try:
+        asyncio.run(run_roles(settings, roles, version, ready, lifeline_fd))
+    except Exception as error:
+        cause = _first(error)
+        if isinstance(cause, RoleError):
+            ready.failed(str(cause))
+            log.error("%s", cause)
+            return EXIT_CONFIG
+        log.critical("the process ends by a fault", exc_info=cause)
+        return EXIT_FAULT
+    return 0
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def run_roles(
+    settings: Settings, roles: tuple[Role, ...], version: str, ready: ReadyLine, lifeline_fd: int | None = None
+) -> None:
+    """Run these roles until SIGTERM, SIGINT or the end of the lifeline.
+
+    Raises RoleError (in a group) when a role cannot run with this configuration, and whatever a role died of.
+    """
+    stop = asyncio.Event()
+    _end_on_request(stop, lifeline_fd)
+    parts = Parts(settings, roles, version, stop)
+    try:
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(_role(role)(parts, ready), name=role.value) for role in roles]
+            ending = group.create_task(stop.wait())
+            await asyncio.wait([*running, ending], return_when=asyncio.FIRST_COMPLETED)
+            ending.cancel()
+            stop.set()
+    finally:
+        await parts.aclose()
+
+
+def _role(role: Role) -> RunRole:
+    """The function that runs a role; its module is imported here and not before."""
+    module = importlib.import_module(f"pai_backend.roles.{role.value}")
+    run: RunRole = module.run
+    return run
+
+
+def _end_on_request(stop: asyncio.Event, lifeline_fd: int | None) -> None:
+    """Set ``stop`` when we are told to end or our supervisor is gone; a process that then hangs is killed."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        signal.alarm(DEADLINE_S)  # its default action ends the process
+        stop.set()
+
+    def lifeline_moved() -> None:
+        assert lifeline_fd is not None
+        if os.read(lifeline_fd, 1) == b"":
+            loop.remove_reader(lifeline_fd)
+            log.warning("the supervisor is gone; ending")
+            end()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    if lifeline_fd is not None:
+        loop.add_reader(lifeline_fd, lifeline_moved)

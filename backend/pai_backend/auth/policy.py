@@ -1,0 +1,26 @@
+"""What a user may do with a job: one function a policy, so that a change is made in one place."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pai_backend.auth.users import User
+
+
+class Owned(Protocol):
+    """Anything that belongs to a user: a job, or its row in a list."""
+
+    @property
+    def user(self) -> str:
+        """Name of the owner."""
+        ...
+
+
+def may_see(user: User, job: Owned) -> bool:
+    """Whether the job exists for this user at all: state, logs, events, addresses."""
+    return user.admin or job.user == user.name
+
+
+def may_change(user: User, job: Owned) -> bool:
+    """Whether the user may stop the job or get a way into it."""
+    return user.admin or job.user == user.name

@@ -1,0 +1,106 @@
+"""The settings as a flat table of keys: name, flag, variable, type, default, meaning.
+
+Flags, ``--help`` and the reference page are all read off this table, so that none can lack a key.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from pai_backend.config.settings import Settings
+
+ENV_PREFIX = "PAI_BACKEND_"
+ENV_NESTED = "__"
+COMPUTED_DEFAULTS = {"data_dir": "the user's data directory", "user": "the login name"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One leaf of the settings."""
+
+    path: tuple[str, ...]
+    kind: str
+    structured: bool
+    secret: bool
+    default: str
+    meaning: str
+
+    @property
+    def name(self) -> str:
+        """As files and messages have it: ``api.port``."""
+        return ".".join(self.path)
+
+    @property
+    def flag(self) -> str | None:
+        """``--api-port``; None for secrets, which would be seen in the process list."""
+        return None if self.secret else "--" + "-".join(self.path).replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """``PAI_BACKEND_API__PORT``."""
+        return ENV_PREFIX + ENV_NESTED.join(self.path).upper()
+
+
+def keys(model: type[BaseModel] = Settings, above: tuple[str, ...] = ()) -> Iterator[Key]:
+    """Every leaf key, in the order of the model."""
+    for name, info in model.model_fields.items():
+        path, inner = (*above, name), info.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from keys(inner, path)
+            continue
+        yield Key(
+            path=path,
+            kind=_kind(inner),
+            structured=_is_structured(inner),
+            secret=_holds_secret(inner),
+            default=_default(".".join(path), info),
+            meaning=info.description or "",
+        )
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    return tuple(part for part in typing.get_args(annotation) if part is not type(None) and part is not Ellipsis)
+
+
+def _is_structured(annotation: Any) -> bool:
+    """Whether a value is written as JSON or YAML text in a flag."""
+    return typing.get_origin(annotation) is tuple
+
+
+def _holds_secret(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return any(_holds_secret(info.annotation) for info in annotation.model_fields.values())
+    return annotation is SecretStr or any(_holds_secret(part) for part in _parts(annotation))
+
+
+def _kind(annotation: Any) -> str:
+    """A type in a reader's words."""
+    origin, parts = typing.get_origin(annotation), _parts(annotation)
+    if origin is tuple:
+        return f"list of {_kind(parts[0])}"
+    if origin is types.UnionType or origin is typing.Union:
+        return _kind(parts[0])
+    if origin is typing.Literal:
+        return " or ".join(str(part) for part in parts)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "object"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " or ".join(str(member.value) for member in annotation)
+    return {int: "whole number", float: "number", bool: "true or false", Path: "path"}.get(annotation, "text")
+
+
+def _default(name: str, info: FieldInfo) -> str:
+    if name in COMPUTED_DEFAULTS:
+        return COMPUTED_DEFAULTS[name]
+    value = info.get_default()
+    return "" if value is None else json.dumps(value) if not isinstance(value, str) else value

@@ -1,0 +1,251 @@
+"""From file, environment and flags to one ``Settings``: a flag beats a variable beats the file.
+
+Every mistake is reported with the place it was made in, one line each, and all of them at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource
+
+from pai_backend.config.files import ConfigError, ConfigFile, read_file
+from pai_backend.config.keys import ENV_NESTED, ENV_PREFIX, Key, keys
+from pai_backend.config.settings import Role, Settings
+from pai_backend.validation import Loc, dotted, faults, nearest
+
+CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What a command line asks for."""
+
+    settings: Settings
+    roles: tuple[Role, ...] = ()
+    ready_fd: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose complaints become ConfigError instead of a usage text and an exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"command line: {message}")
+
+
+class _Environment(Settings, BaseSettings):  # type: ignore[misc]  # two model_config types; both are dicts
+    """The settings as pydantic-settings wants to see them, to read variables with."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The flags of ``serve``: its own few, then one for every key that is no secret."""
+    parser = _Parser(
+        prog="python -m pai_backend serve",
+        usage="python -m pai_backend serve [--config FILE] [--role ROLE[,ROLE]] [--KEY VALUE ...]",
+        description="Run the backend. A flag beats an environment variable beats the file.",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_secret_keys_help(),
+    )
+    parser.add_argument("--config", metavar="FILE", help=f"YAML or TOML file. [{CONFIG_VARIABLE}]")
+    parser.add_argument(
+        "--role", metavar="ROLE[,ROLE]", help="Run these roles alone in this process: api, controller, gateway, agent."
+    )
+    parser.add_argument(
+        "--ready-fd", metavar="N", type=int, help="Write one line of JSON to this descriptor when everything answers."
+    )
+    group = parser.add_argument_group("keys")
+    for key in keys():
+        if key.flag is not None:
+            group.add_argument(key.flag, dest=key.name, metavar="VALUE", help=_help(key).replace("%", "%%"))
+    return parser
+
+
+def _help(key: Key) -> str:
+    default = f" Default: {key.default}." if key.default else ""
+    return f"{key.meaning} ({key.kind}){default} [{key.name}, {key.variable}]"
+
+
+def _secret_keys_help() -> str:
+    lines = [f"  {key.name} [{key.variable}]\n      {_help(key)}" for key in keys() if key.flag is None]
+    return "keys that hold secrets (file and environment only):\n" + "\n".join(lines)
+
+
+def load(arguments: Sequence[str]) -> Invocation:
+    """Read all sources. Raises ConfigError with every mistake; ``--help`` prints and exits."""
+    parser = build_parser()
+    parsed, unknown = parser.parse_known_args(list(arguments))
+    if unknown:
+        raise ConfigError(*_unknown_arguments(unknown))
+    given: dict[str, Any] = vars(parsed)
+    own = {name: given.pop(name) for name in ("config", "role", "ready_fd")}
+    config = own["config"] or os.environ.get(CONFIG_VARIABLE)
+    file = read_file(Path(config)) if config else ConfigFile("", {})
+    sources = [
+        _Source(file.values, file.place),
+        _Source(_environment(), _variable),
+        _Source(_flags(given), _flag),
+    ]
+    settings = _validate(sources)
+    return Invocation(_absolute(settings), _roles(own["role"]), own["ready_fd"], _stray_variables(os.environ))
+
+
+@dataclass(frozen=True)
+class _Source:
+    values: dict[str, Any]
+    place: Callable[[Loc], str]
+
+    def has(self, loc: Loc) -> bool:
+        """Whether this source says something at ``loc``."""
+        here: Any = self.values
+        for part in loc:
+            try:
+                here = here[part]
+            except (KeyError, IndexError, TypeError):
+                return False
+        return True
+
+
+def _validate(sources: Sequence[_Source]) -> Settings:
+    merged: dict[str, Any] = {}
+    for source in sources:
+        merged = _merge(merged, source.values)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        lines = []
+        for loc, complaint, hint in faults(error, Settings):
+            place = _place(sources, loc)
+            subject = f"{dotted(loc)} " if loc else ""
+            lines.append(f"{place}: {subject}{complaint}." + (f" {hint}" if hint else ""))
+        raise ConfigError(*lines) from None
+
+
+def _place(sources: Sequence[_Source], loc: Loc) -> str:
+    """The strongest source that says something at ``loc``, or the nearest thing above it."""
+    for length in range(len(loc), 0, -1):
+        for source in reversed(sources):
+            if source.has(loc[:length]):
+                return source.place(loc[:length])
+    return "configuration"
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """``above`` over ``below``, objects key by key, everything else whole."""
+    merged = dict(below)
+    for key, value in above.items():
+        beneath = merged.get(key)
+        merged[key] = _merge(beneath, value) if isinstance(beneath, dict) and isinstance(value, dict) else value
+    return merged
+
+
+class _EnvironmentSource(EnvSettingsSource):
+    """Variables as pydantic-settings reads them, with lists and objects in YAML (which JSON is a part of)."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        """Called by the base class for lists and objects. Raises ConfigError when the text is neither."""
+        return _structured(f"environment: {ENV_PREFIX}…{field_name.upper()}", value)
+
+
+def _environment() -> dict[str, Any]:
+    source = _EnvironmentSource(
+        _Environment, case_sensitive=False, env_prefix=ENV_PREFIX, env_nested_delimiter=ENV_NESTED
+    )
+    return dict(source())
+
+
+def _structured(place: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"{place}: the value is not valid JSON or YAML.") from None
+
+
+def _variable(loc: Loc) -> str:
+    names = [str(part) for part in loc if isinstance(part, str)]
+    return ENV_PREFIX + ENV_NESTED.join(names[:2]).upper()
+
+
+def _flag(loc: Loc) -> str:
+    for key in keys():
+        if key.flag is not None and key.path == loc[: len(key.path)]:
+            return key.flag
+    return "command line"
+
+
+def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were given, nested as the settings are."""
+    values: dict[str, Any] = {}
+    for key in keys():
+        text = given.get(key.name)
+        if text is None:
+            continue
+        here = values
+        for part in key.path[:-1]:
+            here = here.setdefault(part, {})
+        here[key.path[-1]] = _structured(str(key.flag), text) if key.structured else text
+    return values
+
+
+def _unknown_arguments(unknown: Sequence[str]) -> list[str]:
+    known = [key.flag for key in keys() if key.flag is not None] + ["--config", "--role", "--ready-fd", "--help"]
+    lines = []
+    for argument in unknown:
+        if argument.startswith("-"):
+            flag = argument.split("=", 1)[0]
+            like = nearest(flag, known)
+            lines.append(f"{flag}: is not known." + (f" Did you mean {like}?" if like else " See --help."))
+    return lines or [f"command line: {len(unknown)} argument(s) too many. See --help."]
+
+
+def _roles(text: str | None) -> tuple[Role, ...]:
+    if text is None:
+        return ()
+    known = [role.value for role in Role]
+    roles: list[Role] = []
+    for word in text.split(","):
+        if word not in known:
+            like = nearest(word, known)
+            hint = f" Did you mean {like}?" if like else ""
+            raise ConfigError(f"--role: {word!r} is not a role; roles are {', '.join(known)}.{hint}")
+        roles.append(Role(word))
+    return tuple(dict.fromkeys(roles))
+
+
+def _absolute(settings: Settings) -> Settings:
+    """With paths that no later change of directory can move."""
+    api = settings.api
+    if api.token_file is not None:
+        api = api.model_copy(update={"token_file": _real(api.token_file)})
+    log_dir = _real(settings.log_dir) if settings.log_dir is not None else None
+    return settings.model_copy(update={"data_dir": _real(settings.data_dir), "api": api, "log_dir": log_dir})
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))
+
+
+def _stray_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Warnings for variables that look like ours and mean nothing.
+
+    No error, because Kubernetes puts ``PAI_BACKEND_PORT`` and its like into every pod beside a service
+    of the name ``pai-backend``.
+    """
+    known = {key.variable for key in keys()} | {CONFIG_VARIABLE}
+    groups = {key.variable.rsplit(ENV_NESTED, 1)[0] for key in keys() if len(key.path) > 1}
+    ours = {name.upper(): name for name in environ if name.upper().startswith(ENV_PREFIX)}
+    stray = sorted(name for upper, name in ours.items() if upper not in known | groups)
+    lines = []
+    for name in stray:
+        like = nearest(name, known)
+        lines.append(f"{name}: no key has this variable." + (f" Did you mean {like}?" if like else ""))
+    return tuple(lines)

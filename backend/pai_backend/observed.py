@@ -1,0 +1,99 @@
+"""Watching what passes between the controller, its engine and its store, for readiness and the list of nodes.
+
+Both observers change nothing. They exist because the one who knows best whether the controller works is the
+one who sees its calls succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+
+from pai_backend.engine.base import (
+    Connection,
+    Engine,
+    EngineEvent,
+    Listed,
+    LogStream,
+    NodeGone,
+    NodeSeen,
+    TaskPlan,
+)
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Node, Placement
+from pai_backend.store.base import Lease
+from pai_backend.store.sql import SqlStore
+
+
+class ObservedEngine:
+    """An engine that remembers the nodes it was heard to name, and whether its first listing is complete."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.nodes: dict[str, Node] = {}
+        self.listed = False
+
+    async def watch(self) -> AsyncIterator[EngineEvent]:
+        """As the engine; the memory is for this watch and empty after it."""
+        try:
+            async for event in self._engine.watch():
+                if isinstance(event, NodeSeen):
+                    self.nodes[event.node.name] = event.node
+                elif isinstance(event, NodeGone):
+                    self.nodes.pop(event.name, None)
+                elif isinstance(event, Listed):
+                    self.listed = True
+                yield event
+        finally:
+            self.nodes.clear()
+            self.listed = False
+
+    async def start(self, plan: TaskPlan) -> None:
+        """As the engine."""
+        await self._engine.start(plan)
+
+    async def stop(self, uid: TaskUid, grace: float) -> None:
+        """As the engine."""
+        await self._engine.stop(uid, grace)
+
+    def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncIterator[bytes]:
+        """As the engine."""
+        return self._engine.logs(uid, stream, offset, follow)
+
+    async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
+        """As the engine."""
+        return await self._engine.log_extent(uid, stream)
+
+    async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
+        """As the engine."""
+        return await self._engine.dial(placement, uid, port)
+
+    async def forget(self, uid: TaskUid) -> None:
+        """As the engine."""
+        await self._engine.forget(uid)
+
+    async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
+        """As the engine."""
+        return await self._engine.busy_ports(machine, ports)
+
+    async def aclose(self) -> None:
+        """As the engine."""
+        await self._engine.aclose()
+
+
+class ObservedStore(SqlStore):
+    """A store that remembers until when this process's controller holds the lease."""
+
+    lease_until: datetime | None = None
+
+    async def acquire_lease(self, holder: str, ttl_s: float, now: datetime, *, force: bool = False) -> Lease | None:
+        """As the store."""
+        lease = await super().acquire_lease(holder, ttl_s, now, force=force)
+        self.lease_until = lease.expires_at if lease is not None else None
+        return lease
+
+    async def renew_lease(self, epoch: int, ttl_s: float, now: datetime) -> Lease:
+        """As the store; a lease that could not be renewed keeps its old end."""
+        lease = await super().renew_lease(epoch, ttl_s, now)
+        self.lease_until = lease.expires_at
+        return lease

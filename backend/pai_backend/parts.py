@@ -1,0 +1,145 @@
+"""What the roles of one process share: settings, the store, how to end, who to tell that all is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pai_backend.config.settings import Role, Settings
+from pai_backend.model.errors import Unavailable
+from pai_backend.runtime_files import read_json
+
+if TYPE_CHECKING:
+    from pai_backend.model.node import Node
+    from pai_backend.observed import ObservedEngine, ObservedStore
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 10.0
+
+
+class RoleError(Exception):
+    """A role cannot run with this configuration; the message is one line that names the key."""
+
+
+class Parts:
+    """Things made once a process, when the first role asks; heavy modules are imported only then."""
+
+    def __init__(self, settings: Settings, roles: tuple[Role, ...], version: str, stop: asyncio.Event) -> None:
+        self.settings, self.roles, self.version, self.stop = settings, roles, version, stop
+        self.engine_root = settings.data_dir / "engine"
+        self.database_trouble = "The database is being opened."
+        self._store: ObservedStore | None = None
+        self._engine: ObservedEngine | None = None
+        self.configured_nodes: list[Node] = []
+        self._opening: asyncio.Task[ObservedStore] | None = None
+
+    def runtime(self, name: str) -> Path:
+        """Path of a runtime file."""
+        return self.settings.data_dir / "runtime" / name
+
+    def runtime_json(self, name: str) -> dict[str, object] | None:
+        """What a runtime file says."""
+        return read_json(self.runtime(name))
+
+    async def store_or_stop(self) -> ObservedStore | None:
+        """The open store, or None when the process is told to end before the database answers.
+
+        The first call begins to open it, and goes on trying while the database is away.
+        Raises RoleError for a URL that is none.
+        """
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open_store(), name="open-store")
+        ending = asyncio.create_task(self.stop.wait())
+        await asyncio.wait({self._opening, ending}, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        return self._opening.result() if self._opening.done() else None
+
+    async def _open_store(self) -> ObservedStore:
+        from pai_backend.model.errors import InvalidParameters
+        from pai_backend.observed import ObservedStore
+
+        try:
+            store = self._store = ObservedStore(self.settings.database_url)
+        except InvalidParameters as error:
+            raise RoleError(f"database: {error.message} {error.hint}") from None
+        pause = FIRST_RETRY_S
+        while True:
+            try:
+                await store.open()
+                return store
+            except Unavailable as error:
+                self.database_trouble = f"The database cannot be opened: {error.message}"
+                log.warning("%s Trying again in %.1f s.", self.database_trouble, pause)
+                await asyncio.sleep(pause)
+                pause = min(LONGEST_RETRY_S, 2 * pause)
+
+    def engine(self) -> ObservedEngine:
+        """The engine with the configured nodes."""
+        if self._engine is None:
+            from pai_backend.engine.local.engine import LocalEngine
+            from pai_backend.engine.local.nodes import detect_machine, simulated_node
+            from pai_backend.observed import ObservedEngine
+
+            configured = self.settings.engine.nodes
+            nodes = [
+                simulated_node(
+                    node.name,
+                    node.gpus.type if node.gpus else "",
+                    node.gpus.count if node.gpus else 0,
+                    node.cpus,
+                    node.memory_mb,
+                )
+                if node.simulated
+                else detect_machine().model_copy(update={"name": node.name})
+                for node in configured
+            ] or [detect_machine()]
+            engine = LocalEngine(self.engine_root, nodes, log_bytes=self.settings.engine.log_bytes)
+            self._engine = ObservedEngine(engine)
+            self.configured_nodes = nodes
+        return self._engine
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        if self._engine is not None:
+            await self._engine.aclose()
+        if self._store is not None:
+            await self._store.aclose()
+
+
+class ReadyLine:
+    """Tells whoever listens on a descriptor, once, that every role of this process answers."""
+
+    def __init__(self, roles: tuple[Role, ...], descriptor: int | None) -> None:
+        self._waiting = set(roles)
+        self._facts: dict[str, object] = {"pid": os.getpid()}
+        self._descriptor = descriptor
+
+    def role_is_ready(self, role: Role, **facts: object) -> None:
+        """Note that a role answers; after the last one the line is written."""
+        self._waiting.discard(role)
+        self._facts.update(facts)
+        if not self._waiting:
+            self._say(self._facts)
+
+    def failed(self, reason: str) -> None:
+        """Say instead why it never will."""
+        self._say({"error": reason})
+
+    def _say(self, facts: dict[str, object]) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        try:
+            os.write(descriptor, json.dumps(facts).encode() + b"\n")
+        except BrokenPipeError:
+            log.debug("nobody waits for the ready line any more")
+        finally:
+            os.close(descriptor)

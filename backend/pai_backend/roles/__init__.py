@@ -1,0 +1,1 @@
+"""One module a role, each with ``run(parts, ready)``: wiring only, no decisions."""

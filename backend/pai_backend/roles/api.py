@@ -1,0 +1,171 @@
+"""The HTTP face: listens at once, answers in full as soon as the database does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import tornado.httpserver
+import tornado.routing
+
+from pai_backend.access.proxy import ServiceProxy, proxy_rules
+from pai_backend.api.application import make_application
+from pai_backend.api.changes import Changes
+from pai_backend.api.context import Address, ApiContext, Site
+from pai_backend.api.metrics import Metrics
+from pai_backend.api.starting import Front, starting_application
+from pai_backend.api.wire import Check
+from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
+from pai_backend.auth.users import User
+from pai_backend.config.settings import Role, Settings
+from pai_backend.controller.planning import SIGNING_SECRET
+from pai_backend.listening import bind_kept
+from pai_backend.model.errors import Unavailable
+from pai_backend.model.node import Node
+from pai_backend.observed import ObservedStore
+from pai_backend.parts import Parts, ReadyLine, RoleError
+from pai_backend.runtime_files import runtime_file
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 3.0  # the address is told at the latest after this long, with or without a database
+DRAIN_S = 5.0  # answers under way may take this long at the end
+
+
+async def run(parts: Parts, ready: ReadyLine) -> None:
+    """Serve until the process is told to end. Raises RoleError when the port or the token cannot be had."""
+    tokens = _tokens(parts.settings)
+    listener = _listen(parts.settings)
+    url = _url(listener)
+    front = Front(starting_application(lambda: parts.database_trouble))
+    server = tornado.httpserver.HTTPServer(front)
+    server.add_socket(listener)
+    facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": parts.version}
+    opening = asyncio.create_task(parts.store_or_stop())
+    await asyncio.wait({opening}, timeout=PATIENCE_S)
+    with runtime_file(parts.runtime("api.json"), facts):
+        store = await opening
+        if store is not None:
+            changes = Changes(store)
+            front.target = await _application(parts, store, tokens, changes, parts.settings.api.public_url or url)
+            ready.role_is_ready(Role.API, url=url)
+            await parts.stop.wait()
+            await changes.aclose()
+    server.stop()
+    await _drain(server)
+
+
+async def _application(
+    parts: Parts, store: ObservedStore, tokens: TokenTable, changes: Changes, base_url: str
+) -> tornado.routing.RuleRouter:
+    """The API with the service proxy in front of it."""
+    settings, engine = parts.settings, parts.engine()
+    signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
+    proxy = ServiceProxy(
+        store, engine, domain=settings.api.service_domain, signing_key=signing_key, authenticate=tokens.user
+    )
+    metrics = Metrics()
+    metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
+    if Role.CONTROLLER in parts.roles:
+        metrics.gauge("pai_controller_lease_seconds", "Time the lease still has.", lambda: _lease_left(store))
+        metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
+    ctx = ApiContext(
+        site=Site(
+            name=settings.cluster_name,
+            version=parts.version,
+            engine=settings.engine.kind,
+            base_url=base_url.rstrip("/"),
+            service_domain=settings.api.service_domain,
+            virtual_clusters=settings.virtual_clusters,
+            allowed_origins=settings.api.allowed_origins,
+            max_document_bytes=settings.api.max_document_bytes,
+        ),
+        store=store,
+        engine=engine,
+        tokens=tokens,
+        proxy=proxy,
+        changes=changes,
+        metrics=metrics,
+        gateway=lambda: _gateway(parts),
+        nodes=lambda: _nodes(parts),
+        checks=lambda: _checks(parts, store),
+    )
+    return make_application(ctx, proxy_rules(proxy))
+
+
+def _tokens(settings: Settings) -> TokenTable:
+    entries = [(entry.token.get_secret_value(), User(entry.user, entry.admin)) for entry in settings.api.tokens]
+    try:
+        # Whoever can read this file can read everything else of this backend, so the token's user is an admin.
+        entries.append((read_or_make(settings.token_path), User(settings.user, admin=True)))
+    except TokenFileError as error:
+        raise RoleError(f"api.token_file: {error}") from None
+    return TokenTable(entries)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    host, port = settings.api.host, settings.api.port
+    try:
+        return bind_kept(host, port, settings.data_dir / "api.port")
+    except OSError as error:
+        raise RoleError(f"api.port: {host}:{port} cannot be had: {error.strerror}") from None
+
+
+def _url(listener: socket.socket) -> str:
+    """Where the listener is reached from this machine."""
+    host, port = listener.getsockname()[:2]
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{reachable}:{port}"
+
+
+def _gateway(parts: Parts) -> Address | None:
+    """Where users find the SSH gateway: as configured, else as it said itself when it began to listen."""
+    settings = parts.settings.gateway
+    if settings.public_host is not None and (settings.public_port or settings.port):
+        return Address(settings.public_host, settings.public_port or settings.port)
+    said = parts.runtime_json("gateway.json")
+    if said is None or not isinstance(said.get("port"), int):
+        return None
+    host = settings.public_host or str(said.get("host", settings.host))
+    return Address(host, settings.public_port or int(str(said["port"])))
+
+
+def _nodes(parts: Parts) -> Sequence[Node]:
+    """The nodes as the controller sees them; without a controller in this process, as configured."""
+    engine = parts.engine()
+    return list(engine.nodes.values()) if Role.CONTROLLER in parts.roles else parts.configured_nodes
+
+
+def _lease_left(store: ObservedStore) -> float:
+    until = store.lease_until
+    return (until - datetime.now(UTC)).total_seconds() if until is not None else 0.0
+
+
+async def _checks(parts: Parts, store: ObservedStore) -> Sequence[Check]:
+    """The database always; controller and engine when they are in this process."""
+    try:
+        await store.job_counts()
+        checks = [Check(name="database", ok=True, message="answers")]
+    except Unavailable as error:
+        checks = [Check(name="database", ok=False, message=error.message)]
+    if Role.CONTROLLER in parts.roles:
+        left = _lease_left(store)
+        words = f"holds the lease for {left:.0f} s more" if left > 0 else "holds no lease"
+        listed = parts.engine().listed
+        checks.append(Check(name="controller", ok=left > 0, message=words))
+        checks.append(Check(name="engine", ok=listed, message="is listed" if listed else "is not listed yet"))
+    return checks
+
+
+async def _drain(server: tornado.httpserver.HTTPServer) -> None:
+    """Close connections; what is under way gets a little time."""
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            await server.close_all_connections()
+    except TimeoutError:
+        log.info("connections were cut at the end")

@@ -1,0 +1,27 @@
+"""The controller: one at a time for a database, proved by a lease and, on one machine, by a file lock."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from pai_backend.access.ports import PortRange
+from pai_backend.config.settings import Role
+from pai_backend.controller import Controller, ControllerOptions
+from pai_backend.parts import Parts, ReadyLine
+
+
+async def run(parts: Parts, ready: ReadyLine) -> None:
+    """Decide until the process is told to end."""
+    settings = parts.settings
+    store = await parts.store_or_stop()
+    if store is None:
+        return
+    options = ControllerOptions(
+        holder=f"{platform.node()}-{os.getpid()}",
+        lock=settings.data_dir / "controller.lock",
+        grace_s=settings.engine.grace_s,
+        ports=PortRange(settings.ports.first, settings.ports.last),
+    )
+    ready.role_is_ready(Role.CONTROLLER)
+    await Controller(store, parts.engine(), options).run(parts.stop)

@@ -1,0 +1,60 @@
+"""The SSH gateway: takes its port, or finds one, and says where it is."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from pai_backend.access.gateway.options import GatewayOptions
+from pai_backend.access.gateway.server import serve_gateway
+from pai_backend.config.settings import GatewaySettings, Role
+from pai_backend.listening import keep_port, kept_port
+from pai_backend.parts import Parts, ReadyLine, RoleError
+from pai_backend.runtime_files import runtime_file
+
+FIRST_PORT, PORTS_TRIED = 2222, 200
+
+
+async def run(parts: Parts, ready: ReadyLine) -> None:
+    """Serve until the process is told to end. Raises RoleError when no port can be had."""
+    settings = parts.settings.gateway
+    store = await parts.store_or_stop()
+    if store is None:
+        return
+    kept = parts.settings.data_dir / "gateway.port"
+    with ExitStack() as files:
+
+        def listening(host: str, port: int) -> None:
+            keep_port(kept, port)
+            facts = {"pid": os.getpid(), "host": host, "port": port}
+            files.enter_context(runtime_file(parts.runtime("gateway.json"), facts))
+            ready.role_is_ready(Role.GATEWAY)
+
+        for port in _candidates(settings, kept_port(kept)):
+            try:
+                return await serve_gateway(_options(settings, port), store, parts.engine(), parts.stop, listening)
+            except OSError as error:
+                if settings.port or error.errno != errno.EADDRINUSE:
+                    raise RoleError(f"gateway.port: {settings.host}:{port} cannot be had: {error.strerror}") from None
+    raise RoleError(f"gateway.port: no port from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} is free")
+
+
+def _candidates(settings: GatewaySettings, kept: int | None) -> Iterator[int]:
+    if settings.port:
+        yield settings.port
+        return
+    if kept is not None:
+        yield kept
+    yield from range(FIRST_PORT, FIRST_PORT + PORTS_TRIED)
+
+
+def _options(settings: GatewaySettings, port: int) -> GatewayOptions:
+    return GatewayOptions(
+        host=settings.host,
+        port=port,
+        login_timeout_s=settings.login_timeout_s,
+        keepalive_s=settings.keepalive_s,
+        keepalive_count=settings.keepalive_count,
+    )
