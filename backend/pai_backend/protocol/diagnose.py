@@ -90,7 +90,7 @@ def separator(text: str, at: int, end: int, closer: str, opened: str) -> Trouble
     if char in "]}":
         return Trouble(at, f"'{char}' where '{closer}' is needed", f"Close the '{_opener(closer)}' of {opened} first.")
     after_text = text[end - 1] == '"'
-    if after_text and at == end:
+    if after_text and at == end and char not in _LOOKALIKES:
         return Trouble(
             end,
             "the text goes on after its closing quote",

@@ -1,0 +1,146 @@
+"""The JSON reader: what it takes, where it says things are, and that no text is dear to read."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from pai_backend.protocol.locate import MAX_DEPTH, Located, Node, locate
+from pai_backend.protocol.position import Positions, path_text
+
+
+def read(text: str) -> object:
+    located = locate(text)
+    assert located.root is not None, located.flaws
+    assert not located.flaws
+    return located.root.plain()
+
+
+def place(located: Located, *path: str | int) -> tuple[int, int]:
+    node = located.root
+    for step in path:
+        assert node is not None
+        if isinstance(node.value, dict):
+            node = node.value[str(step)]
+        elif isinstance(node.value, list):
+            node = node.value[int(step)]
+    assert isinstance(node, Node)
+    return located.positions.line_column(node.at)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"a": []},
+        {"": ""},
+        {"a": [1, -1, 0, 1.5, -0.25, 1e-7, True, False, None, "x", {"b": [[]]}]},
+        {"text": 'quote " backslash \\ slash / newline \n tab \t nul-free é 作业 😀'},
+        {"a/*b*/": "//no comment", "c": "/* nor this */"},
+        {"largest": 2**63 - 1, "smallest": -(2**63 - 1)},
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 2, "\t"])
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_json_reads_as_the_standard_library_reads_it(value: object, indent: int | str | None, ascii_only: bool) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    assert read(text) == json.loads(text) == value
+
+
+@pytest.mark.parametrize("text", ["8192.0", "8.192e3", "8192", "81920e-1"])
+def test_a_number_without_a_fraction_is_an_integer(text: str) -> None:
+    value = read(f'{{"n": {text}}}')
+    assert value == {"n": 8192}
+    assert isinstance(value, dict)
+    assert isinstance(value["n"], int)
+
+
+def test_comments_and_a_byte_order_mark_are_passed_over() -> None:
+    text = (
+        '\ufeff// first\r\n{ /* a */ "a" /**/ : /***/ 1 // end\r , // more\n'
+        ' /* "b": 2, */ "c": [ /* none */ ] } // last'
+    )
+    assert read(text) == {"a": 1, "c": []}
+
+
+def test_a_tab_inside_a_text_is_taken() -> None:
+    assert read('{"a":\t"x\ty"}') == {"a": "x\ty"}
+
+
+def test_every_value_knows_its_line_and_column() -> None:
+    located = locate('\ufeff{"a": 1,\n  "b": [true,\r\n    {"ключ": "作业", "d": "\\n"}],\r "e": -1.5}')
+    assert place(located) == (1, 1)
+    assert place(located, "a") == (1, 7)
+    assert place(located, "b") == (2, 8)
+    assert place(located, "b", 0) == (2, 9)
+    assert place(located, "b", 1) == (3, 5)
+    assert place(located, "b", 1, "ключ") == (3, 14)
+    assert place(located, "b", 1, "d") == (3, 25)
+    assert place(located, "e") == (4, 7)
+
+
+def test_depth_up_to_the_limit_is_read() -> None:
+    inner = MAX_DEPTH - 1
+    assert read('{"a":' + "[" * inner + "]" * inner + "}")
+    assert locate('{"a":' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}").root is None
+
+
+def test_reading_goes_on_after_faults_that_can_be_mended() -> None:
+    located = locate('{a: 1 "b": True, \'c\': 08, "d": [1 2,], "d": 0, "e": "\\x", }')
+    assert located.root is not None
+    assert [flaw.message for flaw in located.flaws] == [
+        "a key without double quotes",
+        "a comma is missing here",
+        "True is not JSON",
+        "a key without double quotes",
+        "a number that JSON does not know",
+        "a comma is missing here",
+        "a comma after the last member",
+        "this key is already given at line 1, column 27",
+        "a backslash before a character that it cannot change",
+        "a comma after the last member",
+    ]
+
+
+DEAR = {
+    "open brackets": '{"a":' + "[" * 1_000_000,
+    "open objects": '{"a":' * 200_000,
+    "open comments": "{" + "/*" * 500_000,
+    "stars": "{/*" + "*" * 1_000_000,
+    "slashes": "{" + "/" * 1_000_000,
+    "short comments": "{" + "/**/" * 250_000,
+    "comments, then nothing": '{"a": 1' + "/* */ " * 170_000 + "?",
+    "backslashes": '{"a": "' + "\\" * 1_000_001 + '"}',
+    "escapes": '{"a": "' + r"\n" * 500_000 + "\x01",
+    "bad escapes": '{"a": "' + r"\q" * 500_000 + '"}',
+    "quotes": "{" + '"' * 1_000_000,
+    "digits": '{"a": ' + "1" * 1_000_000 + "}",
+    "single quotes": "{" + "'" * 1_000_000,
+    "words": '{"a": [' + "x," * 500_000,
+    "numbers": '{"a": [' + "0," * 500_000 + "0]}",
+    "keys": "{" + ",".join(f'"{number}":0' for number in range(99_000)) + "}",
+    "same keys": "{" + '"a":0,' * 150_000 + '"a":0}',
+    "lines": "{" + "\n" * 1_000_000 + "?",
+    "white space before commas": '{"a": [' + "0 ," * 99_000 + " " * 500_000 + "]}",
+}
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_no_text_of_the_largest_size_is_dear_to_read(name: str) -> None:
+    before = time.process_time()
+    locate(DEAR[name])
+    assert time.process_time() - before < 2.0  # some 0.2 s at most on an idle core; quadratic reading takes minutes
+
+
+def test_positions_at_the_end_of_the_text() -> None:
+    assert Positions("").line_column(0) == (1, 1)
+    assert Positions("a\n").line_column(2) == (2, 1)
+    assert Positions("a\r\nb").line_column(4) == (2, 2)
+
+
+def test_paths_quote_what_is_no_plain_name() -> None:
+    assert path_text(("taskRoles", 0, "my key", 'a"b')) == '$.taskRoles[0]["my key"]["a\\"b"]'
+    assert path_text(("k" * 100,)) == f'$["{"k" * 39}…"]'
+    assert path_text(("a\nb",)) == '$["a\ufffdb"]'
