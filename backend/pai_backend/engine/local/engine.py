@@ -12,7 +12,7 @@ from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStr
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import Ledger
-from pai_backend.engine.local.logfiles import LogReader
+from pai_backend.engine.local.logfiles import LogReader, segments
 from pai_backend.engine.local.watching import Watcher
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node, Placement
@@ -100,6 +100,20 @@ class LocalEngine:
             return reader.read(directory), ended
         except NotADirectoryError:
             return b"", True
+
+    async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
+        """(oldest byte still kept, end) of a stream now. Raises KeyError for an unknown uid."""
+        return await asyncio.to_thread(self._log_extent, uid, stream)
+
+    def _log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
+        directory = self._ledger.find(uid)
+        if directory is None:
+            raise KeyError(uid)
+        try:
+            kept = segments(directory, stream.value)
+        except NotADirectoryError:  # a task that was stopped before it started has only a mark
+            kept = []
+        return (kept[0].base, kept[-1].end) if kept else (0, 0)
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """A byte stream to the port on this machine. Raises EngineError when nothing answers."""
