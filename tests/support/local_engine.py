@@ -1,0 +1,63 @@
+"""A node for local engines, and a look at the processes of tasks that does not ask the engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+
+from pai_backend.engine.local.nodes import simulated_node
+from pai_backend.model.ids import TaskUid
+
+NODE = simulated_node("carol", "TITANX", 2, 4, 8192)
+
+
+class LocalBehind:
+    """Processes by their environment and command line, as the kernel shows them."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def processes(self, uid: TaskUid) -> list[int]:
+        """Processes of the task, by the mark in their environment."""
+        return [process.pid for process in psutil.process_iter() if _marked(process, uid)]
+
+    def shims(self, uid: TaskUid) -> list[int]:
+        """The processes that keep the task."""
+        directory = str(self._root / "tasks" / uid)
+        return [process.pid for process in psutil.process_iter() if _keeps(process, directory)]
+
+    def crash(self, uid: TaskUid) -> None:
+        """Kill the shim as the kernel's out-of-memory killer would."""
+        for pid in self.shims(uid):
+            os.kill(pid, signal.SIGKILL)
+
+    def clear(self) -> None:
+        """End everything that was started below the root."""
+        victims = [p for p in psutil.process_iter() if _keeps(p, str(self._root)) or _lives_in(p, self._root)]
+        for victim in victims:
+            victim.kill()
+
+
+def _marked(process: psutil.Process, uid: str) -> bool:
+    try:
+        return process.environ().get("PAI_TASK_UID") == uid and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _keeps(process: psutil.Process, directory: str) -> bool:
+    try:
+        line = process.cmdline()
+        return any(word.endswith("boot.py") for word in line) and line[-1].startswith(directory)
+    except psutil.Error:
+        return False
+
+
+def _lives_in(process: psutil.Process, root: Path) -> bool:
+    try:
+        return process.environ().get("PWD", "").startswith(str(root))
+    except psutil.Error:
+        return False
