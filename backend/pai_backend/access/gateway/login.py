@@ -65,6 +65,8 @@ class Login(asyncssh.SSHServer):
         self._keys: dict[str, UserKey] = {}
         self._key: UserKey | None = None
         self._refusal = ""
+        self._from = "?"
+        self._ended = False
         self._since = time.monotonic()
         self.entry: Entry | None = None
         """The task of an open back leg."""
@@ -75,6 +77,8 @@ class Login(asyncssh.SSHServer):
         """Called by asyncssh for a new client."""
         assert isinstance(conn, Front)
         self._front = conn
+        address = conn.get_extra_info("peername") or ("?", 0)
+        self._from = f"{address[0]}:{address[1]}"
         if not self._doors.admit(self):
             self.reason = "too many connections that have not logged in"
             conn.abort()
@@ -101,7 +105,8 @@ class Login(asyncssh.SSHServer):
 
     def end(self, text: str) -> None:
         """End this login; ``text`` is shown to its user. Idempotent."""
-        if self._front is not None and self._front.alive:
+        if self._front is not None and self._front.alive and not self._ended:
+            self._ended = True
             self.reason = text
             end(self._front, self._sessions, text)
 
@@ -119,11 +124,8 @@ class Login(asyncssh.SSHServer):
         )
 
     def _peer(self) -> str:
-        if self._front is None:
-            return "?"
-        address = self._front.get_extra_info("peername") or ("?", 0)
-        version = names.plain(str(self._front.get_extra_info("client_version", "?")), 80)
-        return f"{address[0]}:{address[1]} client={version}"
+        version = self._front.get_extra_info("client_version", "?") if self._front else "?"
+        return f"{self._from} client={names.plain(str(version), 80)!r}"
 
     # ---- who is it -----------------------------------------------------------------------------
     async def begin_auth(self, username: str) -> bool:
@@ -206,7 +208,7 @@ class Login(asyncssh.SSHServer):
         join(front, back, self._sessions)
 
     def _back_lost(self) -> None:
-        if self._back is not None and self._front is not None and self._front.alive:
+        if self._back is not None and self._front is not None and self._front.alive and not self._ended:
             self._doors.lost(self)
 
     # ---- while there is no task to go to -------------------------------------------------------

@@ -44,6 +44,7 @@ from pai_backend.access.gateway.transport import FlushingTransport
 MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
 REKEY_SOFT_BYTES = 1 << 20  # held back during a key exchange before the other leg is paused
 REKEY_HARD_BYTES = 1 << 26  # and before the login is ended: only an end that breaks the protocol gets there
+GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
 
 _HOST_KEY_REQUESTS = (b"hostkeys-00@openssh.com", b"hostkeys-prove-00@openssh.com")
 _ANSWERED_HERE = (b"keepalive@openssh.com", *_HOST_KEY_REQUESTS)  # while there is no task leg yet
@@ -57,7 +58,7 @@ _ENTERING = "the task leg is being opened"
 
 Result = bool | Awaitable[None]
 Observer = Callable[[int, bytes], None]
-"""Called with each message passed on: its number and the payload after it."""
+"""Called with each message about a channel that is passed on: its number and the payload after it."""
 
 _T = TypeVar("_T")
 
@@ -120,7 +121,8 @@ class Leg(SSHConnection):
                 return
         elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION):
             payload = _with_bounded_packets(kind, payload)
-        self._observe(kind, payload)
+        if kind >= MSG_CHANNEL_OPEN:
+            self._observe(kind, payload)
         self.passed_bytes += len(payload)
         self.peer._deliver(kind, payload)
 
@@ -229,12 +231,20 @@ def join(front: Front, back: Back, sessions: Sessions) -> None:
 
 
 def end(front: Front, sessions: Sessions, text: str) -> None:
-    """End a login for a reason: every open session in its right order, then the connection. Idempotent."""
-    if not front.alive:
+    """End a login for a reason: the task's leg now, then the client's with ``text``.
+
+    Where there is a terminal, its sessions end first and the client gets ``GOODBYE_S`` to leave by itself:
+    OpenSSH drops a last line of stderr when the disconnect is already behind it. Elsewhere the
+    disconnect itself carries the text, which OpenSSH prints.
+    """
+    if front.peer is not None:
+        front.peer.close()
+    if not sessions.terminals:
+        front.disconnect(DISC_BY_APPLICATION, text)
         return
     for kind, payload in sessions.farewell(text):
         front.send_packet(kind, payload)
-    front.disconnect(DISC_BY_APPLICATION, text)
+    asyncio.get_running_loop().call_later(GOODBYE_S, front.disconnect, DISC_BY_APPLICATION, text)
 
 
 def _global_request(payload: bytes) -> tuple[bytes, bool, bytes]:

@@ -52,8 +52,10 @@ class Sessions:
         self._by_client: dict[int, _Session] = {}
         self._by_task: dict[int, _Session] = {}
 
-    def __len__(self) -> int:
-        return len(self._by_client)
+    @property
+    def terminals(self) -> int:
+        """How many open sessions have a terminal: there a person reads along."""
+        return sum(session.terminal for session in self._by_client.values())
 
     def from_client(self, kind: int, payload: bytes) -> None:
         """Note a message on its way from the client to the task."""

@@ -1,0 +1,211 @@
+"""Who gets in, and what those read who do not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import asyncssh
+import pytest
+import pytest_asyncio
+
+from pai_backend.access.keys import known_hosts_line, make_ed25519
+from pai_backend.model.job import JobExit, Phase, State, TaskExit
+from pai_backend.testing.builders import make_role, make_spec, make_uid
+from tests.support.ssh_world import World, answers, eventually, gateway, login, make_world, running_job, write_key
+
+pytestmark = pytest.mark.asyncio
+
+DENIED = "Permission denied (publickey)."
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with make_world(tmp_path) as made:
+        yield made
+
+
+def _two_roles(world: World) -> None:
+    spec = make_spec("big", roles=[make_role("Master"), make_role("worker", instances=3)])
+    world.store.put(running_job(world.task_port, name="big", uid=make_uid(7), spec=spec))
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("big", "0-0"),
+        ("big--worker-2", "1-2"),
+        ("big.worker-1", "1-1"),
+        ("alice+big", "0-0"),
+        ("alice+big+worker-2", "1-2"),
+    ],
+)
+async def test_every_form_of_a_name_reaches_its_task(world: World, name: str, task: str) -> None:
+    _two_roles(world)
+    # All tasks of this job answer on one port, each with its own host key: only the dial tells them apart.
+    for index in ("0-0", "1-0", "1-1", "1-2"):
+        world.store.host_keys[f"{make_uid(7)}-{index}"] = world.store.host_keys[f"{world.job.uid}-0-0"]
+    assert (await world.ssh("echo in", name=name)).stdout == b"in\n"
+    assert world.engine.dials == [(f"{make_uid(7)}-{task}-0", world.task_port)]
+
+
+async def test_a_stranger_is_denied_whatever_the_name(world: World) -> None:
+    known = world.key
+    world.key = world.path / "stranger"
+    write_key(world.key)
+    answers_to_stranger = {(await world.ssh("true", name=name)).stderr for name in ("demo", "nothing", "alice+demo")}
+    assert {text.split(": ", 1)[1].strip() for text in answers_to_stranger} == {DENIED}
+    assert world.engine.dials == []
+    world.key = known
+    assert (await world.ssh("true")).status == 0
+
+
+async def test_a_colleagues_key_does_not_open_my_job(world: World) -> None:
+    world.key = world.path / "bob"
+    world.store.register("bob", write_key(world.key))
+    outcome = await world.ssh("true")
+    assert outcome.status == 255
+    assert DENIED in outcome.stderr
+
+
+async def test_a_password_is_never_asked_for(world: World) -> None:
+    with pytest.raises(asyncssh.PermissionDenied):
+        await asyncssh.connect(
+            "127.0.0.1",
+            world.port,
+            username="demo",
+            password="secret",
+            client_keys=None,
+            agent_path=None,
+            config=None,
+            known_hosts=str(world.path / "known_hosts"),
+        )
+
+
+async def test_the_right_key_may_come_after_six_wrong_ones(world: World) -> None:
+    options: list[str] = []
+    for number in range(6):
+        write_key(world.path / f"wrong-{number}")
+        options += ["-i", str(world.path / f"wrong-{number}")]
+    outcome = await world.ssh("echo in", options=tuple(options))
+    assert outcome.stdout == b"in\n", outcome.stderr
+
+
+async def _refusal(world: World, name: str | None = None) -> str:
+    outcome = await world.ssh("echo never", name=name)
+    assert outcome.status == 255
+    assert outcome.stdout == b""
+    assert outcome.stderr.count("\n") == 1
+    return outcome.stderr.strip()
+
+
+async def test_an_unknown_name_is_explained_to_a_registered_user(world: World) -> None:
+    assert await _refusal(world, "typo") == (
+        'pai: No job answers to the name "typo". The list of your jobs shows the SSH name of each.'
+    )
+
+
+async def test_an_unknown_task_is_answered_with_those_that_exist(world: World) -> None:
+    _two_roles(world)
+    assert await _refusal(world, "big--worker-3") == (
+        'pai: Job big has no task "worker-3". Its tasks: master-0, worker-0 to worker-2.'
+    )
+
+
+async def test_a_queued_job_tells_why_it_waits(world: World) -> None:
+    waiting = {"state": State.WAITING, "phase": Phase.QUEUED, "why": "needs 4 GPUs on one node; carol has 1 free."}
+    world.store.put(world.job.model_copy(update=waiting))
+    assert await _refusal(world) == (
+        "pai: Job demo is queued: needs 4 GPUs on one node; carol has 1 free. Try again when it runs."
+    )
+
+
+async def test_a_finished_job_tells_how_it_ended(world: World) -> None:
+    verdict = JobExit(status=3, message="task worker-0 exited with 3")
+    world.store.put(world.job.model_copy(update={"state": State.FAILED, "exit": verdict}))
+    assert await _refusal(world) == "pai: Job demo has ended: FAILED: task worker-0 exited with 3."
+
+
+async def test_a_finished_task_of_a_running_job_tells_its_status(world: World) -> None:
+    done = {"state": State.SUCCEEDED, "exit": TaskExit(code=0, at=datetime.now(UTC))}
+    world.store.put(world.job.model_copy(update={"tasks": (world.task().model_copy(update=done),)}))
+    assert await _refusal(world) == "pai: Task worker-0 of job demo has ended with exit status 0."
+
+
+async def test_a_task_whose_server_is_away(world: World) -> None:
+    world.store.put(running_job(1))
+    assert "cannot be reached: nothing answers on its SSH port" in await _refusal(world)
+
+
+async def test_another_host_key_at_the_tasks_place_is_refused(world: World) -> None:
+    world.store.host_keys[f"{world.job.uid}-0-0"] = make_ed25519("other")[0]
+    assert "wrong host key" in await _refusal(world)
+
+
+async def test_a_refusal_in_a_terminal_reads_the_same(world: World) -> None:
+    outcome = await world.ssh(name="typo", options=("-tt",), stdin=b"")
+    assert outcome.status == 255
+    assert 'No job answers to the name "typo"' in outcome.stderr
+    assert outcome.stdout == b""
+
+
+async def test_a_refused_forwarding_carries_the_reason(world: World) -> None:
+    async with login(world, "typo") as conn:
+        with pytest.raises(asyncssh.ChannelOpenError, match="No job answers"):
+            await conn.open_connection("127.0.0.1", 1)
+
+
+async def test_a_refused_connection_can_enter_once_the_job_runs(world: World) -> None:
+    world.store.put(world.job.model_copy(update={"state": State.WAITING, "why": "queue"}))
+    async with login(world) as conn:
+        assert "is queued" not in str((await conn.run("echo in")).stdout)
+        world.store.put(world.job)
+        assert (await conn.run("echo in")).stdout == "in\n"
+
+
+async def test_a_client_refuses_a_gateway_with_another_key(world: World) -> None:
+    other = known_hosts_line("127.0.0.1", world.port, make_ed25519("")[1])
+    (world.path / "known_hosts").write_text(other + "\n")
+    outcome = await world.ssh("echo never")
+    assert outcome.status == 255
+    assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in outcome.stderr
+
+
+async def test_the_host_key_outlives_the_gateway(world: World) -> None:
+    first = (world.path / "known_hosts").read_text().split()[1:]
+    async with gateway(world):
+        assert (world.path / "known_hosts").read_text().split()[1:] == first
+        assert (await world.ssh("echo in")).stdout == b"in\n"
+
+
+async def test_logs_tell_who_and_never_a_key_or_a_command(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    fingerprint = next(iter(world.store.registered))
+    await world.ssh("echo s3cr3t-command")
+    await eventually(lambda: "disconnect name=demo" in caplog.text, "the end of a login is not logged")
+    text = caplog.text
+    assert f"login name=demo user=alice key={fingerprint} from=127.0.0.1:" in text
+    assert "client='SSH-2.0-OpenSSH" in text
+    assert "bytes_in=" in text
+    assert "s3cr3t" not in text
+    assert "PRIVATE" not in text
+    assert world.key.read_text().splitlines()[1] not in text
+
+
+async def test_too_many_strangers_are_turned_away_and_members_come_in_later(tmp_path: Path) -> None:
+    async with make_world(tmp_path, max_unauthenticated=2, login_timeout_s=1.0) as world:
+        await answers(world.port)
+        idle = [await asyncio.open_connection("127.0.0.1", world.port) for _ in range(2)]
+        async with asyncio.timeout(10):
+            for reader, _ in idle:
+                assert (await reader.readline()).startswith(b"SSH-2.0-")
+            third, writer = await asyncio.open_connection("127.0.0.1", world.port)
+            assert await third.read() == b""  # turned away without a word
+            for reader, _ in idle:
+                await reader.read()  # the login timeout ends those who never log in
+        assert (await world.ssh("echo in")).stdout == b"in\n"
+        for _, other in [*idle, (third, writer)]:
+            other.close()

@@ -1,0 +1,116 @@
+"""A store and an engine in memory, limited to what the gateway uses of them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import cast
+
+from pai_backend.access.keys import parse_public_key
+from pai_backend.engine.base import Connection, Engine, EngineError
+from pai_backend.model.errors import NoSuchJob
+from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.job import Job
+from pai_backend.model.node import Placement
+from pai_backend.store.base import Store, UserKey
+
+
+class MemoryStore:
+    """Jobs, keys and secrets in dictionaries; every write wakes those who wait for a change."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobUid, Job] = {}
+        self.registered: dict[str, UserKey] = {}
+        self.secrets: dict[str, str] = {}
+        self.host_keys: dict[str, str] = {}
+        self.broken = False
+        self._mark = 0
+        self._changed = asyncio.Event()
+
+    def as_store(self) -> Store:
+        return cast("Store", self)
+
+    def _written(self) -> None:
+        self._mark += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _read(self) -> None:
+        if self.broken:
+            raise ConnectionError("the database is away")
+
+    # ---- for tests -----------------------------------------------------------------------------
+    def put(self, job: Job) -> Job:
+        self.jobs[job.uid] = job
+        self._written()
+        return job
+
+    def register(self, user: str, public_key: str) -> UserKey:
+        parsed = parse_public_key(public_key)
+        key = UserKey(parsed.fingerprint, user, parsed.line, parsed.comment, datetime.now(UTC))
+        self.registered[key.fingerprint] = key
+        self._written()
+        return key
+
+    def unregister(self, fingerprint: str) -> None:
+        del self.registered[fingerprint]
+        self._written()
+
+    # ---- the Store protocol --------------------------------------------------------------------
+    async def by_alias(self, alias: str) -> Job | None:
+        self._read()
+        return next((job for job in self.jobs.values() if job.alias == alias), None)
+
+    async def find(self, name: str, user: str | None = None) -> Job:
+        self._read()
+        for job in self.jobs.values():
+            if name in (job.id, job.alias, job.uid) or (job.name == name and job.user == user):
+                return job
+        raise NoSuchJob(f"no job {name}")
+
+    async def job(self, uid: JobUid) -> Job:
+        self._read()
+        try:
+            return self.jobs[uid]
+        except KeyError:
+            raise NoSuchJob(f"no job {uid}") from None
+
+    async def keys(self, user: str | None = None) -> list[UserKey]:
+        self._read()
+        return [key for key in self.registered.values() if user is None or key.user == user]
+
+    async def task_keys(self, owner: str) -> str | None:
+        return self.host_keys.get(owner)
+
+    async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
+        return self.host_keys.setdefault(owner, private_pem)
+
+    async def secret(self, name: str, make: str) -> str:
+        return self.secrets.setdefault(name, make)
+
+    async def wait_change(self, seen: int, timeout_s: float) -> int:
+        self._read()
+        if seen == self._mark:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+        return self._mark
+
+
+class LoopbackEngine:
+    """Tasks are whatever listens on this machine's loopback address."""
+
+    def __init__(self) -> None:
+        self.dials: list[tuple[TaskUid, int]] = []
+
+    def as_engine(self) -> Engine:
+        return cast("Engine", self)
+
+    async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
+        self.dials.append((uid, port))
+        try:
+            return Connection(*await asyncio.open_connection("127.0.0.1", port))
+        except OSError as exc:
+            raise EngineError("nothing answers on its SSH port") from exc
