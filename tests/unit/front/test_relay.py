@@ -1,0 +1,73 @@
+"""What passes through the Jupyter server and what does not."""
+
+from __future__ import annotations
+
+from tornado.httputil import HTTPHeaders
+
+from jupyter_pai import relay
+
+
+def browser_headers() -> HTTPHeaders:
+    headers = HTTPHeaders(
+        {
+            "Host": "hub.example.org",
+            "Origin": "https://hub.example.org",
+            "Authorization": "token jupyters-own",
+            "Cookie": "username-hub=secret",
+            "X-XSRFToken": "x",
+            "Connection": "keep-alive, X-Hop",
+            "X-Hop": "1",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Key": "k",
+            "Accept-Encoding": "gzip",
+        }
+    )
+    headers.add("X-Many", "1")
+    headers.add("X-Many", "2")
+    return headers
+
+
+def test_jupyters_credentials_never_pass_and_ours_is_put_in() -> None:
+    for keep_browser in (True, False):
+        passed = relay.request_headers(browser_headers(), "backend-token", keep_browser=keep_browser)
+        assert passed["Authorization"] == "Bearer backend-token"
+        assert "Cookie" not in passed
+        assert "jupyters-own" not in str(dict(passed))
+
+
+def test_headers_of_one_hop_end_there() -> None:
+    passed = relay.request_headers(browser_headers(), "t", keep_browser=True)
+    assert not {"Connection", "X-Hop", "Upgrade", "Sec-Websocket-Key"} & set(passed)
+    assert passed.get_list("X-Many") == ["1", "2"]
+    assert passed["Accept-Encoding"] == "gzip"
+
+
+def test_a_service_sees_the_page_that_asks_and_the_api_does_not() -> None:
+    service = relay.request_headers(browser_headers(), "t", keep_browser=True)
+    assert (service["Host"], service["Origin"]) == ("hub.example.org", "https://hub.example.org")
+    api = relay.request_headers(browser_headers(), "t", keep_browser=False)
+    assert not {"Host", "Origin", "X-Xsrftoken"} & set(api)
+
+
+def test_of_cookies_only_the_services_own_pass() -> None:
+    sent = "_xsrf=inner; theme=dark; username-hub=secret; _xsrf=jupyters"
+    assert relay.foreign_cookies(sent, {"username-hub"}) == "theme=dark; _xsrf=inner"
+    assert relay.foreign_cookies("_xsrf=jupyters; username-hub=s", {"username-hub"}) == ""
+
+
+def test_jupyters_token_is_taken_out_of_the_query() -> None:
+    assert relay.without_token("a=1&token=secret&b=%20x") == "a=1&b=+x"
+    assert relay.without_token("a=%2F&b") == "a=%2F&b"
+
+
+def test_redirects_and_cookies_of_a_service_are_moved_below_jupyter() -> None:
+    assert relay.moved_location("/s/a--web/tree", "/hub/pai") == "/hub/pai/s/a--web/tree"
+    assert relay.moved_location("https://elsewhere/s/x", "/hub/pai") == "https://elsewhere/s/x"
+    moved = relay.moved_cookie("k=v; Path=/s/a--web/; HttpOnly", "/hub/pai")
+    assert moved == "k=v; Path=/hub/pai/s/a--web/; HttpOnly"
+    assert relay.moved_cookie("k=path=/s/; Secure", "/p") == "k=path=/s/; Secure"
+
+
+def test_answers_lose_the_headers_of_their_hop() -> None:
+    headers = HTTPHeaders({"Connection": "close, X-Hop", "X-Hop": "1", "Transfer-Encoding": "chunked", "ETag": "e"})
+    assert list(relay.response_headers(headers)) == [("Etag", "e")]

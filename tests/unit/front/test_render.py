@@ -1,0 +1,81 @@
+"""Plain text: tables, pages and marked places."""
+
+from __future__ import annotations
+
+from jupyter_pai import render
+from jupyter_pai.errors import Fault, InvalidDocument
+from tests.support.fake_backend import job_body
+
+
+def error_with(fault: Fault) -> InvalidDocument:
+    return InvalidDocument("The document has a fault.", faults=[fault])
+
+
+def test_a_fault_is_marked_below_its_place() -> None:
+    source = '{\n  "image": 5\n}'
+    fault = Fault("must be text", "$.image", 2, 12, "Put it in quotes.")
+    assert render.error_text(error_with(fault), source=source, name="job.json") == (
+        "The document has a fault.\n"
+        "  job.json:2:12 $.image: must be text\n"
+        '      "image": 5\n'
+        "               ^\n"
+        "    Put it in quotes."
+    )
+
+
+def test_the_mark_stands_right_behind_wide_characters() -> None:
+    text = render.error_text(error_with(Fault("no", "", 1, 4)), source='"名称x')
+    line, mark = text.splitlines()[-2:]
+    assert line == '    "名称x'
+    assert mark == " " * 4 + " " * 5 + "^"
+
+
+def test_a_long_line_is_shown_around_the_place_only() -> None:
+    source = "a" * 500 + "!" + "b" * 500
+    line, mark = render.error_text(error_with(Fault("here", "", 1, 501)), source=source).splitlines()[-2:]
+    assert line[mark.index("^")] == "!"
+    assert line.strip().startswith("…")
+    assert line.strip().endswith("…")
+    assert len(line) < 2 * render.CARET_CONTEXT + 10
+
+
+def test_places_outside_the_text_mark_nothing() -> None:
+    for line, column in ((99, 1), (0, 1), (None, None)):
+        text = render.error_text(error_with(Fault("here", "$.x", line, column)), source="one line")
+        assert "^" not in text
+
+
+def test_the_end_of_a_line_can_be_marked() -> None:
+    text = render.error_text(error_with(Fault("unclosed", "", 1, 2)), source="{")
+    assert text.splitlines()[-2:] == ["    {", "     ^"]
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert "\x1b" not in render.error_text(error_with(Fault("bad \x1b[2J\x07 text")), source="")
+    assert render.safe("a\x1b]0;x\x07b\nc") == "a]0;xb c"
+
+
+def test_columns_line_up_with_chinese_names() -> None:
+    lines = render.table(("NAME", "X"), [("训练", 1), ("abcdef", 2)]).splitlines()
+    assert [render.width(line[: line.rindex(line.split()[-1])]) for line in lines] == [8, 8, 8]
+
+
+def test_the_page_of_a_job_shows_why_warnings_tasks_and_addresses() -> None:
+    warning = {"code": "open-jupyter", "message": "Open to all.", "path": "$.x", "hint": "Drop --ip."}
+    page = render.job_page(job_body("train", "j1", why="No free GPU.", warnings=[warning]))  # type: ignore[arg-type]
+    assert page.startswith("train: WAITING (queued)\n  No free GPU.")
+    assert "! Open to all.\n    Drop --ip." in page
+    assert "main-0  queued  carol  web=15001" in page
+    assert "ssh      ssh -p 2222 j1@127.0.0.1" in page
+    assert "http://j1--web.localhost:8000/" in page
+
+
+def test_the_verdict_names_the_task_that_decided() -> None:
+    exit_ = {"status": 3, "message": "the command failed", "role": "ps", "index": 1}
+    job = job_body("train", "j1", state="FAILED", phase="ended", exit=exit_)
+    assert render.verdict(job) == "train failed in ps-1 with exit status 3: the command failed"  # type: ignore[arg-type]
+    assert render.verdict({**job, "exit": None}) == "train failed"  # type: ignore[typeddict-item]
+
+
+def test_an_empty_list_says_so() -> None:
+    assert render.job_list([]) == "No jobs."
