@@ -38,13 +38,23 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work on the loop and wait for it; KeyboardInterrupt cancels it and goes on to the caller."""
-        future = self.start(work)
+        """Do work on the loop and wait for it; KeyboardInterrupt cancels it, waits for that, and goes on."""
+        tasks: list[asyncio.Task[T]] = []
+        done = threading.Event()
+
+        def begin() -> None:
+            tasks.append(self.loop.create_task(work))
+            tasks[0].add_done_callback(lambda _: done.set())
+
+        self.loop.call_soon_threadsafe(begin)
         try:
-            return future.result()
+            done.wait()
         except BaseException:
-            future.cancel()
+            # A stream must have let go before it can be closed, so its end is waited for here too.
+            self.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            done.wait(CLOSE_TIMEOUT_S)
             raise
+        return tasks[0].result()
 
     def close(self) -> None:
         """End all work and the thread. Safe to call twice."""

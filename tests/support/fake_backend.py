@@ -237,7 +237,7 @@ class _Jobs(_Base):
         else:
             self.finish(json.dumps(rows))
 
-    def post(self) -> None:
+    async def post(self) -> None:
         document = self.document()
         if document is None:
             return
@@ -247,6 +247,8 @@ class _Jobs(_Base):
             return
         job = self.backend.add_job(name)
         self.backend.sources[job["uid"]] = self.request.body
+        async with self.backend.changed:
+            self.backend.changed.notify_all()
         self.set_status(202)
         self.finish({**job, "status": 202, "message": "submitted"})
 

@@ -1,0 +1,212 @@
+"""``pai`` as a process: what it prints where, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.running_fake import RunningFake
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+TIMEOUT_S = 60
+
+
+class Pai:
+    """Runs the command line against a fake backend."""
+
+    def __init__(self, fake: RunningFake, home: Path) -> None:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PAI_")}
+        place = {"PAI_URL": fake.endpoint.url, "PAI_TOKEN": fake.endpoint.token, "PAI_SSH_DIR": str(home / "ssh")}
+        self.environ = {**kept, **place, "HOME": str(home)}
+
+    def start(self, *args: str, **options: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "jupyter_pai.cli", *args]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, env=self.environ, text=True, **pipes, **options)  # type: ignore[call-overload]
+
+    def __call__(self, *args: str, stdin: str = "") -> tuple[int, str, str]:
+        process = self.start(*args)
+        out, err = process.communicate(stdin, timeout=TIMEOUT_S)
+        return process.returncode, out, err
+
+    def json(self, *args: str, stdin: str = "") -> tuple[int, object]:
+        code, out, err = self(*args, "--json", stdin=stdin)
+        assert err == ""
+        return code, json.loads(out)
+
+
+@pytest.fixture
+def pai(fake: RunningFake, tmp_path: Path) -> Pai:
+    return Pai(fake, tmp_path)
+
+
+def test_submitting_and_listing(pai: Pai) -> None:
+    code, out, _ = pai("submit", str(EXAMPLES / "scm-helloworld.json"))
+    assert code == 0
+    assert out.startswith("helloworld_16be675e: WAITING")
+    code, rows = pai.json("list")
+    assert code == 0
+    assert [row["name"] for row in rows] == ["helloworld_16be675e"]  # type: ignore[attr-defined,index]
+
+
+def test_the_document_goes_as_it_is_and_can_come_from_stdin(pai: Pai, fake: RunningFake) -> None:
+    text = '{ "jobName" :  "from-stdin" }\n'
+    assert pai("submit", "-", stdin=text)[0] == 0
+    code, out, _ = pai("config", "from-stdin")
+    assert (code, out) == (0, text)
+
+
+def test_waiting_prints_the_final_job_and_nothing_else_as_json(pai: Pai, fake: RunningFake) -> None:
+    process = pai.start("submit", "-", "--wait", "--json")
+    assert process.stdin is not None
+    process.stdin.write('{"jobName": "train"}')
+    process.stdin.close()
+    process.stdin = None
+    uid = _submitted(fake)
+    fake.advance(uid, "RUNNING")
+    fake.write_log(uid, b"not JSON\n")
+    fake.advance(uid, "SUCCEEDED")
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["state"] == "SUCCEEDED"
+
+
+def test_a_failed_job_is_exit_code_1_with_log_and_verdict(pai: Pai, fake: RunningFake) -> None:
+    uid = fake.add_job("train")
+    fake.write_log(uid, "日志\n".encode())
+    exit_ = {"status": 3, "message": "the command failed", "role": "main", "index": 0}
+    fake.advance(uid, "FAILED", exit=exit_)
+    code, _, err = pai("status", "train", "--watch")
+    assert code == 1
+    assert err.endswith("train failed in main-0 with exit status 3: the command failed\n")
+    assert pai("logs", "train", "-f")[1] == "日志\n"
+    assert pai("status", "train")[0] == 1
+
+
+def _submitted(fake: RunningFake) -> str:
+    """The uid of the first job, when it has arrived."""
+
+    async def arrive() -> str:
+        async with fake.backend.changed:
+            await fake.backend.changed.wait_for(lambda: fake.backend.jobs)
+        return next(iter(fake.backend.jobs))
+
+    return fake.thread.start(arrive()).result(TIMEOUT_S)
+
+
+def test_ctrl_c_leaves_the_job_running_and_says_so(pai: Pai, fake: RunningFake) -> None:
+    uid = fake.add_job("train")
+    process = pai.start("status", "train", "--watch")
+    assert process.stderr is not None
+    assert "train: WAITING" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert "the job goes on" in err
+    assert fake.backend.jobs[uid]["state"] == "WAITING"
+
+
+def test_a_refused_document_shows_its_place_and_is_exit_code_2(pai: Pai) -> None:
+    code, out, err = pai("submit", "-", stdin='{\n  "jobName" 5\n}')
+    assert (code, out) == (2, "")
+    assert "stdin:2:13" in err
+    assert '      "jobName" 5\n                ^' in err
+    code, body = pai.json("submit", "-", stdin='{\n  "jobName" 5\n}')
+    assert code == 2
+    assert body["errors"][0]["line"] == 2  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("show", "nobody"), 2, "pai: There is no job nobody."),
+        (("submit", "no-such-file.json"), 2, "pai: no-such-file.json cannot be read: No such file or directory."),
+        (("open", "nobody"), 2, "pai: There is no job nobody."),
+        (("fly",), 2, "invalid choice: 'fly'"),
+        ((), 2, "the following arguments are required: VERB"),
+    ],
+)
+def test_mistakes_are_exit_code_2_with_one_message(pai: Pai, args: tuple[str, ...], code: int, message: str) -> None:
+    got, out, err = pai(*args)
+    assert (got, out) == (code, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_backend_that_is_away_is_exit_code_3(pai: Pai, fake: RunningFake) -> None:
+    fake.stop()
+    code, out, err = pai("list")
+    assert (code, out) == (3, "")
+    assert "does not answer: Connection refused" in err
+    code, body = pai.json("list")
+    assert code == 3
+    assert body["code"] == "UnavailableError"  # type: ignore[index]
+
+
+def test_validating_needs_no_backend_and_marks_the_place(pai: Pai, fake: RunningFake) -> None:
+    fake.stop()
+    code, answer = pai.json("validate", str(EXAMPLES / "scm-jupyter.json"))
+    assert code == 0
+    assert (answer["valid"], answer["dialect"], answer["name"]) == (True, "scm", "jupyter_16be8b71")  # type: ignore[index]
+    code, answer = pai.json("validate", "-", stdin='{"jobName": "a",\n "image" "x"}')
+    assert code == 2
+    assert answer["valid"] is False  # type: ignore[index]
+    assert answer["errors"][0]["line"] == 2  # type: ignore[index]
+    code, out, err = pai("validate", "-", stdin='{"jobName": "a",\n "image" "x"}')
+    assert (code, out) == (2, "")
+    assert "stdin:2:" in err
+
+
+def test_stopping_is_fine_twice(pai: Pai, fake: RunningFake) -> None:
+    fake.add_job("train")
+    for _ in range(2):
+        code, job = pai.json("stop", "train")
+        assert code == 0
+        assert job["state"] == "STOPPED"  # type: ignore[index]
+
+
+def test_opening_gives_a_one_time_address(pai: Pai, fake: RunningFake) -> None:
+    uid = fake.add_job("train")
+    assert pai("open", "train", "--print")[1] == f"http://{uid}--web.localhost:8000/.pai/signin?ticket=t1\n"
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="needs OpenSSH's client")
+def test_ssh_config_is_shown_written_and_removed(pai: Pai, fake: RunningFake, tmp_path: Path) -> None:
+    uid = fake.add_job("train")
+    fake.advance(uid, "RUNNING")
+    fake.add_job("waiting")
+    code, out, _ = pai("ssh-config", "--dry-run")
+    assert code == 0
+    assert f"+Host {uid}--main-0\n" in out
+    assert not (tmp_path / "ssh").exists()
+    assert fake.backend.keys == []
+    code, _, _ = pai("ssh-config")
+    config = tmp_path / "ssh" / "pai" / "test-cluster" / "config"
+    assert code == 0
+    assert config.read_text().startswith(f"Host {uid}--main-0\n    HostName 127.0.0.1\n")
+    assert (tmp_path / "ssh" / "config").read_text().splitlines()[1] == f"Include {config}"
+    assert fake.backend.keys[0]["public_key"].startswith("ssh-ed25519 ")
+    assert pai("ssh-config")[1] == "Nothing to change.\n"
+    assert pai.json("ssh-config", "--remove")[1]["applied"] is True  # type: ignore[index]
+    assert not config.exists()
+
+
+def test_ssh_names_its_command_and_refuses_a_task_that_does_not_run(
+    pai: Pai, fake: RunningFake, tmp_path: Path
+) -> None:
+    uid = fake.add_job("train")
+    code, _, err = pai("ssh", "train")
+    assert code == 2
+    assert "Task main-0 is WAITING" in err
+    fake.advance(uid, "RUNNING")
+    code, answer = pai.json("ssh", "train")
+    config = tmp_path / "ssh" / "pai" / "test-cluster" / "config"
+    assert (code, answer) == (0, {"command": ["ssh", "-F", str(config), f"{uid}--main-0"]})
+    assert not (tmp_path / "ssh" / "config").exists()
