@@ -54,8 +54,11 @@ class Backing(Protocol):
         """Seconds to the next look for changes, when nothing has happened for ``quiet_s``."""
         ...
 
-    def listen(self, wake: Callable[[], None]) -> None:
-        """What to call when another process announces a commit between two looks, where that is possible."""
+    def listen(self, wake: Callable[[], None], look: Callable[[], None]) -> None:
+        """What to call between two looks, where that is possible.
+
+        ``wake``: another process announced a commit; ``look``: announcements may be missing, look at once.
+        """
         ...
 
     async def aclose(self) -> None:

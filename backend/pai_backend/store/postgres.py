@@ -48,6 +48,7 @@ class PostgresBacking:
         self._url = url.set(drivername="postgresql+asyncpg")
         self._seen = -1
         self._wake: Callable[[], None] = lambda: None
+        self._look: Callable[[], None] = lambda: None
         self._listener: AsyncConnection | None = None
         self._listening = False
         self._sender = uuid.uuid4().hex  # in each notification, so that we do not wake ourselves twice
@@ -125,18 +126,18 @@ class PostgresBacking:
             self._wake()
 
     def _on_lost(self, _driver: object) -> None:
-        if self._listening:
+        if self._listening:  # not while we close it ourselves
             _log.warning("%s closed the connection that listens for changes; connecting again", self.place)
-        self._listening = False
-        self._wake()
+            self._listening = False
+            self._look()
 
     def interval_s(self, quiet_s: float) -> float:
         """Notifications come by themselves; looking is the safety net."""
         return LOOK_S if self._listening else LOST_S
 
-    def listen(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` at every notification, and when they may have stopped."""
-        self._wake = wake
+    def listen(self, wake: Callable[[], None], look: Callable[[], None]) -> None:
+        """Call ``wake`` at every notification of another process, ``look`` when they have stopped coming."""
+        self._wake, self._look = wake, look
 
     async def aclose(self) -> None:
         """Stop listening."""

@@ -148,7 +148,7 @@ class SqliteBacking:
         """Idle backends look four times a second, which costs about a thousandth of a core."""
         return FAST_S if quiet_s < FAST_FOR_S else SLOW_S
 
-    def listen(self, wake: Callable[[], None]) -> None:
+    def listen(self, wake: Callable[[], None], look: Callable[[], None]) -> None:
         """Nothing: SQLite cannot call."""
 
     async def aclose(self) -> None:

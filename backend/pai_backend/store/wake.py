@@ -27,7 +27,8 @@ class Wake:
         self._waiting = 0
         self._task: asyncio.Task[None] | None = None
         self._last_change = 0.0
-        database.backing.listen(self.bump)
+        self._look_now = asyncio.Event()
+        database.backing.listen(self.bump, self._look_now.set)
 
     async def mark(self) -> None:
         """The store is open: count other processes' commits from here. Raises Unavailable."""
@@ -74,7 +75,10 @@ class Wake:
                 if reachable:  # once, not at every look
                     _log.warning("cannot look for changes: %s", error)
                 reachable = False
-            await asyncio.sleep(backing.interval_s(loop.time() - self._last_change))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(backing.interval_s(loop.time() - self._last_change)):
+                    await self._look_now.wait()
+            self._look_now.clear()
 
     async def aclose(self) -> None:
         """Stop looking, and send everyone home who waits. Idempotent."""

@@ -1,0 +1,238 @@
+"""Several processes on one database: opening, waking, and a kill at any instant."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from pai_backend.store import migrate
+from pai_backend.store.base import NewEvent
+from pai_backend.store.postgres import WRITE_LOCK
+from pai_backend.store.sql import SqlStore
+from pai_backend.testing.builders import T0, make_job, make_uid
+from tests.support.postgres import PostgresServer
+from tests.support.stores import opened
+
+CHILD = Path(__file__).parents[2] / "support" / "store_process.py"
+ANSWER_S = 30.0
+
+
+@asynccontextmanager
+async def child(command: str, url: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A second process; killed at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(CHILD), command, url, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def tell(process: asyncio.subprocess.Process, text: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{text}\n".encode())
+    await process.stdin.drain()
+
+
+async def hear(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(ANSWER_S):
+        return (await process.stdout.readline()).decode().strip()
+
+
+@pytest.mark.asyncio
+async def test_two_processes_may_open_a_new_database_at_once(database_url: str) -> None:
+    async with (
+        child("open", database_url) as one,
+        child("open", database_url) as two,
+        child("open", database_url) as no3,
+    ):
+        processes = (one, two, no3)
+        for process in processes:
+            await tell(process, "go")
+
+        assert [await hear(process) for process in processes] == ["open"] * 3
+        assert [await process.wait() for process in processes] == [0] * 3
+    async with opened(database_url) as store:
+        assert await store._database.read(migrate.revision) == migrate.HEAD
+
+
+@pytest.mark.asyncio
+async def test_what_was_acknowledged_is_there_after_a_kill(database_url: str) -> None:
+    acknowledged: set[str] = set()
+    async with child("submit", database_url) as process:
+        assert process.stdout is not None
+        while len(acknowledged) < 100:
+            acknowledged.add(await hear(process))
+        process.send_signal(signal.SIGKILL)
+        rest = (await process.stdout.read()).decode().splitlines(keepends=True)
+        acknowledged |= {line.strip() for line in rest if line.endswith("\n")}
+        assert await process.wait() == -signal.SIGKILL
+
+    async with opened(database_url) as store:
+        jobs = {job.name: job for job in await store.unfinished()}
+        assert acknowledged <= set(jobs)
+        for name, job in jobs.items():
+            assert await store.document(job.uid) == (
+                f"document of {name}".encode(),
+                f"{name}.json",
+                "application/json",
+            ), "each job is whole, the unacknowledged ones too"
+            assert [event.seq for event in await store.events(job.uid)] == [1]
+        assert await store.submit(make_job("after", uid=make_uid(0)), b"", "", "", [])
+
+
+@pytest.mark.asyncio
+async def test_a_commit_of_another_process_wakes_who_waits(store: SqlStore, database_url: str) -> None:
+    async with child("once", database_url) as process:
+        assert await hear(process) == "ready"
+        mark = await store.wait_change(-1, 0.0)
+        mark = await settled_mark(store, mark)
+
+        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
+        await tell(process, "from-outside")
+        begun = time.monotonic()
+        woken = await waiting
+
+        assert woken != mark
+        assert time.monotonic() - begun < ANSWER_S / 2, "woken, not timed out"
+        assert [job.name for job in await store.dirty()] == ["from-outside"]
+
+
+@pytest.mark.asyncio
+async def test_a_commit_of_another_process_between_two_waits_is_not_missed(store: SqlStore, database_url: str) -> None:
+    mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+    async with child("once", database_url) as process:
+        assert await hear(process) == "ready"
+        await tell(process, "between")
+        assert await hear(process) == "between"
+
+    assert await store.wait_change(mark, ANSWER_S) != mark
+
+
+@pytest.mark.asyncio
+async def test_a_commit_of_this_process_wakes_at_once(store: SqlStore) -> None:
+    mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+    waiting = [asyncio.create_task(store.wait_change(mark, ANSWER_S)) for _ in range(3)]
+    await asyncio.sleep(0)
+
+    await store.submit(make_job(), b"", "", "", [NewEvent("job.submitted")])
+
+    async with asyncio.timeout(1):
+        marks = set(await asyncio.gather(*waiting))
+    assert len(marks) == 1
+    assert mark not in marks
+
+
+@pytest.mark.asyncio
+async def test_a_lease_that_is_renewed_wakes_nobody(store: SqlStore) -> None:
+    await store.acquire_lease("one", 10.0, T0)
+    mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+
+    await store.renew_lease(1, 10.0, T0)
+
+    assert await store.wait_change(mark, 0.3) == mark
+
+
+@pytest.mark.asyncio
+async def test_a_closed_store_sends_home_who_waits(database_url: str) -> None:
+    async with opened(database_url) as store:
+        mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
+        await asyncio.sleep(0)
+    async with asyncio.timeout(1):
+        assert await waiting != mark
+
+
+async def settled_mark(store: SqlStore, mark: int) -> int:
+    """The mark once nothing has changed for a moment: PostgreSQL's first look counts as a change."""
+    while (new := await store.wait_change(mark, 0.3)) != mark:
+        mark = new
+    return mark
+
+
+# ---- PostgreSQL only ---------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_the_listener_comes_back_after_its_connection_is_cut(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    database = url.rsplit("/", 1)[1]
+    async with opened(url) as store, opened(url) as other:
+        mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
+
+        cut = await asyncio.to_thread(
+            postgres_server.sql,
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            f"WHERE datname = '{database}' AND pid <> pg_backend_pid()",
+        )
+        assert int(cut) >= 2
+        assert await waiting != mark, "a lost listener wakes: something may have been missed"
+
+        mark = await settled_mark(store, mark)
+        waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
+        begun = time.monotonic()
+        await other.submit(make_job(), b"", "", "", [])
+        assert await waiting != mark
+        assert time.monotonic() - begun < 4, "by notification, sooner than the safety net looks"
+        assert (await store.find("alice~job")).name == "job"
+
+
+@pytest.mark.asyncio
+async def test_events_of_interleaved_transactions_are_never_passed_over(postgres_server: PostgresServer) -> None:
+    """A transaction draws position n and stays open; another wants n+1: no reader may see n+1 before n."""
+    url = postgres_server.new_database()
+    database = url.rsplit("/", 1)[1]
+    async with opened(url) as store:
+        job = await store.submit(make_job("first", uid=make_uid(1)), b"", "", "", [])
+        _, start = await store.recent_events(None, None)
+        insert = (
+            f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK}); "
+            f"INSERT INTO events (job, seq, at, type, payload) VALUES ('{job.uid}', 1, 0, 'slow', '{{}}');\n"
+        )
+        psql = await open_psql(postgres_server, database)
+        try:
+            assert psql.stdin is not None
+            psql.stdin.write((insert + "\\echo inserted\n").encode())
+            await psql.stdin.drain()
+            while await hear(psql) != "inserted":
+                continue
+            quick = asyncio.create_task(
+                store.submit(make_job("second", uid=make_uid(2)), b"", "", "", [NewEvent("quick")])
+            )
+            await until_a_writer_waits(postgres_server)
+
+            assert await store.recent_events(start, None) == ([], start)
+            assert not quick.done()
+            psql.stdin.write(b"COMMIT;\n\\echo committed\n")
+            await psql.stdin.drain()
+            await quick
+            events, _ = await store.recent_events(start, None)
+        finally:
+            psql.kill()
+            await psql.wait()
+    assert [event.type for event in events] == ["slow", "quick"]
+
+
+async def open_psql(server: PostgresServer, database: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *server.psql(database), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+
+
+async def until_a_writer_waits(server: PostgresServer) -> None:
+    async with asyncio.timeout(ANSWER_S):
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while await asyncio.to_thread(server.sql, waiting) != "1":
+            continue

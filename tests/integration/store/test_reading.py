@@ -1,0 +1,249 @@
+"""Lists, look-ups, logs and keys."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from pai_backend.model.errors import InvalidParameters, NoSuchJob, NoSuchKey
+from pai_backend.model.job import Event, JobExit, Phase, Retries, State
+from pai_backend.model.spec import DocumentWarning
+from pai_backend.store.base import JobFilter, JobSummary, NewEvent, UserKey
+from pai_backend.store.sql import SqlStore
+from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+
+
+async def fill(store: SqlStore) -> None:
+    """Twelve jobs, one a minute; alice has the even ones, bob the odd ones, which wait in ``prod``."""
+    await asyncio.gather(
+        *(
+            store.submit(
+                make_job(
+                    f"job_{number:02}",
+                    uid=make_uid(number),
+                    user="bob" if number % 2 else "alice",
+                    spec=make_spec(virtual_cluster="prod" if number % 2 else "default"),
+                    state=State.WAITING if number % 2 else State.SUCCEEDED,
+                    submitted_at=T0 + timedelta(minutes=number),
+                ).model_copy(update={"launched_at": T0 if number in (3, 4) else None}),
+                b"",
+                "",
+                "",
+                [NewEvent("job.submitted", {"number": number})],
+            )
+            for number in range(12)
+        )
+    )
+
+
+async def names(store: SqlStore, which: JobFilter) -> list[str]:
+    page, _ = await store.list_jobs(which)
+    return [summary.name for summary in page]
+
+
+@pytest.mark.asyncio
+async def test_a_summary_shows_the_job_without_loading_it(store: SqlStore) -> None:
+    spec = make_spec(roles=[make_role("a", instances=2, gpus=4), make_role("b", gpus=1)], virtual_cluster="prod")
+    job = make_job(spec=spec, warnings=[DocumentWarning(code="x", message="y")], state=State.FAILED, phase=Phase.ENDED)
+    job = job.model_copy(
+        update={
+            "why": "because",
+            "retries": Retries(user=1, platform=2),
+            "exit": JobExit(status=137, message="killed"),
+            "launched_at": T0 + timedelta(seconds=1),
+            "completed_at": T0 + timedelta(seconds=2),
+        }
+    )
+    await store.submit(job, b"", "", "", [])
+
+    assert await store.list_jobs(JobFilter()) == (
+        [
+            JobSummary(
+                uid=job.uid,
+                name="job",
+                user="alice",
+                alias="job",
+                state="FAILED",
+                phase="ended",
+                why="because",
+                virtual_cluster="prod",
+                submitted_at=T0,
+                launched_at=T0 + timedelta(seconds=1),
+                completed_at=T0 + timedelta(seconds=2),
+                retries=3,
+                task_count=3,
+                gpu_count=9,
+                exit_status=137,
+                warnings=1,
+            )
+        ],
+        1,
+    )
+
+
+@pytest.mark.asyncio
+async def test_the_newest_jobs_come_first_and_pages_neither_overlap_nor_leave_gaps(store: SqlStore) -> None:
+    await fill(store)
+
+    pages = [await store.list_jobs(JobFilter(offset=offset, limit=5)) for offset in (0, 5, 10, 15)]
+
+    assert [len(page) for page, _ in pages] == [5, 5, 2, 0]
+    assert {total for _, total in pages} == {12}
+    assert [summary.name for page, _ in pages for summary in page] == [f"job_{n:02}" for n in range(11, -1, -1)]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        (JobFilter(user="bob"), [11, 9, 7, 5, 3, 1]),
+        (JobFilter(states=(State.SUCCEEDED, State.FAILED)), [10, 8, 6, 4, 2, 0]),
+        (JobFilter(virtual_cluster="prod", user="alice"), []),
+        (JobFilter(virtual_cluster="prod", limit=2), [11, 9]),
+        (JobFilter(keyword="JOB_1"), [11, 10]),
+        (JobFilter(keyword="_1"), [11, 10]),  # not "any character, then 1", which would find job_01
+        (JobFilter(keyword="%"), []),
+        (JobFilter(keyword="PRO", limit=1), [11]),
+        (JobFilter(order="name", descending=False, limit=3), [0, 1, 2]),
+        (JobFilter(order="username", descending=False, limit=1, keyword="0"), [0]),
+        (JobFilter(limit=0), []),
+    ],
+)
+async def test_a_list_is_filtered_and_ordered(store: SqlStore, which: JobFilter, expected: list[int]) -> None:
+    await fill(store)
+
+    assert await names(store, which) == [f"job_{number:02}" for number in expected]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("descending", [True, False])
+async def test_jobs_without_a_time_come_last_in_either_direction(store: SqlStore, descending: bool) -> None:
+    await fill(store)
+
+    found = await names(store, JobFilter(order="launchedTime", descending=descending))
+
+    assert set(found[:2]) == {"job_03", "job_04"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("which", [JobFilter(order="rest"), JobFilter(offset=-1), JobFilter(limit=-1)])
+async def test_a_list_that_makes_no_sense_is_refused(store: SqlStore, which: JobFilter) -> None:
+    with pytest.raises(InvalidParameters):
+        await store.list_jobs(which)
+
+
+@pytest.mark.asyncio
+async def test_jobs_are_counted_by_state(store: SqlStore) -> None:
+    await fill(store)
+
+    assert await store.job_counts() == {"WAITING": 6, "SUCCEEDED": 6}
+
+
+@pytest.mark.asyncio
+async def test_a_job_is_found_by_each_of_its_names_and_ones_own_name_wins(store: SqlStore) -> None:
+    hers = await store.submit(make_job("train", uid=make_uid(1), user="alice"), b"", "", "", [])
+    his = await store.submit(make_job("train", uid=make_uid(2), user="bob"), b"", "", "", [])
+
+    assert await store.find("alice~train") == hers
+    assert await store.find("bob~train", "alice") == his
+    assert await store.find("train", "alice") == hers
+    assert await store.find("train", "bob") == his, "his own name, though it is also the alias of hers"
+    assert await store.find("train", "carol") == hers, "the alias"
+    assert await store.find(his.alias) == his
+    assert await store.find(his.uid) == his
+    for unknown in ("carol~train", "other", "~", "", "bob~", f"bob~{his.alias}"):
+        with pytest.raises(NoSuchJob):
+            await store.find(unknown, "bob")
+    assert await store.by_alias("other") is None
+    with pytest.raises(NoSuchJob):
+        await store.past_tasks(make_uid(3))
+
+
+@pytest.mark.asyncio
+async def test_events_are_read_on_from_any_point(store: SqlStore) -> None:
+    new = [NewEvent("job.state", {"number": number, "at": T0, "deep": [{"名": None}]}) for number in range(1, 6)]
+    job = await store.submit(make_job(), b"", "", "", new)
+
+    found = await store.events(job.uid, after=1, limit=3)
+
+    assert [event.seq for event in found] == [2, 3, 4]
+    assert found[0] == Event(
+        job=job.uid,
+        seq=2,
+        at=T0,
+        type="job.state",
+        payload={"number": 2, "at": "2026-01-02T03:04:05.678901Z", "deep": [{"名": None}]},
+    )
+    assert await store.events(job.uid, after=5) == []
+    assert await store.events(make_uid(7)) == []
+
+
+@pytest.mark.asyncio
+async def test_recent_events_start_at_the_present_and_go_on_in_portions(store: SqlStore) -> None:
+    await store.submit(make_job("before", uid=make_uid(100)), b"", "", "", [NewEvent("job.submitted")])
+    nothing, position = await store.recent_events(None, None)
+    assert nothing == []
+    await fill(store)
+
+    seen: list[int] = []
+    while True:
+        events, position = await store.recent_events(position, None, limit=5)
+        if not events:
+            break
+        seen += [int(str(event.payload["number"])) for event in events]
+
+    assert sorted(seen) == list(range(12))
+
+
+@pytest.mark.asyncio
+async def test_recent_events_of_one_user_pass_over_those_of_others(store: SqlStore) -> None:
+    _, start = await store.recent_events(None, "bob")
+    await fill(store)
+
+    events, position = await store.recent_events(start, "bob")
+    first, middle = await store.recent_events(start, "bob", limit=4)
+    rest, _ = await store.recent_events(middle, "bob", limit=4)
+
+    assert sorted(event.payload["number"] for event in events) == [1, 3, 5, 7, 9, 11]  # type: ignore[type-var]
+    assert first + rest == events
+    assert await store.recent_events(position, "bob") == ([], position)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("position", ["", "-1", "x", "1.5", "٣", "9" * 30])
+async def test_a_position_that_was_never_given_is_refused(store: SqlStore, position: str) -> None:
+    with pytest.raises(InvalidParameters, match="position"):
+        await store.recent_events(position, None)
+
+
+@pytest.mark.asyncio
+async def test_a_key_belongs_to_one_user(store: SqlStore) -> None:
+    key = UserKey("SHA256:abc", "alice", "ssh-ed25519 AAAA", "laptop", T0)
+    await store.add_key(key)
+    await store.add_key(key)
+
+    with pytest.raises(InvalidParameters, match="another user"):
+        await store.add_key(UserKey("SHA256:abc", "bob", "ssh-ed25519 AAAA", "", T0))
+    assert await store.keys() == await store.keys("alice") == [key]
+    assert await store.keys("bob") == []
+    with pytest.raises(NoSuchKey):
+        await store.remove_key("bob", "SHA256:abc")
+    await store.remove_key("alice", "SHA256:abc")
+    assert await store.keys() == []
+
+
+@pytest.mark.asyncio
+async def test_secrets_and_host_keys_are_made_once(store: SqlStore, other_store: SqlStore) -> None:
+    kept = await asyncio.gather(
+        *(who.secret("gateway", f"made by {number}") for number, who in enumerate([store, store, other_store]))
+    )
+    assert len(set(kept)) == 1
+    assert await other_store.secret("gateway", "late") == kept[0]
+
+    assert await store.task_keys("slot") is None
+    keys = await asyncio.gather(
+        *(who.put_task_key("slot", f"key {number}", "pub") for number, who in enumerate([store, other_store]))
+    )
+    assert keys[0] == keys[1] == await store.task_keys("slot")

@@ -1,0 +1,145 @@
+"""A private PostgreSQL server for the tests of one process, and a fresh database for each test.
+
+The server listens on loopback only, keeps everything in a directory of its own and is stopped by pid.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+START_S = 60.0
+_TRIES = 3
+
+
+class PostgresServer:
+    """A running server."""
+
+    def __init__(self, programs: Path, port: int) -> None:
+        self._programs = programs
+        self._port = port
+        self._numbers = itertools.count()
+
+    def new_database(self) -> str:
+        """Create an empty database; its URL."""
+        name = f"test_{next(self._numbers)}"
+        self.sql(f"CREATE DATABASE {name}")
+        return f"postgresql://postgres@127.0.0.1:{self._port}/{name}"
+
+    def psql(self, database: str = "postgres") -> list[str]:
+        """The command of a psql session."""
+        options = ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self._port), "-U", "postgres"]
+        return [str(self._programs / "psql"), *options, "-d", database]
+
+    def sql(self, statement: str, database: str = "postgres") -> str:
+        """Run a statement; its output, unaligned."""
+        done = subprocess.run([*self.psql(database), "-c", statement], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+
+def programs() -> Path:
+    """The directory of initdb and postgres. Fails, with the remedy, where PostgreSQL is not installed."""
+    candidates = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)]
+    config = shutil.which("pg_config")
+    if config is not None:
+        told = subprocess.run([config, "--bindir"], capture_output=True, text=True, timeout=10, check=True).stdout
+        candidates.insert(0, Path(told.strip()))
+    for candidate in candidates:
+        if (candidate / "initdb").exists() and (candidate / "postgres").exists():
+            return candidate
+    pytest.fail(
+        "PostgreSQL's server programs (initdb, postgres) are not installed: the store is tested on both databases. "
+        "Install them with `apt-get install postgresql` (macOS: `brew install postgresql`)."
+    )
+
+
+def _version(path: Path) -> float:
+    try:
+        return float(path.parent.name)
+    except ValueError:
+        return 0.0
+
+
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """Make and start a server; stop and remove it at the end."""
+    found = programs()
+    # Root may not run the server: the distribution's own user does, in a directory that it can reach.
+    user = "postgres" if os.geteuid() == 0 else None
+    # A short path: a Unix socket's name has room for about 100 characters.
+    directory = Path(tempfile.mkdtemp(prefix="pai-pg-"))
+    try:
+        if user is not None:
+            shutil.chown(directory, user)
+        _run([found / "initdb", "-D", directory / "data", "-A", "trust", "--no-sync", "-U", "postgres"], user)
+        process, port = _start(found, directory, user)
+        try:
+            yield PostgresServer(found, port)
+        finally:
+            process.terminate()  # smart shutdown is SIGTERM, and waits for clients; tests have closed theirs
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+    finally:
+        shutil.rmtree(directory)
+
+
+def _start(found: Path, directory: Path, user: str | None) -> tuple[subprocess.Popen[bytes], int]:
+    log = directory / "server.log"
+    for _ in range(_TRIES):  # between choosing a free port and taking it another process may take it
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        command = [found / "postgres", "-D", directory / "data", "-h", "127.0.0.1", "-p", str(port), "-k", directory]
+        settings = ["fsync=off", "max_connections=60", "shared_buffers=16MB", "log_min_messages=warning"]
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*map(str, command), *(word for setting in settings for word in ("-c", setting))],
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                user=user,
+            )
+        if _answers(found, process, port):
+            return process, port
+    pytest.fail(f"PostgreSQL does not start:\n{log.read_text()}")
+
+
+def _answers(found: Path, process: subprocess.Popen[bytes], port: int) -> bool:
+    deadline = time.monotonic() + START_S
+    while process.poll() is None:
+        probe = [str(found / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+        if subprocess.run(probe, timeout=30).returncode == 0:
+            return True
+        if time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            pytest.fail(f"PostgreSQL did not answer within {START_S:.0f} s")
+        time.sleep(0.05)
+    return False
+
+
+def _run(command: list[str | Path], user: str | None) -> None:
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, cwd="/", user=user, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for all tests of this process."""
+    with running_server() as server:
+        yield server

@@ -1,0 +1,48 @@
+"""Stores for tests, on both databases: a test that asks for ``store`` or ``database_url`` runs twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from pai_backend.store.sql import SqlStore
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(params=DATABASES)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/pai.sqlite"
+    url: str = request.getfixturevalue("postgres_server").new_database()
+    return url
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[SqlStore]:
+    """An open store, closed at the end."""
+    store = SqlStore(url)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@pytest_asyncio.fixture
+async def store(database_url: str) -> AsyncIterator[SqlStore]:
+    """An open store on an empty database."""
+    async with opened(database_url) as one:
+        yield one
+
+
+@pytest_asyncio.fixture
+async def other_store(store: SqlStore, database_url: str) -> AsyncIterator[SqlStore]:
+    """A second store on the same database, with connections of its own: as another process has it."""
+    async with opened(database_url) as one:
+        yield one
