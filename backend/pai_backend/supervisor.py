@@ -128,12 +128,12 @@ class Supervisor:
     def run(self, ready_fd: int | None) -> None:
         """Start everything and stay until SIGTERM or SIGINT. Raises Ended when the first start is refused."""
         self._listen_to_signals()
-        for child in self._children:
-            self._start(child)
+        self._begin()
         try:
             while not self._asked_to_end():
                 self._wait(self._until_restart())
                 self._reap()
+                self._begin()
                 self._restart_due()
                 self._announce(ready_fd)
         finally:
@@ -150,8 +150,20 @@ class Supervisor:
     def _asked_to_end(self) -> bool:
         return signal.SIGTERM in self._signals or signal.SIGINT in self._signals
 
+    def _begin(self) -> None:
+        """Start what was never started, as many at once as there are processors.
+
+        More would only make the first, which users wait for, wait for the others.
+        """
+        for child in self._children:
+            busy = sum(other.ready_fd is not None for other in self._children)
+            if child.born == 0.0 and busy < max(2, os.cpu_count() or 1):
+                self._start(child)
+
     def _start(self, child: Child) -> None:
         """Start the child with its three descriptors: settings, lifeline, and where it says that it is ready."""
+        child.born, child.ready, child.restart_at = time.monotonic(), None, None
+        child.heard.clear()
         read, write = os.pipe()
         inherited = f"{self._settings_fd},{self._lifeline_read},{write}"
         roles = ",".join(child.roles)
@@ -174,8 +186,7 @@ class Supervisor:
             os.close(write)
             if output is not None:
                 os.close(output)
-        child.born, child.ready, child.restart_at, child.ready_fd = time.monotonic(), None, None, read
-        child.heard.clear()
+        child.ready_fd = read
         self._selector.register(read, selectors.EVENT_READ, child)
         log.info("%s started (pid %d)", child.name, child.process.pid)
 
