@@ -8,6 +8,7 @@ the user in, so the browser needs none. The emptied places are padded with blank
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import quote
 
 LONG_TOKEN = 16  # characters; such a token is no ordinary text, so every occurrence is the token
@@ -18,21 +19,27 @@ class TokenScrubber:
 
     def __init__(self, token: str) -> None:
         self._swaps = dict(_swaps(token))
+        longest_first = sorted(self._swaps, key=len, reverse=True)
+        self._needles = re.compile(b"|".join(map(re.escape, longest_first)))
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
         """The next bytes of the page that may be passed on."""
-        data = self._held + data
-        for needle, blank in self._swaps.items():
-            data = data.replace(needle, blank)
-        keep = max(_overlap(data, needle) for needle in self._swaps)
-        self._held = data[len(data) - keep :]
-        return data[: len(data) - keep]
+        data, clear = self._held + data, []
+        while True:
+            hold = len(data) - max(_overlap(data, needle) for needle in self._swaps)
+            found = self._needles.search(data)
+            if found is None or found.start() >= hold:  # a find in what is held may be part of a longer one
+                break
+            clear += [data[: found.start()], self._swaps[found[0]]]
+            data = data[found.end() :]
+        self._held = data[hold:]
+        return b"".join([*clear, data[:hold]])
 
     def flush(self) -> bytes:
         """What was held back, at the end of the page."""
         rest, self._held = self._held, b""
-        return rest
+        return self._needles.sub(lambda found: self._swaps[found[0]], rest)
 
 
 def _swaps(token: str) -> list[tuple[bytes, bytes]]:

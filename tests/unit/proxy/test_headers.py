@@ -1,0 +1,185 @@
+"""What passes between browser and task in headers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tornado.httputil import HTTPHeaders
+
+from pai_backend.access.proxy.address import Address
+from pai_backend.access.proxy.headers import (
+    Upstream,
+    browser_cookie,
+    browser_location,
+    passing_cookies,
+    request_fields,
+    request_target,
+    response_headers,
+    wants_upgrade,
+)
+
+BY_HOST = Upstream(
+    address=Address("lab--web", "", "/a/b"),
+    host="lab--web.localhost:8000",
+    scheme="http",
+    remote_ip="192.0.2.7",
+    port=15000,
+    token=None,
+)
+BY_PATH = replace(BY_HOST, address=Address("lab--web", "/s/lab--web", "/a/b"), host="127.0.0.1:8000")
+JUPYTER = replace(BY_HOST, token="t" * 20)
+
+
+def sent(headers: dict[str, str], to: Upstream = BY_HOST) -> dict[str, str]:
+    fields = [(name.decode().lower(), value.decode()) for name, value in request_fields(HTTPHeaders(headers), to)]
+    assert len({name for name, _ in fields}) == len(fields), "a field is there twice"
+    return dict(fields)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Authorization",
+        "Proxy-Authorization",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "TE",
+        "Trailer",
+        "Expect",
+        "HTTP2-Settings",
+        "Forwarded",
+        "X-Forwarded-User",
+        "X-Original-URL",
+        "Via",
+    ],
+)
+def test_fields_that_end_at_the_proxy_do_not_reach_the_task(name: str) -> None:
+    assert name.lower() not in sent({name: "x", "Accept": "*/*"})
+
+
+def test_fields_named_by_connection_end_at_the_proxy() -> None:
+    fields = sent({"Connection": "close, X-Hop", "X-Hop": "1", "X-End": "2"})
+    assert "x-hop" not in fields
+    assert (fields["x-end"], fields["connection"]) == ("2", "close")
+
+
+def test_what_a_client_says_of_its_origin_is_replaced_by_what_is_so() -> None:
+    fields = sent({"X-Forwarded-For": "1.1.1.1", "X-Real-IP": "1.1.1.1", "X-Forwarded-Proto": "https"})
+    assert fields["x-forwarded-for"] == fields["x-real-ip"] == "192.0.2.7"
+    assert fields["x-forwarded-proto"] == "http"
+    assert fields["x-forwarded-host"] == fields["host"] == "lab--web.localhost:8000"
+
+
+def test_a_path_address_tells_the_task_its_prefix() -> None:
+    assert "x-forwarded-prefix" not in sent({"X-Forwarded-Prefix": "/evil"})
+    assert sent({}, BY_PATH)["x-forwarded-prefix"] == "/s/lab--web"
+    assert sent({}, replace(BY_PATH, outer_prefix="/user/ann/pai"))["x-forwarded-prefix"] == "/user/ann/pai/s/lab--web"
+
+
+def test_a_jupyter_is_asked_as_a_local_client_with_its_token() -> None:
+    fields = sent({"Origin": "http://lab--web.localhost:8000", "Accept-Encoding": "br", "Authorization": "x"}, JUPYTER)
+    assert fields["authorization"] == f"token {JUPYTER.token}"
+    assert (fields["host"], fields["origin"]) == ("localhost:15000", "http://localhost:15000")
+    assert fields["accept-encoding"] == "identity"
+    assert "origin" not in sent({}, JUPYTER)
+
+
+def test_an_upgrade_passes_but_not_to_another_http() -> None:
+    websocket = {"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Protocol": "a, b"}
+    fields = sent(websocket)
+    assert (fields["connection"], fields["upgrade"], fields["sec-websocket-protocol"]) == (
+        "Upgrade",
+        "websocket",
+        "a, b",
+    )
+    h2c = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "x"}
+    assert not wants_upgrade(HTTPHeaders(h2c))
+    assert sent(h2c)["connection"] == "close"
+    assert not wants_upgrade(HTTPHeaders({"Upgrade": "websocket"}))
+
+
+def test_chunked_bodies_stay_chunked() -> None:
+    fields = sent({"Transfer-Encoding": "chunked", "Content-Length": "5"})
+    assert fields["transfer-encoding"] == "chunked"
+    assert "content-length" not in fields
+    assert sent({"Content-Length": "5"})["content-length"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("values", "shared", "passed"),
+    [
+        (["a=1; pai-session=x; b=2"], False, "a=1; b=2"),
+        (["pai-session=x"], False, ""),
+        (["a=1", "b=2; pai-session=y"], False, "a=1; b=2"),
+        (["pai-session2=x; xpai-session=y"], False, "pai-session2=x; xpai-session=y"),
+        (['pai-session="a b"; c="d e"'], False, 'c="d e"'),
+        (["username-127-0-0-1-8888=u; jupyterhub-user=h; _xsrf=z"], True, "_xsrf=z"),
+        (["username-lab--web-localhost-8000=u"], False, "username-lab--web-localhost-8000=u"),
+    ],
+)
+def test_all_cookies_pass_but_ours(values: list[str], shared: bool, passed: str) -> None:
+    assert passing_cookies(values, shared_host=shared) == passed
+
+
+@pytest.mark.parametrize(
+    ("cookie", "by_host", "by_path"),
+    [
+        ("a=1", "a=1", "a=1"),
+        ("a=1; Path=/", "a=1; Path=/", "a=1; Path=/s/lab--web/"),
+        ("a=1; path=/x; HttpOnly", "a=1; path=/x; HttpOnly", "a=1; Path=/s/lab--web/x; HttpOnly"),
+        ("a=1; Domain=localhost; Secure", "a=1; Secure", "a=1; Secure"),
+        ("pai-session=forged; Path=/", None, None),
+        (" pai-session =forged", None, None),
+    ],
+)
+def test_a_tasks_cookies_stay_on_its_own_address(cookie: str, by_host: str | None, by_path: str | None) -> None:
+    assert browser_cookie(cookie, BY_HOST) == by_host
+    assert browser_cookie(cookie, BY_PATH) == by_path
+
+
+def test_cookie_paths_hold_behind_a_relay() -> None:
+    assert browser_cookie("a=1; Path=/", replace(BY_PATH, outer_prefix="/u/pai")) == "a=1; Path=/u/pai/s/lab--web/"
+
+
+@pytest.mark.parametrize(
+    ("location", "by_host", "by_path"),
+    [
+        ("/tree?x=1", "/tree?x=1", "../tree?x=1"),
+        ("tree", "tree", "tree"),
+        ("http://lab--web.localhost:8000/x", "/x", "http://lab--web.localhost:8000/x"),
+        ("http://127.0.0.1:8000/x", "http://127.0.0.1:8000/x", "../x"),
+        ("https://example.com/x?token=1", "https://example.com/x?token=1", "https://example.com/x?token=1"),
+        ("http://[bad", "http://[bad", "http://[bad"),
+    ],
+)
+def test_redirects_lead_to_the_services_address(location: str, by_host: str, by_path: str) -> None:
+    assert browser_location(location, BY_HOST) == by_host
+    assert browser_location(location, BY_PATH) == by_path
+
+
+def test_a_redirect_never_shows_a_jupyters_token() -> None:
+    assert browser_location(f"/tree?token={JUPYTER.token}&x=1", JUPYTER) == "/tree?x=1"
+    assert browser_location("http://localhost:15000/lab", JUPYTER) == "/lab"
+
+
+def test_response_fields_of_the_hop_end_here_and_repeated_ones_stay() -> None:
+    headers = response_headers(
+        [
+            (b"connection", b"x-hop"),
+            (b"x-hop", b"1"),
+            (b"transfer-encoding", b"chunked"),
+            (b"set-cookie", b"a=1"),
+            (b"set-cookie", b"b=2"),
+            (b"content-type", b"text/plain"),
+        ],
+        BY_HOST,
+    )
+    assert headers.get_list("Set-Cookie") == ["a=1", "b=2"]
+    assert set(headers) == {"Set-Cookie", "Content-Type"}
+
+
+def test_targets_stay_byte_for_byte_and_bytes_outside_ascii_are_encoded() -> None:
+    address = Address("lab--web", "", "/a%2Fb/\xe4\xb8\xad?q=%zz&token=x")
+    assert request_target(address, drop_token=False) == b"/a%2Fb/%E4%B8%AD?q=%zz&token=x"
+    assert request_target(address, drop_token=True) == b"/a%2Fb/%E4%B8%AD?q=%zz"
