@@ -39,12 +39,12 @@ def environment(job: Job, task: Task, *, default_fs_uri: str = "", work_dir: str
     # setdefault: where two names meet (a role called "a_0" beside a role "a"), the earlier one stays.
     for name, value in _of_platform(job, own, task, tasks, default_fs_uri, work_dir):
         table.setdefault(name, value)
-    for name in list(table):
-        table.setdefault(_NOT_SHELL.sub("_", name), table[name])
     if job.spec.dialect is Dialect.QIZHI:
         table |= {"QIZHI_" + name[len("PAI_") :]: value for name, value in table.items() if name.startswith("PAI_")}
         for label, ports in _own_ports(own, task):  # the QIZHI guide prints two underscores
             table.setdefault(f"QIZHI_CONTAINER_HOST__{label}_PORT_LIST", _comma(ports))
+    for name in list(table):
+        table.setdefault(_NOT_SHELL.sub("_", name), table[name])
     for name, given in job.spec.env.items():
         table.setdefault(name, given if isinstance(given, str) else _json(given))
     return table
