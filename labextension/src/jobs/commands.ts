@@ -2,12 +2,7 @@
  * Commands on jobs. Without an argument they act on the selected job of the list.
  */
 
-import {
-  Clipboard,
-  Dialog,
-  Notification,
-  showDialog
-} from '@jupyterlab/apputils';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { launchIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
@@ -27,6 +22,8 @@ export interface IJobCommandOptions {
   readonly trans: TranslationBundle;
   /** Show the list. */
   readonly showJobs: () => void;
+  /** Put text on the system's clipboard. */
+  readonly copy: (text: string) => void;
   /** Open an empty browser tab; null when the browser forbids it. */
   readonly openTab: () => Window | null;
 }
@@ -148,7 +145,7 @@ async function copySsh(options: IJobCommandOptions, args: Args): Promise<void> {
       Notification.warning(trans.__('This job has no SSH address yet.'));
       return;
     }
-    Clipboard.copyToSystem(command);
+    options.copy(command);
     Notification.success(trans.__('Copied: %1', command), { autoClose: 3000 });
   } catch (reason) {
     reportProblem(trans, reason);

@@ -8,6 +8,7 @@ import type {
 } from '@jupyterlab/application';
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import {
+  Clipboard,
   createToolbarFactory,
   ICommandPalette,
   IToolbarWidgetRegistry,
@@ -65,6 +66,7 @@ export const jobsPlugin: JupyterFrontEndPlugin<IJobListModel> = {
       model,
       trans,
       showJobs: () => app.shell.activateById(panel.id),
+      copy: text => Clipboard.copyToSystem(text),
       openTab: () => window.open('', '_blank')
     });
     if (settings && toolbars) {

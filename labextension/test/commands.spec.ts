@@ -1,0 +1,277 @@
+import { Notification } from '@jupyterlab/apputils';
+import {
+  acceptDialog,
+  dismissDialog,
+  waitForDialog
+} from '@jupyterlab/testing';
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import { addOpenJob } from '../src/detail/commands';
+import { addJobCommands } from '../src/jobs/commands';
+import { JobListModel } from '../src/jobs/model';
+import { addSubmitCommands } from '../src/submit/commands';
+import { DocumentModel } from '../src/submit/model';
+import { CommandIDs } from '../src/tokens';
+import { FakeServer, json } from './fake_server';
+import { detail, summary } from './wire';
+
+const TICKET = {
+  url: 'http://first--jupyter.localhost:9000/.pai/signin?ticket=t',
+  path_url: '/s/first--jupyter/.pai/signin?ticket=t',
+  expires_at: '2026-11-21T10:01:00Z'
+};
+const STOP = 'PUT jobs/ada~first/executionType';
+
+/** A browser tab that records where it was led. */
+function fakeTab() {
+  return { opener: {}, close: jest.fn(), location: { replace: jest.fn() } };
+}
+
+/** All messages shown, oldest first. */
+function messages(): string[] {
+  return Notification.manager.notifications.map(({ message }) => message);
+}
+
+describe('commands', () => {
+  let server: FakeServer;
+  let commands: CommandRegistry;
+  let model: JobListModel;
+  let tab: ReturnType<typeof fakeTab> | null;
+  let copied: string;
+  const trans = nullTranslator.load('jupyter_pai');
+
+  const list = (...jobs: unknown[]) =>
+    server.on('GET jobs', () => json({ totalCount: jobs.length, data: jobs }));
+  const asked = (route: string) =>
+    server.requests.filter(({ method, path }) => `${method} ${path}` === route);
+
+  beforeEach(async () => {
+    Notification.dismiss();
+    server = new FakeServer();
+    commands = new CommandRegistry();
+    model = new JobListModel({ client: server.client });
+    tab = fakeTab();
+    copied = '';
+    list(summary());
+    server.on('GET jobs/ada~first', () => json(detail()));
+    server.on(STOP, () => json({}, 202));
+    await model.refresh();
+    addJobCommands(commands, {
+      client: server.client,
+      model,
+      trans,
+      showJobs: () => undefined,
+      copy: text => {
+        copied = text;
+      },
+      openTab: () => tab as unknown as Window | null
+    });
+  });
+
+  afterEach(() => {
+    model.dispose();
+  });
+
+  describe('on a job', () => {
+    it('act on the selected one and rest without', () => {
+      expect(commands.isEnabled(CommandIDs.stopJob)).toBe(false);
+      model.select('j1');
+      expect(commands.isEnabled(CommandIDs.stopJob)).toBe(true);
+      expect(commands.isEnabled(CommandIDs.openService)).toBe(true);
+    });
+
+    it('do not stop what has ended', async () => {
+      list(summary({ state: 'SUCCEEDED' }));
+      await model.refresh();
+      model.select('j1');
+      expect(commands.isEnabled(CommandIDs.stopJob)).toBe(false);
+    });
+
+    it('describe their arguments', async () => {
+      for (const id of commands.listCommands()) {
+        expect(await commands.describedBy(id)).toMatchObject({
+          args: { type: 'object' }
+        });
+      }
+    });
+  });
+
+  describe(CommandIDs.stopJob, () => {
+    it('stops after a yes and reads the list again', async () => {
+      const done = commands.execute(CommandIDs.stopJob, { job: 'ada~first' });
+      await waitForDialog();
+      expect(asked(STOP)).toHaveLength(0);
+      await acceptDialog();
+      await done;
+      expect(asked(STOP)).toHaveLength(1);
+      expect(asked('GET jobs')).toHaveLength(2);
+    });
+
+    it('does nothing after a no', async () => {
+      const done = commands.execute(CommandIDs.stopJob, { job: 'ada~first' });
+      await waitForDialog();
+      await dismissDialog();
+      await done;
+      expect(asked(STOP)).toHaveLength(0);
+    });
+
+    it('says why it failed and what helps', async () => {
+      server.on(STOP, () =>
+        json(
+          { code: 'NoJobError', message: 'No such job.', hint: 'Look.' },
+          404
+        )
+      );
+      const done = commands.execute(CommandIDs.stopJob, { job: 'ada~first' });
+      await acceptDialog();
+      await done;
+      expect(messages()).toEqual(['No such job.\nLook.']);
+    });
+  });
+
+  describe(CommandIDs.openService, () => {
+    const ticket = 'POST jobs/ada~first/services/jupyter/ticket';
+
+    it('leads a tab of its own to the service, signed in', async () => {
+      server.on(ticket, () => json(TICKET, 201));
+      const shown = tab!;
+      await commands.execute(CommandIDs.openService, { job: 'ada~first' });
+      expect(shown.location.replace).toHaveBeenCalledWith(TICKET.url);
+      expect(shown.opener).toBeNull();
+    });
+
+    it('closes the tab and says why when there is no ticket', async () => {
+      server.on(ticket, () =>
+        json({ code: 'NoServiceError', message: 'No jupyter.' }, 404)
+      );
+      await commands.execute(CommandIDs.openService, { job: 'ada~first' });
+      expect(tab!.close).toHaveBeenCalled();
+      expect(messages()).toEqual(['No jupyter.']);
+    });
+
+    it('offers the address when the browser blocks the tab', async () => {
+      server.on(ticket, () => json(TICKET, 201));
+      tab = null;
+      await commands.execute(CommandIDs.openService, { job: 'ada~first' });
+      expect(messages()).toEqual(['The browser blocked the new tab.']);
+    });
+
+    it('asks for the task that was named', async () => {
+      const services = [0, 1].map(index => ({
+        ...detail().services[0],
+        index
+      }));
+      server.on('GET jobs/ada~first', () => json(detail({ services })));
+      server.on(ticket, () => json(TICKET, 201));
+      await commands.execute(CommandIDs.openService, {
+        job: 'ada~first',
+        label: 'jupyter',
+        role: 'worker',
+        index: 1
+      });
+      expect(asked(ticket)[0].query.get('index')).toBe('1');
+    });
+  });
+
+  describe(CommandIDs.copySsh, () => {
+    it('copies the command of the selected job', async () => {
+      model.select('j1');
+      await commands.execute(CommandIDs.copySsh);
+      expect(copied).toBe('ssh first@127.0.0.1 -p 2222');
+    });
+
+    it('says that a job has no address yet', async () => {
+      server.on('GET jobs/ada~first', () => json(detail({ sshCommand: null })));
+      await commands.execute(CommandIDs.copySsh, { job: 'ada~first' });
+      expect(copied).toBe('');
+      expect(messages()).toEqual(['This job has no SSH address yet.']);
+    });
+  });
+
+  describe('on documents', () => {
+    let open: DocumentModel[];
+    let jobPages: string[];
+
+    beforeEach(() => {
+      open = [];
+      jobPages = [];
+      server.on('POST validate', () =>
+        json({
+          valid: true,
+          dialect: 'scm',
+          name: 'a',
+          warnings: [],
+          errors: []
+        })
+      );
+      addSubmitCommands(commands, {
+        model,
+        trans,
+        current: () => open[open.length - 1] ?? null,
+        open: () => {
+          open.push(new DocumentModel(server.client));
+          return Promise.resolve(open[open.length - 1]);
+        },
+        chooseFile: () => Promise.resolve({ name: 'a.json', text: '{}' }),
+        selectedPath: () => 'jobs/b.yaml',
+        readFile: path => Promise.resolve(`text of ${path}`)
+      });
+      addOpenJob(commands, {
+        jobs: model,
+        trans,
+        open: job => {
+          jobPages.push(job);
+          return Promise.resolve();
+        }
+      });
+    });
+
+    afterEach(() => {
+      open.forEach(document => document.dispose());
+    });
+
+    it('import a file of this computer into the empty page in front', async () => {
+      await commands.execute(CommandIDs.newJob);
+      await commands.execute(CommandIDs.importFile);
+      expect(open).toHaveLength(1);
+      expect(open[0].state).toMatchObject({ text: '{}', filename: 'a.json' });
+    });
+
+    it('import into a new page when the one in front is in use', async () => {
+      await commands.execute(CommandIDs.newJob);
+      open[0].edit('mine');
+      await commands.execute(CommandIDs.importFile);
+      expect(open.map(document => document.state.text)).toEqual(['mine', '{}']);
+    });
+
+    it('import the selected file of the Jupyter server', async () => {
+      await commands.execute(CommandIDs.importDocument);
+      expect(open[0].state).toMatchObject({
+        text: 'text of jobs/b.yaml',
+        filename: 'b.yaml'
+      });
+    });
+
+    it('are offered for job documents only', () => {
+      const visible = (path: string) =>
+        commands.isVisible(CommandIDs.importDocument, { path });
+      expect(['a.json', 'a.YML', 'a.yaml'].map(visible)).toEqual([
+        true,
+        true,
+        true
+      ]);
+      expect(['a.ipynb', 'json'].map(visible)).toEqual([false, false]);
+    });
+
+    it('submit, then show the new job', async () => {
+      server.on('POST jobs', () => json(detail(), 202));
+      await commands.execute(CommandIDs.newJob);
+      expect(commands.isEnabled(CommandIDs.submit)).toBe(false);
+      open[0].edit('{}');
+      expect(commands.isEnabled(CommandIDs.submit)).toBe(true);
+      await commands.execute(CommandIDs.submit);
+      expect(model.selectedJob?.id).toBe('ada~first');
+      expect(jobPages).toEqual(['ada~first']);
+    });
+  });
+});

@@ -1,0 +1,87 @@
+import { DetailModel } from '../src/detail/model';
+import { FakeServer, Held, json } from './fake_server';
+import { detail, task, until } from './wire';
+
+describe('DetailModel', () => {
+  let server: FakeServer;
+  let model: DetailModel;
+
+  const answer = (job = detail()) =>
+    server.on('GET jobs/ada~first', () => json(job));
+  const withTask = (change: Parameters<typeof task>[0]) =>
+    detail({ taskRoles: [{ name: 'worker', taskStatuses: [task(change)] }] });
+
+  beforeEach(() => {
+    server = new FakeServer();
+    server.on('GET jobs/ada~first/logs', () => new Response(''));
+    answer();
+    model = new DetailModel(server.client, 'ada~first');
+  });
+
+  afterEach(() => {
+    model.dispose();
+  });
+
+  it('drops an answer that arrives after a later one', async () => {
+    const answers = [new Held(), new Held()];
+    const [early, late] = answers;
+    server.on('GET jobs/ada~first', () => answers.shift()!.answer);
+    const first = model.refresh();
+    const second = model.refresh();
+    await until(() => answers.length === 0);
+    late.release(json(detail({ state: 'RUNNING', version: 2 })));
+    await second;
+    early.release(json(detail({ state: 'WAITING', version: 1 })));
+    await first;
+    expect(model.state.job?.version).toBe(2);
+  });
+
+  it('reads the job again when something happened to it', async () => {
+    model.start();
+    await until(() => server.sockets('jobs/ada~first/events').length === 1);
+    const [socket] = server.sockets('jobs/ada~first/events');
+    socket.accept();
+    answer(detail({ state: 'STOPPING', version: 2 }));
+    socket.send(JSON.stringify({ job: 'j1', seq: 3 }));
+    await until(() => model.state.job?.version === 2);
+    socket.end(1006);
+    await until(() => server.sockets('jobs/ada~first/events').length === 2);
+    expect(server.sockets('jobs/ada~first/events')[1].url).toContain('after=3');
+  });
+
+  it('opens no stream for a job that has ended', async () => {
+    answer(detail({ state: 'SUCCEEDED' }));
+    await model.refresh();
+    expect(server.sockets('jobs/ada~first/events')).toHaveLength(0);
+  });
+
+  it('shows no log before the task has started', async () => {
+    answer(withTask({ startedTime: null, state: 'WAITING' }));
+    await model.refresh();
+    expect(model.state.log).toBeNull();
+    answer();
+    await model.refresh();
+    expect(model.state.log?.target).toEqual({
+      role: 'worker',
+      index: 0,
+      stream: 'all'
+    });
+  });
+
+  it('keeps the log while the task is the same and changes it with a retry', async () => {
+    await model.refresh();
+    const first = model.state.log;
+    await model.refresh();
+    expect(model.state.log).toBe(first);
+    answer(withTask({ uid: 'j1-worker-0-1', attempt: 1 }));
+    await model.refresh();
+    expect(model.state.log).not.toBe(first);
+    expect(first?.isDisposed).toBe(true);
+  });
+
+  it('changes the log with the output that is asked for', async () => {
+    await model.refresh();
+    model.showLog({ role: 'worker', index: 0, stream: 'stderr' });
+    expect(model.state.log?.target.stream).toBe('stderr');
+  });
+});

@@ -1,0 +1,108 @@
+import { JobListModel } from '../src/jobs/model';
+import { AwayCode } from '../src/request';
+import { FakeServer, Held, json } from './fake_server';
+import { page, until } from './wire';
+
+describe('JobListModel', () => {
+  let server: FakeServer;
+  let model: JobListModel;
+
+  beforeEach(() => {
+    server = new FakeServer();
+    server.on('GET jobs', () => json(page('a')));
+    model = new JobListModel({ client: server.client, standby: 'never' });
+  });
+
+  afterEach(() => {
+    model.dispose();
+  });
+
+  const names = () => model.state.jobs.map(job => job.name);
+
+  it('drops an answer that arrives after a later one', async () => {
+    const early = new Held();
+    const late = new Held();
+    const answers = [early, late];
+    server.on('GET jobs', () => answers.shift()!.answer);
+    const first = model.refresh();
+    const second = model.refresh();
+    await until(() => server.requests.length === 2);
+    late.release(json(page('new')));
+    await second;
+    early.release(json(page('old')));
+    await first;
+    expect(names()).toEqual(['new']);
+  });
+
+  it('drops an answer to a question that is no longer asked', async () => {
+    const unfiltered = new Held();
+    server.on('GET jobs', request =>
+      request.query.get('keyword') ? json(page('match')) : unfiltered.answer
+    );
+    const first = model.refresh();
+    model.setKeyword('ma');
+    await until(() => names().length === 1);
+    unfiltered.release(json(page('match', 'other')));
+    await first;
+    expect(names()).toEqual(['match']);
+  });
+
+  it('keeps the list and names the problem when the backend goes away', async () => {
+    await model.refresh();
+    server.on('GET jobs', () => new Response('', { status: 503 }));
+    await model.refresh();
+    expect(names()).toEqual(['a']);
+    expect(model.state.problem?.code).toBe(AwayCode.backend);
+    server.on('GET jobs', () => json(page('a', 'b')));
+    await model.refresh();
+    expect(names()).toEqual(['a', 'b']);
+    expect(model.state.problem).toBeNull();
+  });
+
+  it('replaces its state and never changes it', async () => {
+    const before = model.state;
+    const seen: unknown[] = [];
+    model.changed.connect(() => seen.push(model.state));
+    await model.refresh();
+    expect(before.jobs).toEqual([]);
+    expect(seen).toHaveLength(1);
+    expect(seen[0]).not.toBe(before);
+  });
+
+  it('asks only for jobs that may change when they alone are wanted', async () => {
+    model.setScope('active');
+    await until(() => server.requests.length === 1);
+    expect(server.requests[0].query.get('state')).toBe(
+      'WAITING,RUNNING,STOPPING'
+    );
+  });
+
+  it('knows the selected job only while it is in the list', async () => {
+    await model.refresh();
+    model.select('a');
+    expect(model.selectedJob?.id).toBe('ada~a');
+    model.select('gone');
+    expect(model.selectedJob).toBeNull();
+  });
+
+  it('answers a burst of events with one request', async () => {
+    model.start();
+    await until(() => server.sockets('events/stream').length === 1);
+    const [socket] = server.sockets('events/stream');
+    socket.accept();
+    expect(model.state.live).toBe(true);
+    await until(() => server.requests.length === 2);
+    for (let position = 1; position <= 20; position++) {
+      socket.send(JSON.stringify({ position, event: { job: 'a' } }));
+    }
+    await until(() => server.requests.length === 3);
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('opens no stream before the backend has answered', async () => {
+    server.on('GET jobs', () => new Response('', { status: 404 }));
+    model.start();
+    await until(() => model.state.problem !== null);
+    expect(server.sockets('')).toHaveLength(0);
+  });
+});

@@ -1,0 +1,30 @@
+import { Text } from '@codemirror/state';
+import { diagnosticOf } from '../src/submit/marks';
+
+const TEXT = Text.of(['{', '  "image": 1,', '  "名称": 2', '}']);
+
+/** The marked text of a fault at this place; null when there is no mark. */
+function marked(line: number | null, column: number | null): string | null {
+  const fault = { path: '', message: 'm', line, column, hint: '' };
+  const mark = diagnosticOf(TEXT, fault);
+  return mark && TEXT.sliceString(mark.from, mark.to);
+}
+
+describe('diagnosticOf', () => {
+  it.each([
+    [2, 3, '"image": 1,'],
+    [2, null, '  "image": 1,'],
+    [3, 9, '2'],
+    [2, 99, ''],
+    [9, 1, '}'],
+    [null, null, null],
+    [0, 1, null]
+  ])('marks line %s, column %s', (line, column, expected) => {
+    expect(marked(line, column)).toBe(expected);
+  });
+
+  it('shows the remedy below the message', () => {
+    const fault = { path: '', message: 'm', line: 1, column: 1, hint: 'h' };
+    expect(diagnosticOf(TEXT, fault)?.message).toBe('m\nh');
+  });
+});

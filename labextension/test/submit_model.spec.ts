@@ -1,0 +1,111 @@
+import { DocumentModel } from '../src/submit/model';
+import { FakeServer, Held, json } from './fake_server';
+import { detail, until } from './wire';
+
+const FAULT = {
+  path: '$.image',
+  message: 'image is missing',
+  line: 2,
+  column: 3,
+  hint: ''
+};
+
+function verdict(name: string, errors: unknown[] = []): Response {
+  const valid = errors.length === 0;
+  return json({ valid, dialect: 'scm', name, warnings: [], errors });
+}
+
+describe('DocumentModel', () => {
+  let server: FakeServer;
+  let model: DocumentModel;
+
+  beforeEach(() => {
+    server = new FakeServer();
+    server.on('POST validate', () => verdict('a'));
+    model = new DocumentModel(server.client);
+  });
+
+  afterEach(() => {
+    model.dispose();
+  });
+
+  it('checks a document once typing rests', async () => {
+    model.edit('{');
+    model.edit('{}');
+    expect(model.state.check).toBe('unchecked');
+    await until(() => model.state.check === 'valid');
+    expect(server.requests.map(request => request.body)).toEqual(['{}']);
+    expect(model.state.documentName).toBe('a');
+  });
+
+  it('drops what is said about a text that has changed since', async () => {
+    const held = new Held();
+    server.on('POST validate', ({ body }) =>
+      body === 'old' ? held.answer : verdict('new')
+    );
+    model.edit('old');
+    const first = model.validate();
+    model.edit('new');
+    await model.validate();
+    held.release(verdict('old', [FAULT]));
+    await first;
+    expect(model.state.documentName).toBe('new');
+    expect(model.state.faults).toEqual([]);
+  });
+
+  it('lists every fault with its place', async () => {
+    server.on('POST validate', () => verdict('a', [FAULT, FAULT]));
+    model.load('{}', 'a.json');
+    await until(() => model.state.check === 'invalid');
+    expect(model.state.faults).toEqual([FAULT, FAULT]);
+    expect(server.requests[0].query.get('filename')).toBe('a.json');
+  });
+
+  it('forgets the faults of a text that was replaced', async () => {
+    server.on('POST validate', () => verdict('a', [FAULT]));
+    model.edit('{');
+    await until(() => model.state.check === 'invalid');
+    model.edit('');
+    expect(model.state.check).toBe('empty');
+    expect(model.state.faults).toEqual([]);
+  });
+
+  it('reads files with any line break as the editor does', () => {
+    model.load('{\r\n}\r', 'a.json');
+    expect(model.state.text).toBe('{\n}\n');
+  });
+
+  it('submits under another name when one is given', async () => {
+    server.on('POST jobs', () => json(detail(), 202));
+    model.edit('{}');
+    model.rename(' second ');
+    const outcome = await model.submit();
+    expect(outcome.kind).toBe('submitted');
+    const post = server.requests.find(({ path }) => path === 'jobs');
+    expect(post?.query.get('name')).toBe('second');
+    expect(model.state.submitting).toBe(false);
+  });
+
+  it('shows the faults of a refused submission in the document', async () => {
+    server.on('POST jobs', () =>
+      json(
+        { code: 'InvalidProtocolError', message: 'no', errors: [FAULT] },
+        400
+      )
+    );
+    model.edit('{}');
+    expect(await model.submit()).toEqual({ kind: 'invalid', faults: [FAULT] });
+    expect(model.state.check).toBe('invalid');
+  });
+
+  it('keeps the document when the name is taken', async () => {
+    server.on('POST jobs', () =>
+      json({ code: 'ConflictJobError', message: 'taken', hint: 'rename' }, 409)
+    );
+    model.edit('{}');
+    const outcome = await model.submit();
+    expect(outcome.kind).toBe('failed');
+    expect(model.state.problem?.hint).toBe('rename');
+    expect(model.state.text).toBe('{}');
+  });
+});

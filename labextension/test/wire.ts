@@ -1,0 +1,101 @@
+/**
+ * Wire values for tests: valid by default, changed where a test cares.
+ */
+
+import type { IJobDetail, IJobSummary, ITask } from '../src/types';
+
+/** A list row. */
+export function summary(change: Partial<IJobSummary> = {}): IJobSummary {
+  return {
+    uid: 'j1',
+    id: 'ada~first',
+    name: 'first',
+    username: 'ada',
+    alias: 'first',
+    state: 'RUNNING',
+    phase: 'running',
+    why: '',
+    virtualCluster: 'default',
+    submissionTime: '2026-11-21T10:00:00Z',
+    launchedTime: '2026-11-21T10:00:01Z',
+    completedTime: null,
+    retries: 0,
+    totalTaskNumber: 1,
+    totalGpuNumber: 1,
+    exitStatus: null,
+    warnings: 0,
+    ...change
+  };
+}
+
+/** A page of rows with these names; uid equals name. */
+export function page(...names: string[]): unknown {
+  const data = names.map(name =>
+    summary({ uid: name, id: `ada~${name}`, name })
+  );
+  return { totalCount: data.length, data };
+}
+
+/** A running task. */
+export function task(change: Partial<ITask> = {}): ITask {
+  return {
+    uid: 'j1-worker-0-0',
+    role: 'worker',
+    index: 0,
+    alias: 'first--worker-0',
+    attempt: 0,
+    state: 'RUNNING',
+    phase: 'running',
+    node: 'carol',
+    address: '127.0.0.1',
+    gpus: [0],
+    gpuType: 'TITANX',
+    ports: { jupyter: [15001] },
+    startedTime: '2026-11-21T10:00:01Z',
+    completedTime: null,
+    exit: null,
+    sshCommand: 'ssh first--worker-0@127.0.0.1 -p 2222',
+    ...change
+  };
+}
+
+/** A running job with one task and one service. */
+export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
+  return {
+    ...summary(),
+    warnings: [],
+    dialect: 'scm',
+    image: 'image',
+    attempt: 0,
+    stopReason: '',
+    exit: null,
+    retryDetails: { user: 0, platform: 0, resource: 0 },
+    version: 1,
+    sshCommand: 'ssh first@127.0.0.1 -p 2222',
+    taskRoles: [{ name: 'worker', taskStatuses: [task()] }],
+    services: [
+      {
+        label: 'jupyter',
+        role: 'worker',
+        index: 0,
+        alias: 'first--jupyter',
+        port: 15001,
+        url: 'http://first--jupyter.localhost:9000/',
+        pathUrl: '/s/first--jupyter/',
+        state: 'RUNNING'
+      }
+    ],
+    ...change
+  };
+}
+
+/** Wait until a condition holds, or fail after five seconds. */
+export async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 5000;
+  while (!condition()) {
+    if (Date.now() > deadline) {
+      throw new Error('the condition did not come true within 5 s');
+    }
+    await new Promise(resolve => setTimeout(resolve, 2));
+  }
+}
