@@ -113,7 +113,7 @@ def _judge(decision: Decision, epoch: int, heads: dict[str, _Head], leases: port
     new_tasks, new_bodies = task_values(job, fresh), task_values(job, changed)
     leases.apply(decision.release, decision.lease)
     # Nothing below refuses: from here on the save is part of the transaction.
-    new_events = events.event_values(job.uid, head.last_seq, decision.events, decision.at)
+    new_events = events.event_values(job, head.last_seq, decision.events, decision.at)
     heads[job.uid] = _Head(seen.version + 1, head.last_seq + len(new_events))
     saved = job.model_copy(update={"version": seen.version + 1})
     writes.jobs.append(

@@ -58,5 +58,5 @@ class StopRequest:
                 "last_seq": last_seq + 1,
             },
         )
-        events.append(conn, events.event_values(self.uid, last_seq, [event], self.at))
+        events.append(conn, events.event_values(job, last_seq, [event], self.at))
         return stopped

@@ -51,7 +51,7 @@ def prepare(job: Job, source: bytes, filename: str, media_type: str, new: Sequen
         },
         document=document_values(job, source, filename, media_type),
         tasks=task_values(job, job.tasks),
-        events=events.event_values(job.uid, 0, new, job.submitted_at),
+        events=events.event_values(job, 0, new, job.submitted_at),
     )
 
 

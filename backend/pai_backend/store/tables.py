@@ -97,8 +97,14 @@ jobs = Table(
     Index("ix_jobs_username_submitted_at_uid", "username", "submitted_at", "uid"),
     Index("ix_jobs_state_submitted_at_uid", "state", "submitted_at", "uid"),
     # The controller asks for these two all day long; almost no job is in them.
-    Index("ix_jobs_dirty", "submitted_at", sqlite_where=text("dirty = 1"), postgresql_where=text("dirty")),
-    Index("ix_jobs_unsettled", "submitted_at", sqlite_where=text("settled = 0"), postgresql_where=text("NOT settled")),
+    Index("ix_jobs_dirty", "submitted_at", "uid", sqlite_where=text("dirty = 1"), postgresql_where=text("dirty")),
+    Index(
+        "ix_jobs_unsettled",
+        "submitted_at",
+        "uid",
+        sqlite_where=text("settled = 0"),
+        postgresql_where=text("NOT settled"),
+    ),
 )
 
 documents = Table(
@@ -128,6 +134,7 @@ events = Table(
     metadata,
     Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("job", String(32), ForeignKey("jobs.uid"), nullable=False),
+    Column("username", Text, nullable=False),
     Column("seq", Integer, nullable=False),
     Column("at", Instant, nullable=False),
     Column("type", Text, nullable=False),

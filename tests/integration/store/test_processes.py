@@ -199,7 +199,8 @@ async def test_events_of_interleaved_transactions_are_never_passed_over(postgres
         _, start = await store.recent_events(None, None)
         insert = (
             f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK}); "
-            f"INSERT INTO events (job, seq, at, type, payload) VALUES ('{job.uid}', 1, 0, 'slow', '{{}}');\n"
+            "INSERT INTO events (job, username, seq, at, type, payload) "
+            f"VALUES ('{job.uid}', 'alice', 1, 0, 'slow', '{{}}');\n"
         )
         psql = await open_psql(postgres_server, database)
         try:

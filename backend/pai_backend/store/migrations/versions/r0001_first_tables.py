@@ -56,7 +56,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_jobs_dirty",
         "jobs",
-        ["submitted_at"],
+        ["submitted_at", "uid"],
         unique=False,
         sqlite_where=sa.text("dirty = 1"),
         postgresql_where=sa.text("dirty"),
@@ -66,7 +66,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_jobs_unsettled",
         "jobs",
-        ["submitted_at"],
+        ["submitted_at", "uid"],
         unique=False,
         sqlite_where=sa.text("settled = 0"),
         postgresql_where=sa.text("NOT settled"),
@@ -117,6 +117,7 @@ def upgrade() -> None:
         "events",
         sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("job", sa.String(length=32), nullable=False),
+        sa.Column("username", sa.Text(), nullable=False),
         sa.Column("seq", sa.Integer(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("type", sa.Text(), nullable=False),
