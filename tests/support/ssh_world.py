@@ -166,7 +166,7 @@ def write_sshd_config(path: Path, port: int, host_key: str, authorized: str) -> 
         f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {path / 'host_key'}\nAuthorizedKeysFile {path / 'authorized'}\n"
         "UsePAM no\nStrictModes no\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\nPrintMotd no\n"
         "Subsystem sftp internal-sftp\nAcceptEnv LANG LC_* PAI_*\nAllowStreamLocalForwarding yes\n"
-        "AllowAgentForwarding yes\nMaxSessions 20\nUseDNS no\nPrintLastLog no\n"
+        "AllowAgentForwarding yes\nMaxSessions 20\nMaxStartups 200\nUseDNS no\nPrintLastLog no\n"
     )
     return config
 
@@ -194,6 +194,17 @@ class _OpenServer(asyncssh.SSHServer):
 
     def server_requested(self, listen_host: str, listen_port: int) -> bool:
         return True
+
+
+class _Files(asyncssh.SFTPServer):
+    """Ends its session with an exit status, which asyncssh leaves out and scp takes for a failure."""
+
+    def __init__(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        super().__init__(chan)
+        self._end = chan
+
+    def exit(self) -> None:
+        self._end.exit(0)
 
 
 async def _bash(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -244,7 +255,7 @@ async def asyncssh_server(
         server_host_keys=[asyncssh.import_private_key(host_key)],
         authorized_client_keys=asyncssh.import_authorized_keys(authorized),
         process_factory=_bash,
-        sftp_factory=True,
+        sftp_factory=_Files,
         allow_scp=True,
         encoding=None,
         line_editor=False,

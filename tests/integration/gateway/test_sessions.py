@@ -98,8 +98,7 @@ async def test_sftp_puts_and_gets(world: World) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["-s", "-O"], ids=["scp over sftp", "scp of old"])
-async def test_scp_copies(sshd_world: World, protocol: str) -> None:
-    world = sshd_world
+async def test_scp_copies_and_ends_well(world: World, protocol: str) -> None:
     (world.path / "out").write_bytes(os.urandom(300_000))
     to = f"{world.job.alias}@127.0.0.1:{world.path / 'copied'}"
     outcome = await run(["scp", protocol, *world.common(), "-P", str(world.port), str(world.path / "out"), to])

@@ -26,7 +26,13 @@ def close_flushed(transport: asyncio.WriteTransport) -> None:
     unsent = transport.get_write_buffer_size()
     transport.close()
     if unsent:
-        asyncio.get_running_loop().call_later(FLUSH_S, transport.abort)
+        asyncio.get_running_loop().call_later(FLUSH_S, _give_up, transport)
+
+
+def _give_up(transport: asyncio.WriteTransport) -> None:
+    """Abort what is still unsent; a transport that has closed has nothing unsent (and must not be aborted)."""
+    if transport.get_write_buffer_size():
+        transport.abort()
 
 
 class FlushingTransport(asyncio.Transport):

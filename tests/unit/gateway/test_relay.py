@@ -1,0 +1,60 @@
+"""The relay's rewriting of messages, and the parts of asyncssh it stands on."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerConnection
+from asyncssh.constants import MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION
+from asyncssh.packet import Boolean, SSHPacket, String, UInt32
+
+from pai_backend.access.gateway.relay import (
+    MAX_PACKET_BYTES,
+    _EveryNumber,
+    _global_request,
+    _with_bounded_packets,
+)
+
+
+@pytest.mark.parametrize("offered", [0, 1, 32768, MAX_PACKET_BYTES, 0xFFFFFFFF])
+def test_only_the_packet_size_of_an_open_is_ever_changed(offered: int) -> None:
+    rest = String("127.0.0.1") + UInt32(80) + b"\xff" * 9
+    bounded = UInt32(min(offered, MAX_PACKET_BYTES))
+    head = String(b"direct-tcpip") + UInt32(3) + UInt32(1 << 21)
+    assert _with_bounded_packets(MSG_CHANNEL_OPEN, head + UInt32(offered) + rest) == head + bounded + rest
+    head = UInt32(3) + UInt32(4) + UInt32(1 << 21)
+    assert _with_bounded_packets(MSG_CHANNEL_OPEN_CONFIRMATION, head + UInt32(offered)) == head + bounded
+
+
+def test_global_requests_pass_unchanged_but_those_about_host_keys() -> None:
+    forward = String(b"tcpip-forward") + Boolean(True) + String(b"") + UInt32(0)
+    assert _global_request(forward) == (b"tcpip-forward", True, forward)
+    keys = String(b"hostkeys-00@openssh.com") + Boolean(False) + String(b"the task's host key")
+    name, wants_reply, payload = _global_request(keys)
+    assert (name, wants_reply) == (b"hostkeys-00@openssh.com", False)
+    assert b"host key" not in payload
+
+
+def test_every_channel_number_leads_to_the_leg() -> None:
+    table = _EveryNumber("leg")
+    assert table[0] == table[0xFFFFFFFF] == "leg"
+    assert list(table.values()) == []
+
+
+def test_the_undocumented_parts_of_asyncssh_are_as_the_relay_needs_them() -> None:
+    """One place that fails when a new asyncssh changes what the relay overrides or calls."""
+    assert list(inspect.signature(SSHConnection.process_packet).parameters) == ["self", "pkttype", "pktid", "packet"]
+    assert list(inspect.signature(SSHConnection.send_packet).parameters) == ["self", "pkttype", "args", "handler"]
+    assert list(inspect.signature(SSHConnection._send_kexinit).parameters) == ["self"]
+    assert list(inspect.signature(SSHConnection.send_newkeys).parameters) == ["self", "k", "h"]
+    assert list(inspect.signature(SSHConnection._make_global_request).parameters) == ["self", "request", "args"]
+    for leg in (SSHClientConnection, SSHServerConnection):
+        assert list(inspect.signature(leg.__init__).parameters)[:3] == ["self", "loop", "options"]
+    source = inspect.getsource(SSHConnection._recv_packet)
+    assert "handler = self._channels[recv_chan]" in source
+    assert "handler.process_packet(pkttype, seq, packet)" in source
+    made = inspect.getsource(SSHConnection.__init__)
+    for name in ("_channels", "_transport", "_kex_complete"):
+        assert f"self.{name}" in made
+    assert SSHPacket(b"\x01\x02").get_full_payload() == b"\x01\x02"

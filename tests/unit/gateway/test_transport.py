@@ -1,0 +1,137 @@
+"""Transports that deliver what was written before they close, and hold back when they are full."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from pai_backend.access.gateway import transport as module
+from pai_backend.access.gateway.transport import FlushingTransport, StreamTransport
+from pai_backend.engine.base import Connection
+
+pytestmark = pytest.mark.asyncio
+
+BIG = b"z" * 20_000_000  # more than loopback's socket buffers hold
+
+
+class Recorder(asyncio.Protocol):
+    """A protocol that keeps what happens to it."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.events: list[str] = []
+        self.lost = asyncio.Event()
+        self.got = asyncio.Event()
+        self.resumed = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.events.append("made")
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        self.got.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.events.append("lost")
+        self.lost.set()
+
+    def pause_writing(self) -> None:
+        self.events.append("pause")
+
+    def resume_writing(self) -> None:
+        self.events.append("resume")
+        self.resumed.set()
+
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest_asyncio.fixture
+async def pair() -> AsyncIterator[tuple[Pair, Pair]]:
+    """Both ends of one loopback connection: (near, far)."""
+    arrived: asyncio.Future[Pair] = asyncio.get_running_loop().create_future()
+    server = await asyncio.start_server(lambda r, w: arrived.set_result((r, w)), "127.0.0.1", 0)
+    near = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    far = await arrived
+    yield near, far
+    server.close()
+    for _, writer in (near, far):
+        writer.close()
+
+
+async def test_closing_delivers_what_was_written(pair: tuple[Pair, Pair]) -> None:
+    near, (far_reader, _) = pair
+    recorder = Recorder()
+    stream = StreamTransport(Connection(*near), recorder)
+    stream.start()
+    stream.write(BIG)
+    stream.abort()
+    assert stream.is_closing()
+    stream.write(b"too late")
+    assert await asyncio.wait_for(far_reader.read(-1), 20) == BIG
+
+
+async def test_a_socket_transport_delivers_too(pair: tuple[Pair, Pair]) -> None:
+    (_, near_writer), (far_reader, _) = pair
+    flushing = FlushingTransport(near_writer.transport)
+    flushing.write(BIG)
+    flushing.abort()
+    flushing.abort()
+    flushing.write(b"too late")
+    assert await asyncio.wait_for(far_reader.read(-1), 20) == BIG
+
+
+async def test_a_peer_that_takes_nothing_is_given_up(pair: tuple[Pair, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FLUSH_S", 0.05)
+    (_, near_writer), (far_reader, _) = pair
+    flushing = FlushingTransport(near_writer.transport)
+    flushing.write(BIG)
+    flushing.close()
+    await asyncio.wait_for(near_writer.wait_closed(), 20)
+    assert len(await asyncio.wait_for(far_reader.read(-1), 20)) < len(BIG)
+
+
+async def test_the_protocol_is_paused_while_the_stream_is_full(pair: tuple[Pair, Pair]) -> None:
+    near, (far_reader, _) = pair
+    recorder = Recorder()
+    stream = StreamTransport(Connection(*near), recorder)
+    stream.start()
+    stream.write(BIG)
+    assert recorder.events == ["made", "pause"]
+    await asyncio.wait_for(far_reader.readexactly(len(BIG)), 20)
+    await asyncio.wait_for(recorder.resumed.wait(), 20)
+    stream.close()
+
+
+async def test_paused_reading_holds_the_sender_back(pair: tuple[Pair, Pair]) -> None:
+    near, (_, far_writer) = pair
+    recorder = Recorder()
+    stream = StreamTransport(Connection(*near), recorder)
+    stream.start()
+    stream.pause_reading()
+    far_writer.write(BIG)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(far_writer.drain(), 0.3)
+    assert len(recorder.data) <= module.READ_BYTES  # one read may have been under way
+    stream.resume_reading()
+    await asyncio.wait_for(far_writer.drain(), 20)
+    async with asyncio.timeout(20):
+        while len(recorder.data) < len(BIG):
+            recorder.got.clear()
+            await recorder.got.wait()
+    stream.close()
+
+
+async def test_the_far_end_closing_is_a_loss(pair: tuple[Pair, Pair]) -> None:
+    near, (_, far_writer) = pair
+    recorder = Recorder()
+    stream = StreamTransport(Connection(*near), recorder)
+    stream.start()
+    far_writer.write(b"last words")
+    far_writer.close()
+    await asyncio.wait_for(recorder.lost.wait(), 20)
+    assert bytes(recorder.data) == b"last words"
+    stream.close()
