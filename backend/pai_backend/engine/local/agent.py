@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
+import errno
 import json
 import logging
 import os
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from pai_backend.engine.local import layout, processes
 from pai_backend.engine.local.hints import HintFifo
+from pai_backend.engine.local.locks import HANDOVER_S, take_lock
 from pai_backend.engine.local.shim import launch as launch_file
 from pai_backend.engine.local.ssh_server import Listener, listen
 from pai_backend.engine.local.ssh_session import TaskWorld
@@ -165,12 +166,9 @@ def _note(directory: Path, state: dict[str, object]) -> None:
 
 def _take_lock(root: Path) -> int:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = os.open(root / layout.AGENT_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise
+    fd = take_lock(root / layout.AGENT_LOCK, HANDOVER_S)
+    if fd is None:
+        raise BlockingIOError(errno.EWOULDBLOCK, f"another agent already serves {root}; stop it first")
     return fd
 
 

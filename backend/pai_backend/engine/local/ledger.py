@@ -8,7 +8,6 @@ All methods block on the disk: call them in a thread.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid
+from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.shim import boot_file
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
@@ -279,20 +279,14 @@ def _control(directory: Path) -> str:
 def _locked(directory: Path) -> Iterator[bool]:
     """The task's lock, if it is free; yields whether it is held."""
     try:
-        fd = os.open(directory / layout.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    except FileNotFoundError:
-        yield False
-        return
+        fd = take_lock(directory / layout.LOCK)
+    except FileNotFoundError:  # the directory has vanished
+        fd = None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        yield False
-        return
-    try:
-        yield True
+        yield fd is not None
     finally:
-        os.close(fd)
+        if fd is not None:
+            os.close(fd)
 
 
 def _exit_now(reason: str, message: str, causer: Causer) -> TaskExit:

@@ -7,7 +7,6 @@ is reported when its state has changed since the last report, and its end exactl
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -17,6 +16,7 @@ from pai_backend.engine.base import EngineError, EngineEvent, Listed, NodeSeen, 
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.hints import HintFifo
 from pai_backend.engine.local.ledger import Ledger
+from pai_backend.engine.local.locks import HANDOVER_S, take_lock
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
 
@@ -161,10 +161,7 @@ class Watcher:
 
 
 def _take_watch_lock(root: Path) -> int:
-    fd = os.open(root / layout.WATCH_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise EngineError(f"another process already watches the tasks below {root}; stop it first") from None
+    fd = take_lock(root / layout.WATCH_LOCK, HANDOVER_S)
+    if fd is None:
+        raise EngineError(f"another process already watches the tasks below {root}; stop it first")
     return fd

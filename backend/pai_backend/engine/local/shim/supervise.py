@@ -8,13 +8,13 @@ command is executed and never removed.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import select
 import signal
 import time
 
 from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.shim import launch as launch_file
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, execute
@@ -30,12 +30,7 @@ def main(directory: str) -> int:
     """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over."""
     os.chdir(directory)
     os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
-    lock = os.open(layout.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return 0
-    if os.path.exists(layout.STARTED) or os.path.exists(layout.EXIT):
+    if take_lock(layout.LOCK) is None or os.path.exists(layout.STARTED) or os.path.exists(layout.EXIT):
         return 0
     # The FIFO first, then the mark: a stop() that comes between finds this reader or is found as a mark.
     control = os.open(layout.CONTROL, os.O_RDWR | os.O_NONBLOCK)

@@ -1,0 +1,269 @@
+"""What only the local engine promises of a task: its directory, its environment, its output, its processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from pai_backend.engine.base import Engine, EngineError, LogStream, StartRefused, TaskPlan, TaskState
+from pai_backend.engine.local.engine import LocalEngine
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import Causer, TaskExit
+from pai_backend.model.node import Placement
+from pai_backend.testing.engine_contract import read_log, watching
+from tests.integration.engine.conftest import MakePlan
+from tests.support.local_engine import NODE, LocalBehind
+
+
+async def run(engine: Engine, plan: TaskPlan) -> TaskExit:
+    """Run a task to its end."""
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    assert ended is not None
+    return ended
+
+
+SLEEPER = "bash -c 'echo $$ >> pids; exec sleep 1000'"
+DEAF = """bash -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 0.1; done'"""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "leftover",
+    [
+        f"nohup {SLEEPER} >out 2>&1 &",
+        f"setsid {SLEEPER} &",
+        f"(setsid {SLEEPER} &)",
+        f"setsid {DEAF} &",
+        f"env -i setsid {SLEEPER} &",
+    ],
+    ids=["nohup", "setsid", "double-fork", "deaf-daemon", "unmarked"],
+)
+async def test_what_a_command_leaves_running_is_gone_when_its_exit_is_reported(
+    engine: LocalEngine, root: Path, make_plan: MakePlan, leftover: str
+) -> None:
+    plan = make_plan(f"{leftover}\nwhile ! [ -s pids ]; do sleep 0.02; done; exit 6")
+    ended = await run(engine, plan)
+    assert (ended.code, ended.reason) == (6, "exited")
+    pids = (root / "tasks" / plan.uid / "work" / "pids").read_text().split()
+    assert len(pids) == 1
+    assert _command(int(pids[0])) == ""
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except FileNotFoundError:
+        return ""
+
+
+@pytest.mark.asyncio
+async def test_a_stop_lets_every_process_of_the_group_use_the_grace(engine: LocalEngine, make_plan: MakePlan) -> None:
+    """Bash dies of TERM at once; the training it runs still writes its checkpoint."""
+    code = "import signal,sys,time; signal.signal(15, lambda *a: (time.sleep(0.5), print('saved'), sys.exit(0))); "
+    plan = make_plan(f'python -c "{code}print(1, flush=True); time.sleep(1000)"; true')
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"1\n"
+        await engine.stop(plan.uid, 10.0)
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    assert ended is not None
+    assert (ended.reason, ended.signal) == ("stopped", 15)
+    assert await read_log(engine, plan.uid, LogStream.STDOUT) == b"1\nsaved\n"
+
+
+@pytest.mark.asyncio
+async def test_a_shorter_grace_overtakes_a_longer_one(engine: LocalEngine, make_plan: MakePlan) -> None:
+    plan = make_plan("trap '' TERM; echo up; while :; do sleep 0.05; done")
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
+        await engine.stop(plan.uid, 600.0)
+        await engine.stop(plan.uid, 0.1)
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    assert ended is not None
+    assert (ended.signal, ended.reason) == (9, "stopped")
+
+
+@pytest.mark.asyncio
+async def test_signals_to_the_shim_do_not_end_a_task(
+    engine: LocalEngine, behind: LocalBehind, make_plan: MakePlan
+) -> None:
+    """A hang-up of the login, or a TERM to everything the user runs, must not lose the exit status."""
+    plan = make_plan("sleep 1000")
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        await watch.state(plan.uid, TaskState.RUNNING)
+        (shim,) = behind.shims(plan.uid)
+        for number in (1, 2, 15):
+            os.kill(shim, number)
+        assert behind.shims(plan.uid) == [shim]
+        await engine.stop(plan.uid, 0)
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    assert ended is not None
+    assert ended.reason == "stopped"
+
+
+@pytest.mark.asyncio
+async def test_a_command_that_no_process_can_be_given_fails_to_start(engine: LocalEngine, make_plan: MakePlan) -> None:
+    """Linux takes at most 128 KiB in one argument, execve(2)."""
+    ended = await run(engine, make_plan("#" * 200_000))
+    assert (ended.code, ended.reason, ended.causer) == (None, "start-failed", Causer.USER)
+    assert "Argument list too long" in ended.message
+
+
+@pytest.mark.asyncio
+async def test_a_machine_without_bash_says_so(engine: LocalEngine, make_plan: MakePlan, tmp_path: Path) -> None:
+    ended = await run(engine, make_plan("true", PATH=str(tmp_path)))
+    assert (ended.reason, ended.causer) == ("start-failed", Causer.PLATFORM)
+    assert "bash is not on the task's PATH" in ended.message
+    assert str(tmp_path) in ended.message
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("bad", [{"command": "echo \0"}, {"env": {"A=B": "1"}}, {"env": {"A": "1\0"}}, {"uid": "../x"}])
+async def test_a_plan_that_no_process_can_be_given_is_refused(
+    engine: LocalEngine, make_plan: MakePlan, bad: dict[str, object]
+) -> None:
+    plan = make_plan("true").model_copy(update=bad)
+    with pytest.raises(StartRefused):
+        await engine.start(plan)
+
+
+@pytest.mark.asyncio
+async def test_the_environment_is_the_plans_and_a_short_list_of_the_machines(
+    engine: LocalEngine, make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAI_BACKEND_TOKEN", "secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("LC_TIME", "C")
+    plan = make_plan("env -0", PAI_JOB_NAME="job")
+    await run(engine, plan)
+    output = (await read_log(engine, plan.uid, LogStream.STDOUT)).decode()
+    env = dict(entry.split("=", 1) for entry in output.split("\0")[:-1])
+    assert env["PAI_JOB_NAME"] == "job"
+    assert env["PAI_TASK_UID"] == plan.uid
+    assert env["LC_TIME"] == "C"
+    assert env["HOME"] == os.environ["HOME"]
+    assert env["PATH"].split(":")[0] == os.path.dirname(sys.executable)
+    assert (env["CUDA_VISIBLE_DEVICES"], env["NVIDIA_VISIBLE_DEVICES"]) == ("", "none")
+    assert "secret" not in output
+
+
+@pytest.mark.asyncio
+async def test_the_command_runs_in_its_own_directory_and_session(engine: LocalEngine, make_plan: MakePlan) -> None:
+    plan = make_plan("pwd; ps -o sid= -p $$ | tr -d ' '; echo $$; readlink /proc/$$/fd/0; ls /proc/$$/fd | wc -w")
+    await run(engine, plan)
+    work, session, pid, stdin, open_files = (await read_log(engine, plan.uid, LogStream.STDOUT)).decode().split()
+    assert work.endswith(f"tasks/{plan.uid}/work")
+    assert session == pid
+    assert stdin == "/dev/null"
+    assert open_files == "3"
+
+
+@pytest.mark.asyncio
+async def test_only_the_owner_can_read_what_a_task_has(engine: LocalEngine, root: Path, make_plan: MakePlan) -> None:
+    plan = make_plan("echo secret")
+    await run(engine, plan)
+    directory = root / "tasks" / plan.uid
+    modes = {path.name: path.stat().st_mode & 0o077 for path in [directory, *directory.iterdir()]}
+    assert modes == dict.fromkeys(modes, 0)
+
+
+@pytest.mark.asyncio
+async def test_binary_output_is_kept_byte_for_byte(engine: LocalEngine, make_plan: MakePlan) -> None:
+    plan = make_plan("""python -c "import sys; sys.stdout.buffer.write(bytes(range(256)) * 4096)" """)
+    await run(engine, plan)
+    assert await read_log(engine, plan.uid, LogStream.STDOUT) == bytes(range(256)) * 4096
+
+
+@pytest.mark.asyncio
+async def test_rotation_bounds_the_disk_and_keeps_offsets(root: Path, behind: LocalBehind, make_plan: MakePlan) -> None:
+    """Two segments of at most the limit and one read are kept; a byte's offset never changes."""
+    limit = 100_000
+    engine = LocalEngine(root, [NODE], log_bytes=limit)
+    plan = make_plan("for ((i = 0; i < 100000; i++)); do printf '%09d\\n' $i; done")
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        followed = await read_log(engine, plan.uid, LogStream.STDOUT, follow=True)
+        await watch.state(plan.uid, TaskState.EXITED)
+    files = list((root / "tasks" / plan.uid).glob("stdout-*.log"))
+    assert sum(file.stat().st_size for file in files) <= 2 * (limit + 65536)
+    tail = await read_log(engine, plan.uid, LogStream.STDOUT, 999_950)
+    assert tail == b"".join(b"%09d\n" % i for i in range(99_995, 100_000))
+    kept = await read_log(engine, plan.uid, LogStream.STDOUT, 0)
+    assert len(kept) >= limit
+    base = min(int(file.name[len("stdout-") : -len(".log")]) for file in files)
+    everything = b"".join(b"%09d\n" % i for i in range(100_000))
+    assert kept == everything[base:]
+    assert followed.endswith(tail)
+
+
+@pytest.mark.asyncio
+async def test_a_simulated_gpu_shows_itself_as_simulated_and_hides_real_ones(
+    engine: LocalEngine, make_plan: MakePlan
+) -> None:
+    where = Placement(
+        node="carol", address="127.0.0.1", machine=NODE.machine, gpus=(0, 1), gpu_type="TITANX", simulated_gpu=True
+    )
+    plan = make_plan(
+        "nvidia-smi && nvidia-smi -L && nvidia-smi --query-gpu=name,index --format=csv,noheader && "
+        'echo "[$CUDA_VISIBLE_DEVICES] [$NVIDIA_VISIBLE_DEVICES]"',
+        where=where,
+    )
+    ended = await run(engine, plan)
+    output = (await read_log(engine, plan.uid, LogStream.ALL)).decode()
+    assert ended.code == 0, output
+    assert "SIMULATED by jupyter-pai" in output
+    assert "TITANX (SIMULATED), 1\n" in output
+    assert output.endswith("[] [none]\n")
+
+
+@pytest.mark.asyncio
+async def test_real_gpus_are_named_to_cuda(engine: LocalEngine, make_plan: MakePlan) -> None:
+    where = Placement(node="carol", address="127.0.0.1", machine=NODE.machine, gpus=(2, 5), gpu_type="H200")
+    plan = make_plan('echo "$CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES"', where=where)
+    await run(engine, plan)
+    assert await read_log(engine, plan.uid, LogStream.ALL) == b"2,5 2,5\n"
+
+
+@pytest.mark.asyncio
+async def test_a_forgotten_task_leaves_no_secrets(engine: LocalEngine, root: Path, make_plan: MakePlan) -> None:
+    plan = make_plan("echo kept > model.bin", PAI_TOKEN="hush")
+    await run(engine, plan)
+    await engine.forget(plan.uid)
+    left = root / "done" / plan.uid
+    assert not any((left / name).exists() for name in ("plan.json", "launch"))
+    assert (left / "work" / "model.bin").read_text() == "kept\n"
+
+
+@pytest.mark.asyncio
+async def test_a_second_watch_of_the_same_root_is_refused(engine: LocalEngine, root: Path) -> None:
+    async with watching(engine):
+        with pytest.raises(EngineError, match="already"):
+            await anext(LocalEngine(root, [NODE]).watch())
+    async with watching(LocalEngine(root, [NODE])):
+        pass
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_only_reads_touches_nothing(root: Path) -> None:
+    engine = LocalEngine(root, [NODE])
+    with pytest.raises(KeyError):
+        await anext(engine.logs(TaskUid("j0-0-0-0"), LogStream.ALL, 0, False))
+    await engine.busy_ports(NODE.machine, [])
+    assert root.name not in os.listdir(root.parent)
+
+
+@pytest.mark.asyncio
+async def test_many_tasks_at_once_all_report_their_own_status(engine: LocalEngine, make_plan: MakePlan) -> None:
+    plans = [make_plan(f"exit {number}", number) for number in range(40)]
+    async with watching(engine) as watch:
+        await asyncio.gather(*(engine.start(plan) for plan in plans))
+        ended = [(await watch.state(plan.uid, TaskState.EXITED)).exit for plan in plans]
+    assert [e.code for e in ended if e] == list(range(40))
