@@ -43,7 +43,7 @@ def environment(job: Job, task: Task, *, default_fs_uri: str = "", work_dir: str
         table |= {"QIZHI_" + name[len("PAI_") :]: value for name, value in table.items() if name.startswith("PAI_")}
         for label, ports in _own_ports(own, task):  # the QIZHI guide prints two underscores
             table.setdefault(f"QIZHI_CONTAINER_HOST__{label}_PORT_LIST", _comma(ports))
-    for name in list(table):
+    for name in [name for name in table if not name.isidentifier()]:
         table.setdefault(_NOT_SHELL.sub("_", name), table[name])
     for name, given in job.spec.env.items():
         table.setdefault(name, given if isinstance(given, str) else _json(given))

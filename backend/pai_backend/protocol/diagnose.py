@@ -11,21 +11,17 @@ from dataclasses import dataclass
 
 from pai_backend.model.errors import Bug
 
-_NUMBER_LIMIT = 100
 _WORD = re.compile(r"""[^\s,;:\[\]{}"'/]+""")
 _BARE_KEY = re.compile(r'[A-Za-z_$][A-Za-z0-9_$.-]*"?')
 _AFTER_VALUE = re.compile(r"[ \t]*(?:[,\]}\r\n]|//|/\*|\Z)")
 _SINGLE_QUOTED = re.compile(r"'[^'\r\n]*+'")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+"')
 _STRING_FLAW = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\u?|[\x00-\x08\x0b-\x1f])')
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _NOT_FINITE = {"NaN", "Infinity", "-Infinity", "+Infinity", "nan", "inf", "-inf", "+inf"}
 _LOOKALIKES = dict(
     zip("\u201c\u201d\u2018\u2019\uff02\uff0c\uff1a\uff5b\uff5d\uff3b\uff3d", '""\'\'",:{}[]', strict=True)
 )
-_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -124,35 +120,6 @@ def unexpected(text: str, at: int, wanted: str) -> Trouble:
         hint = "It may look like a space; replace it with an ordinary one."
         return Trouble(at, f"the invisible character U+{ord(char):04X} outside of a text", hint)
     return Trouble(at, f"'{char}' where {wanted} is needed", "Check the commas, quotes and brackets just before it.")
-
-
-def number(raw: str, at: int) -> Trouble | int | float:
-    """The number that ``raw`` (JSON number syntax) stands for, or why it is not taken.
-
-    JSON has one kind of number, so ``8192.0`` and ``1e3`` are the integers they equal. Integers beyond
-    64 bits and numbers beyond the range of a double are refused: nothing behind this could keep them.
-    """
-    if len(raw) > _NUMBER_LIMIT:
-        return Trouble(at, f"a number of more than {_NUMBER_LIMIT} characters", "Shorten it, or write it as text.")
-    if raw.lstrip("-").isdigit():
-        whole = int(raw)
-        if abs(whole) <= _LARGEST:
-            return whole
-        return Trouble(at, "an integer beyond 64 bits", "Write it as text if its digits matter.")
-    real = float(raw)
-    if real in (float("inf"), float("-inf")):
-        return Trouble(at, "a number too large to be kept", "Use a smaller one, or write it as text.")
-    return int(real) if real.is_integer() and abs(real) <= 2**53 else real
-
-
-def content(text: str, at: int) -> Trouble | None:
-    """What is wrong with the decoded ``text`` of the string at ``at``: characters no program can be given."""
-    if "\0" in text:
-        return Trouble(at, r"the text contains the character \u0000", "Remove it; no program can be given it.")
-    if _HALF_PAIR.search(text):
-        hint = r"Write both halves (\ud83d\ude00) or the character itself."
-        return Trouble(at, r"the text contains half of a \u… character pair", hint)
-    return None
 
 
 def _resume(text: str, end: int) -> int | None:

@@ -11,7 +11,7 @@ from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
 from pai_backend.protocol import v1
 from pai_backend.protocol.fields import Reader
 from pai_backend.protocol.locate import locate
-from pai_backend.protocol.position import Positions
+from pai_backend.protocol.position import Positions, printable
 
 MAX_BYTES: Final = 1_048_576
 """Largest document read; the largest real one known is below 100 KiB."""
@@ -36,7 +36,7 @@ def read_document(text: bytes | str, filename: str | None = None) -> Document:
     ``source`` of the result is the document byte for byte (UTF-8 of a ``str``). ``filename`` is used in
     the error message only. Raises DocumentError with every fault found, each with path, line and column.
     """
-    name = filename or "the document"
+    name = printable(filename) if filename else "the document"
     source, decoded = _decode(text, name)
     first = decoded.lstrip("\ufeff \t\r\n")[:1]
     if first != "{" and (v2 := _V2_LINE.search(decoded)):

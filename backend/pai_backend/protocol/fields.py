@@ -15,7 +15,7 @@ from typing import Final
 
 from pai_backend.model.errors import Bug, Fault
 from pai_backend.model.spec import DocumentWarning
-from pai_backend.protocol import diagnose
+from pai_backend.protocol import scalars
 from pai_backend.protocol.locate import Flaw, Node, Unreadable
 from pai_backend.protocol.position import PathStep, Positions, path_text, shown
 
@@ -24,7 +24,7 @@ MAX_REPORTED: Final = 100
 
 Path = tuple[PathStep, ...]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER_TEXT = re.compile(scalars.NUMBER)
 
 
 class Kind(Enum):
@@ -124,17 +124,17 @@ class Reader:
                 hint = f"Write {table.name} as {{ … }}."
                 self.fault(path, node.at, f"{table.name} must be an object, not {kind_of(node)}", hint)
             return None
-        for key, member in node.value.items():
-            if key not in table.fields:
-                self._unknown(key, member, path, table)
         values: dict[str, Checked] = {}
         for name, rule in table.fields.items():
             given = node.value.get(name)
             if given is not None:
-                values[name] = self._check(given, (*path, name), name, rule)
+                values[name] = self._check(given, path, name, rule)
                 continue
             values[name] = rule.default
-            self._absent(node, (*path, name), name, rule)
+            self._absent(node, path, name, rule)
+        for key, member in node.value.items():
+            if key not in table.fields:
+                self._unknown(key, member, path, table)
         return Members(node, path, values)
 
     def boolean(self, node: Node, path: Path) -> bool:
@@ -152,10 +152,10 @@ class Reader:
 
     def _absent(self, node: Node, path: Path, name: str, rule: Field) -> None:
         if rule.required:
-            self.fault(path, node.at, f"{name} is missing", f"Add {shown(name)}: {rule.kind.value}.")
+            self.fault((*path, name), node.at, f"{name} is missing", f"Add {shown(name)}: {rule.kind.value}.")
         elif rule.expected:
             hint = f"Write {shown(name)} to say how many you need."
-            self.warn("missing-field", path, f"{name} is missing; {rule.default} is used", hint)
+            self.warn("missing-field", (*path, name), f"{name} is missing; {rule.default} is used", hint)
 
     def _unknown(self, key: str, member: Node, path: Path, table: Table) -> None:
         if len(self._faults) >= MAX_REPORTED:
@@ -179,40 +179,42 @@ class Reader:
             return node
         if rule.kind is Kind.ANY:
             return node
-        self.fault(path, node.at, f"{name} must be {rule.kind.value}, not {kind_of(node)}", _remedy(value, rule))
+        self.fault(
+            (*path, name), node.at, f"{name} must be {rule.kind.value}, not {kind_of(node)}", _remedy(value, rule)
+        )
         return None
 
     def _integer(self, value: int | str, node: Node, path: Path, name: str, rule: Field) -> int | None:
         if isinstance(value, str):
-            number = diagnose.number(value, node.at) if _NUMBER_TEXT.fullmatch(value) else None
+            number = scalars.number(value, node.at) if _NUMBER_TEXT.fullmatch(value) else None
             if not isinstance(number, int):
                 message = f"{name} must be {rule.kind.value}, not {kind_of(node)}"
-                self.fault(path, node.at, message, _remedy(value, rule))
+                self.fault((*path, name), node.at, message, _remedy(value, rule))
                 return None
             hint = f"Write {number} without quotes." if abs(number) < 10**9 else "Write it without quotes."
-            self.warn("number-as-text", path, f"{name} is a number written as text", hint)
+            self.warn("number-as-text", (*path, name), f"{name} is a number written as text", hint)
             value = number
         if value < rule.low:
-            self.fault(path, node.at, f"{name} must be at least {rule.low}", f"Use {rule.low} or more.")
+            self.fault((*path, name), node.at, f"{name} must be at least {rule.low}", f"Use {rule.low} or more.")
             return None
         if value > rule.high:
-            self.fault(path, node.at, f"{name} must be at most {rule.high}", f"Use {rule.high} or less.")
+            self.fault((*path, name), node.at, f"{name} must be at most {rule.high}", f"Use {rule.high} or less.")
             return None
         return value
 
     def _text(self, value: str, node: Node, path: Path, name: str, rule: Field) -> str | None:
         if not rule.empty and not value.strip():
-            self.fault(path, node.at, f"{name} must not be empty", f"Give {shown(name)} a text.")
+            self.fault((*path, name), node.at, f"{name} must not be empty", f"Give {shown(name)} a text.")
         elif rule.longest is not None and len(value) > rule.longest:
             message = f"{name} is {len(value)} characters long"
-            self.fault(path, node.at, message, f"Use at most {rule.longest}.")
+            self.fault((*path, name), node.at, message, f"Use at most {rule.longest}.")
         elif rule.pattern is not None and not rule.pattern.fullmatch(value):
             bad = next(number for number, char in enumerate(value, 1) if not rule.pattern.fullmatch(char))
             message = f"{name} holds {shown(value[bad - 1])} as character {bad}"
-            self.fault(path, node.at, message, f"Use {rule.allowed} only.")
+            self.fault((*path, name), node.at, message, f"Use {rule.allowed} only.")
         elif not rule.lines and _CONTROL.search(value):
             message = f"{name} holds a line break or another control character"
-            self.fault(path, node.at, message, "Write it in one line.")
+            self.fault((*path, name), node.at, message, "Write it in one line.")
         else:
             return value
         return None
@@ -271,7 +273,9 @@ def kind_of(node: Node) -> str:
         return "null"
     if isinstance(value, bool):
         return "true or false"
-    if isinstance(value, int | float):
+    if isinstance(value, float):
+        return "a very large number" if value.is_integer() else "a fraction"
+    if isinstance(value, int):
         return "a number"
     if isinstance(value, str):
         return "text"

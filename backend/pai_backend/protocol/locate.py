@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pai_backend.protocol import diagnose
+from pai_backend.protocol import diagnose, scalars
 from pai_backend.protocol.diagnose import Trouble
 from pai_backend.protocol.position import BOM, PathStep, Positions
 
@@ -33,9 +33,9 @@ _SCALAR = rf'(?:"({_CHARS})"|(-?(?:0|[1-9][0-9]{{0,17}})){_END}|(true|false|null
 _VALUE = rf"(?:{_SCALAR}(?:{_SPACE}(,)(?!{_SPACE}[\]}}]))?|[\[{{])"
 _MEMBER = re.compile(rf'{_SPACE}"({_CHARS})"{_SPACE}:{_SPACE}{_VALUE}')
 _ITEM = re.compile(rf"{_SPACE}(){_VALUE}")
-_KEY, _TEXT, _INTEGER, _WORD, _COMMA = 1, 2, 3, 4, 5  # groups of _MEMBER and _ITEM
+_KEY, _TEXT, _INTEGER, _WORD = 1, 2, 3, 4  # groups of _MEMBER and _ITEM; 5 is a comma
 _STRING = re.compile(rf'"{_CHARS}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_CHARS})*+"')
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?" + _END)
+_NUMBER = re.compile(scalars.NUMBER + _END)
 _NEXT = {closer: re.compile(rf"{_SPACE}(?:({re.escape(closer)})|(,){_SPACE}({re.escape(closer)})?)") for closer in "]}"}
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _CLOSED, _TRAILING = 1, 3  # groups of _NEXT; 2 is the comma
@@ -270,7 +270,7 @@ class _Scanner:
         if found is None:
             return Node(self._report(diagnose.value(self.text, at)), at)
         self.pos = found.end()
-        number = diagnose.number(found[0], at)
+        number = scalars.number(found[0], at)
         if isinstance(number, Trouble):
             number = Trouble(at, number.message, number.hint, self.pos)
             return Node(self._report(number), at)
@@ -283,7 +283,7 @@ class _Scanner:
             return self._report(diagnose.value(self.text, at))
         self.pos = found.end()
         value: str = _DECODER.raw_decode(self.text, at)[0]
-        trouble = diagnose.content(value, at)
+        trouble = scalars.content(value, at)
         if trouble is not None:
             return self._report(Trouble(at, trouble.message, trouble.hint, self.pos))
         return value

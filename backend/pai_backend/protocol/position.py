@@ -40,8 +40,12 @@ class Positions:
 def shown(word: str) -> str:
     """A key or label as a message may show it: printable, at most 40 characters, in double quotes."""
     short = word if len(word) <= _SHOWN else word[: _SHOWN - 1] + "…"
-    plain = "".join(char if char.isprintable() else "\ufffd" for char in short)
-    return json.dumps(plain, ensure_ascii=False)
+    return json.dumps(printable(short), ensure_ascii=False)
+
+
+def printable(text: str) -> str:
+    """``text`` in one line, with a replacement character for each that does not print."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def path_text(path: Sequence[PathStep]) -> str:

@@ -23,7 +23,7 @@ MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
 MAX_NAME: Final = 255
 """Names become parts of file names, which end at 255 bytes on the usual file systems."""
-IMPLICIT_PORTS: Final = ("http", "ssh")
+IMPLICIT_PORTS: Final = (PortSpec(label="http"), PortSpec(label="ssh"))
 """OpenPAI v1 gives every task one port of each, declared or not."""
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9\-._~]+")
@@ -217,8 +217,7 @@ def _ports(role: Members, reader: Reader) -> tuple[PortSpec, ...] | None:
     if len(ports) < len(role.items("portList")):
         return None
     declared = {port.label for port in ports}
-    implied = [PortSpec(label=label) for label in IMPLICIT_PORTS if label not in declared]
-    return (*ports, *implied)
+    return (*ports, *(port for port in IMPLICIT_PORTS if port.label not in declared))
 
 
 def _check_range(

@@ -73,13 +73,13 @@ def quarrels(job: Job, make: Environment) -> set[str]:
     return {name for name in names if len({table.get(name) for table in tables}) > 1}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(jobs())
 def test_every_task_is_told_of_every_peer(job: Job) -> None:
     assert missing_peers(job, environment) == []
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(jobs())
 def test_tasks_of_a_job_agree_on_what_is_not_their_own(job: Job) -> None:
     ambiguous = {
@@ -89,7 +89,7 @@ def test_tasks_of_a_job_agree_on_what_is_not_their_own(job: Job) -> None:
         assert quarrels(job, environment) == set()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(jobs(), st.integers())
 def test_the_order_of_tasks_does_not_matter(job: Job, seed: int) -> None:
     shuffled = list(job.tasks)
@@ -99,7 +99,7 @@ def test_the_order_of_tasks_does_not_matter(job: Job, seed: int) -> None:
         assert list(environment(job, task).items()) == list(environment(other, task).items())
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(jobs())
 def test_no_name_puts_a_line_or_an_equals_sign_into_the_environment(job: Job) -> None:
     for name, value in environment(job, job.tasks[0]).items():
@@ -107,14 +107,14 @@ def test_no_name_puts_a_line_or_an_equals_sign_into_the_environment(job: Job) ->
         assert re.fullmatch(r"[A-Za-z0-9_.,:;~\[\]-]*", value), (name, value)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(jobs())
 def test_every_variable_can_be_read_by_a_shell_under_some_name(job: Job) -> None:
     table = environment(job, job.tasks[0])
     assert all(re.sub(r"[^A-Za-z0-9_]", "_", name) in table for name in table)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(jobs())
 def test_a_port_variable_for_one_port_is_that_number(job: Job) -> None:
     own = job.tasks[0]

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_backend.protocol import read_document
-from pai_backend.protocol.v1 import IMPLICIT_PORTS
 
 NAMES = st.from_regex(r"[A-Za-z0-9._~]{1,12}", fullmatch=True)
 SPACES = st.lists(st.sampled_from([" ", "\t", "\n", "\r\n", "// x\n", "/* { */", "/**/"]), max_size=3).map("".join)
@@ -71,7 +70,7 @@ def test_a_job_reads_as_it_was_written_in_any_layout(job: dict[str, Any], data: 
         assert role.completion.min_succeeded == written["minSucceededTaskCount"]
         declared = [(port["label"], port["beginAt"], port["portNumber"]) for port in written["portList"]]
         labels = [label for label, _, _ in declared]
-        implied = [(label, 0, 1) for label in IMPLICIT_PORTS if label not in labels]
+        implied = [(label, 0, 1) for label in ("http", "ssh") if label not in labels]
         assert [(port.label, port.begin_at, port.count) for port in role.ports] == declared + implied
 
 

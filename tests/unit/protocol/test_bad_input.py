@@ -126,6 +126,12 @@ def test_the_message_names_file_place_and_number_of_faults() -> None:
     assert caught.value.hint == "Use 1 or more."
 
 
+def test_a_file_name_cannot_add_a_line_to_the_message() -> None:
+    with pytest.raises(DocumentError) as caught:
+        read_document("", "a\nb.json")
+    assert str(caught.value) == "a\ufffdb.json, line 1, column 1: the document is empty"
+
+
 def test_many_faults_are_counted_not_listed() -> None:
     members = ", ".join(f'"x{number}": 1' for number in range(1000))
     faults = faults_of(GOOD.replace('"demo",', f'"demo", {members},'))
