@@ -7,10 +7,12 @@ them, whole and within its ``max_body_size``.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from jupyter_server.base.handlers import JupyterHandler
+from tornado.http1connection import HTTP1Connection
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import HTTPHeaders, parse_response_start_line
 from tornado.iostream import StreamClosedError
@@ -28,6 +30,7 @@ from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.client import CONNECT_TIMEOUT_S, AsyncClient, away
 from jupyter_pai.errors import from_wire
 
+NO_ANSWER = 599  # tornado's own status for "there was none"
 MAX_ANSWER_BYTES = 1 << 40  # answers are streamed, so their length needs no limit of ours
 MAX_MESSAGE_BYTES = 100 * 1024 * 1024  # kernels send images and tables as one message
 _SENDABLE_CLOSE_CODES = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015), *range(3000, 5000)})
@@ -137,23 +140,36 @@ async def http(handler: JupyterHandler, link: BackendLink, hop: Hop) -> None:
     )
     # A client of its own: it may live as long as a stream of server-sent events, and ends with the browser.
     fetcher = SimpleAsyncHTTPClient(force_instance=True, max_clients=1, max_body_size=MAX_ANSWER_BYTES)
+    broken: BaseException | None = None
     try:
         response = await fetcher.fetch(request, raise_error=False)
-    except StreamClosedError as error:
-        if handler.request.connection.stream.closed():  # type: ignore[union-attr]  # it is an HTTP/1 connection
-            return  # the browser left
-        link.lost(client)
-        raise away(client.endpoint, "it closed the connection") from error
-    except OSError as error:
-        link.lost(client)
-        raise away(client.endpoint, streams.reason_of(error)) from error
+        if response.code == NO_ANSWER:
+            broken = response.error or StreamClosedError()
+    except (OSError, HTTPClientError) as error:
+        broken = error
     finally:
         fetcher.close()
-    if not answer.begun:
-        link.lost(client)
-        raise away(client.endpoint, streams.reason_of(response.error))
-    await handler.flush()
+    if broken is not None:
+        _broken(handler, answer, client, link, broken)
+        return
+    with contextlib.suppress(StreamClosedError):  # the browser has all it wants and left
+        await handler.flush()
     handler.finish()
+
+
+def _broken(
+    handler: JupyterHandler, answer: _Answer, client: AsyncClient, link: BackendLink, error: BaseException
+) -> None:
+    """The exchange ended early: raises BackendAway while that can still be said, else cuts the answer off."""
+    connection = handler.request.connection
+    assert isinstance(connection, HTTP1Connection)
+    if connection.stream.closed():
+        return  # it was the browser that left
+    if answer.begun:
+        connection.close()  # finishing it would make half an answer look whole
+        return
+    link.lost(client)
+    raise away(client.endpoint, streams.reason_of(error)) from error
 
 
 class Passage:
@@ -216,7 +232,7 @@ async def websocket(handler: JupyterHandler, link: BackendLink, hop: Hop) -> Pas
     try:
         upstream = await websocket_connect(request, subprotocols=offered or None, max_message_size=MAX_MESSAGE_BYTES)
     except HTTPClientError as error:
-        if error.code == 599 or error.response is None:
+        if error.code == NO_ANSWER or error.response is None:
             link.lost(client)
             raise away(client.endpoint, streams.reason_of(error)) from error
         raise from_wire(error.code, streams.decoded(error.response.body)) from error

@@ -29,6 +29,7 @@ _REMADE = frozenset({"content-length", "expect"})  # the next hop's client write
 _OF_BROWSER = frozenset({"host", "origin", "referer", "x-xsrftoken"})
 _WEBSOCKET = "sec-websocket-"
 XSRF_COOKIE = "_xsrf"
+_LOGIN_COOKIES = ("username-", "jupyterhub-")
 
 
 def request_headers(headers: HTTPHeaders, token: str, *, keep_browser: bool) -> HTTPHeaders:
@@ -56,15 +57,20 @@ def response_headers(headers: HTTPHeaders) -> Iterator[tuple[str, str]]:
 
 
 def foreign_cookies(cookie: str, ours: Iterable[str]) -> str:
-    """A Cookie header without Jupyter's own cookies; empty when nothing is left.
+    """A Cookie header without cookies of Jupyter servers and hubs; empty when nothing is left.
 
-    Names in ``ours`` go. Of two ``_xsrf`` cookies the first is the service's own, because a browser
-    sends the longer path first (RFC 6265 §5.4) and a service lives below Jupyter; a lone one is Jupyter's.
+    Names in ``ours`` go, and those of other servers on this host, whose cookies a browser sends to all its
+    ports. Of two ``_xsrf`` cookies the first is the service's own, because a browser sends the longer path
+    first (RFC 6265 §5.4) and a service lives below Jupyter; a lone one is Jupyter's.
     """
     names = set(ours)
     pairs = [pair.strip() for pair in cookie.split(";") if pair.strip()]
     xsrf = [pair for pair in pairs if pair.partition("=")[0] == XSRF_COOKIE]
-    kept = [pair for pair in pairs if pair.partition("=")[0] not in names and pair not in xsrf]
+    kept = [
+        pair
+        for pair in pairs
+        if pair not in xsrf and pair.partition("=")[0] not in names and not pair.startswith(_LOGIN_COOKIES)
+    ]
     return "; ".join(kept + (xsrf[:1] if len(xsrf) > 1 else []))
 
 

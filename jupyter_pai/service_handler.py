@@ -44,6 +44,8 @@ class ServiceHandler(WebSocketMixin, JupyterHandler, WebSocketHandler):
 
     def check_xsrf_cookie(self) -> None:
         """Refuse what a foreign page sends. Jupyter's own XSRF cookie means nothing to a service's pages."""
+        if not hasattr(self, "_jupyter_current_user"):
+            return  # tornado asks before anybody is known; Jupyter's prepare() asks again
         foreign = self.request.headers.get("Sec-Fetch-Site", "") in _FOREIGN
         if self.request.method not in _SAFE_METHODS and (foreign or not self.check_origin()):
             raise HTTPError(403, "A page of another site may not send this")

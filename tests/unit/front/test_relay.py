@@ -50,9 +50,9 @@ def test_a_service_sees_the_page_that_asks_and_the_api_does_not() -> None:
 
 
 def test_of_cookies_only_the_services_own_pass() -> None:
-    sent = "_xsrf=inner; theme=dark; username-hub=secret; _xsrf=jupyters"
-    assert relay.foreign_cookies(sent, {"username-hub"}) == "theme=dark; _xsrf=inner"
-    assert relay.foreign_cookies("_xsrf=jupyters; username-hub=s", {"username-hub"}) == ""
+    sent = "_xsrf=inner; theme=dark; own=secret; username-localhost-8889=s; jupyterhub-user-x=s; _xsrf=jupyters"
+    assert relay.foreign_cookies(sent, {"own"}) == "theme=dark; _xsrf=inner"
+    assert relay.foreign_cookies("_xsrf=jupyters; own=s", {"own"}) == ""
 
 
 def test_jupyters_token_is_taken_out_of_the_query() -> None:
