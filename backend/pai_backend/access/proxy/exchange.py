@@ -69,6 +69,7 @@ class Exchange(HTTPMessageDelegate):
             log.exception("a request for a service failed before it was passed on")
             self._reply = self._refusal(error)
         if self._reply is not None and not self._small_body():
+            self._reply.headers["Connection"] = "close"
             self._send_reply(self._reply)
         elif self._answer is not None and self._has_body:
             self._start(self._answer)

@@ -1,0 +1,302 @@
+"""Who gets in: signing in, other users, other sites, and what a stranger may learn."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from tornado.httpclient import HTTPClientError, HTTPRequest
+from tornado.websocket import websocket_connect
+
+from pai_backend.access.tickets import SESSION_LIFE, TICKET_LIFE, TicketOffice
+from pai_backend.model.alias import Target
+from pai_backend.model.errors import Forbidden, NoSuchService
+from pai_backend.model.job import Phase, State
+from tests.support.proxy_fakes import SERVICE, Clock, FakeStore, running_proxy, service_job
+from tests.support.proxy_upstreams import web_server
+
+PAGE = {"Accept": "text/html"}
+
+
+@pytest.mark.asyncio
+async def test_a_ticket_turns_into_a_cookie_of_this_host_alone() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        job = under_test.store.jobs["lab"]
+        grant = await under_test.proxy.grant(job, Target("worker", 0, "web"), "alice", f"http://x:{under_test.port}")
+        url = urlsplit(grant.url)
+        assert (url.scheme, url.netloc, url.path) == ("http", under_test.authority, "/.pai/signin")
+        assert grant.expires_at == under_test.clock() + TICKET_LIFE
+        client = under_test.client()
+        answer = await client.get(f"{url.path}?{url.query}")
+        assert (answer.status_code, answer.headers["location"]) == (303, "../")
+        cookie = answer.headers["set-cookie"]
+        assert cookie.startswith("pai-session=")
+        assert "Path=/;" in cookie
+        assert "HttpOnly" in cookie
+        assert "domain" not in cookie.lower()
+        assert (await client.get("/show", headers={"Cookie": cookie.split(";")[0]})).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_a_ticket_signs_in_to_the_path_address_too() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        job = under_test.store.jobs["lab"]
+        grant = await under_test.proxy.grant(job, Target("worker", 0, "web"), "alice", f"http://x:{under_test.port}")
+        client = under_test.client(host="127.0.0.1")
+        answer = await client.get(grant.path_url)
+        assert answer.headers["location"] == "../"
+        assert f"Path=/s/{SERVICE}/;" in answer.headers["set-cookie"]
+        cookie = answer.headers["set-cookie"].split(";")[0]
+        assert (await client.get(f"/s/{SERVICE}/show", headers={"Cookie": cookie})).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_behind_a_relay_the_cookie_has_the_relays_path() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        client = under_test.client(host="127.0.0.1")
+        for token, prefix in [("alice-token", "/user/ann/pai"), ("wrong", "")]:
+            answer = await client.get(
+                f"/s/{SERVICE}/.pai/signin",
+                params={"ticket": await under_test.ticket()},
+                headers={"Authorization": f"Bearer {token}", "X-Forwarded-Prefix": "/user/ann/pai/"},
+            )
+            assert f"Path={prefix}/s/{SERVICE}/;" in answer.headers["set-cookie"]
+
+
+@pytest.mark.asyncio
+async def test_a_ticket_works_once_and_for_a_minute_and_for_its_service() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        client, other = under_test.client(), under_test.client(host="lab--worker-0--web.localhost")
+        ticket = await under_test.ticket()
+        assert (await other.get("/.pai/signin", params={"ticket": ticket})).status_code == 401
+        assert (await client.get("/.pai/signin", params={"ticket": ticket})).status_code == 303
+        replayed = await client.get("/.pai/signin", params={"ticket": ticket})
+        assert replayed.status_code == 401
+        assert "used before" in replayed.json()["message"]
+        assert "set-cookie" not in replayed.headers
+        late = await under_test.ticket()
+        under_test.clock.time += TICKET_LIFE
+        assert (await client.get("/.pai/signin", params={"ticket": late})).status_code == 401
+        forged = TicketOffice(FakeStore(), "other key", Clock()).issue("alice", SERVICE, service_job(1).uid)[0]
+        assert (await client.get("/.pai/signin", params={"ticket": forged})).status_code == 401
+        assert (await client.get("/.pai/signin")).status_code == 401
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("going", "location"),
+    [
+        ("/lab/tree?x=1", "../lab/tree?x=1"),
+        ("//evil.example/", "../"),
+        ("https://evil.example/", "../"),
+        ("/\\evil.example/", "../"),
+        ("/\t/evil.example/", "../"),
+        ("/x\r\nSet-Cookie: a=b", "../"),
+        ("javascript:alert(1)", "../"),
+        ("", "../"),
+    ],
+)
+async def test_signing_in_leads_to_a_page_of_the_service_only(going: str, location: str) -> None:
+    async with running_proxy(service_job(None)) as under_test:
+        ticket = await under_test.ticket()
+        answer = await under_test.client().get("/.pai/signin", params={"ticket": ticket, "next": going})
+        assert answer.headers["location"] == location
+        assert len(answer.headers.get_list("set-cookie")) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_session_ends_after_twelve_hours() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        client = under_test.client(Cookie=await under_test.cookie())
+        under_test.clock.time += SESSION_LIFE - timedelta(seconds=1)
+        assert (await client.get("/show")).status_code == 200
+        under_test.clock.time += timedelta(seconds=1)
+        assert (await client.get("/show")).status_code == 401
+
+
+@pytest.mark.asyncio
+async def test_a_stranger_learns_nothing_but_how_to_sign_in() -> None:
+    async with running_proxy(service_job(None)) as under_test:
+        for host in (under_test.host, "nobody--web.localhost"):
+            client = under_test.client(host=host)
+            page = await client.get("/", headers=PAGE)
+            assert page.status_code == 401
+            assert "%pai open" in page.text
+            assert "alice" not in page.text
+            body = (await client.get("/")).json()
+            assert (body["code"], set(body)) == (
+                "UnauthorizedUserError",
+                {"code", "message", "hint", "errors", "request_id"},
+            )
+        assert under_test.store.lookups == 0
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        ("Bearer alice-token", 200),
+        ("bearer alice-token", 200),
+        ("Bearer root-token", 200),
+        ("Bearer bob-token", 403),
+        ("Bearer wrong", 401),
+        ("Basic alice-token", 401),
+        ("alice-token", 401),
+        ("", 401),
+    ],
+)
+async def test_owners_and_administrators_get_in_and_nobody_else(authorization: str, status: int) -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        answer = await under_test.client(Authorization=authorization).get("/show")
+        assert answer.status_code == status
+        assert len(under_test.engine.dialled) == (status == 200)
+
+
+@pytest.mark.asyncio
+async def test_a_session_opens_neither_another_service_nor_another_job() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        cookie = await under_test.cookie()
+        other = under_test.client(host="lab--worker-0--web.localhost", Cookie=cookie)
+        assert (await other.get("/show")).status_code == 401
+        successor = service_job(port).model_copy(update={"uid": "j2000000000000000"})
+        under_test.store.put(successor)
+        again = under_test.client(Cookie=cookie)
+        under_test.proxy._directory.forget(SERVICE)
+        assert (await again.get("/show")).status_code == 403
+
+
+@pytest.mark.asyncio
+async def test_nobody_is_granted_the_service_of_another() -> None:
+    async with running_proxy(service_job(None)) as under_test:
+        job, proxy = under_test.store.jobs["lab"], under_test.proxy
+        with pytest.raises(Forbidden):
+            await proxy.grant(job, Target("worker", 0, "web"), "bob", "http://x")
+        assert (await proxy.grant(job, Target("worker", 0, "web"), "root", "https://pai.example:8443", admin=True)).url
+        for target in (Target("worker", 0), Target("worker", 7, "web")):
+            with pytest.raises(NoSuchService):
+                await proxy.grant(job, target, "alice", "http://x")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("GET", {"Origin": "http://evil.example"}, 200),
+        ("POST", {}, 200),
+        ("POST", {"Origin": "{own}"}, 200),
+        ("POST", {"Origin": "http://evil.example"}, 403),
+        ("POST", {"Origin": "http://other--web.localhost:{port}"}, 403),
+        ("POST", {"Origin": "{own}.evil.example"}, 403),
+        ("POST", {"Origin": "null"}, 403),
+        ("POST", {"Origin": "http://[bad"}, 403),
+        ("POST", {"Sec-Fetch-Site": "same-site"}, 403),
+        ("POST", {"Sec-Fetch-Site": "same-origin"}, 200),
+        ("DELETE", {"Origin": "http://evil.example"}, 403),
+        ("OPTIONS", {"Origin": "http://evil.example"}, 403),
+    ],
+)
+async def test_another_site_cannot_act_with_the_users_cookie(method: str, headers: dict[str, str], status: int) -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        client = under_test.client(Cookie=await under_test.cookie())
+        filled = {name: value.format(own=under_test.origin, port=under_test.port) for name, value in headers.items()}
+        assert (await client.request(method, "/show", headers=filled)).status_code == status
+        token = under_test.client(Authorization="Bearer alice-token")
+        assert (await token.request(method, "/show", headers=filled)).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_another_site_cannot_open_a_websocket() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        cookie = await under_test.cookie()
+        for origin in ("http://evil.example", f"http://bobs--web.localhost:{under_test.port}"):
+            request = HTTPRequest(
+                f"ws://127.0.0.1:{under_test.port}/deep/ws",
+                headers={"Host": under_test.authority, "Cookie": cookie, "Origin": origin},
+            )
+            with pytest.raises(HTTPClientError) as caught:
+                await websocket_connect(request)
+            assert caught.value.code == 403
+
+
+@pytest.mark.asyncio
+async def test_no_credential_of_ours_reaches_the_task() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        client = under_test.client(Cookie=f"a=1; {await under_test.cookie()}; b=2", Authorization="Basic x")
+        seen = (await client.get("/show?token=alice-token&keep=1&token=bob-token")).json()
+        assert seen["uri"] == "/show?keep=1"
+        headers = dict(seen["headers"])
+        assert headers["Cookie"] == "a=1; b=2"
+        assert "Authorization" not in headers
+        assert (await client.get("/show?token=the-applications-own")).json()["uri"] == (
+            "/show?token=the-applications-own"
+        )
+
+
+@pytest.mark.asyncio
+async def test_a_task_cannot_replace_the_session_or_reach_other_hosts_with_cookies() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        client = under_test.client(Cookie=await under_test.cookie())
+        answer = await client.get(
+            "/cookies", params={"set": ["pai-session=x; Path=/", "a=1; Domain=localhost; Path=/"]}
+        )
+        assert answer.headers.get_list("set-cookie") == ["a=1; Path=/"]
+
+
+@pytest.mark.asyncio
+async def test_a_waiting_job_shows_why_and_goes_on_at_the_same_address() -> None:
+    waiting = service_job(None).model_copy(update={"why": "needs 4 TITANX, <2> are free"})
+    async with web_server() as (port, _), running_proxy(waiting) as under_test:
+        client = under_test.client(Cookie=await under_test.cookie())
+        page = await client.get("/show?x=1", headers=PAGE)
+        assert (page.status_code, page.headers["refresh"]) == (503, "5")
+        assert "needs 4 TITANX, &lt;2&gt; are free" in page.text
+        head = await client.head("/show?x=1", headers=PAGE)
+        assert head.headers["x-pai-page"] == page.headers["x-pai-page"]
+        assert "refresh" not in (await client.post("/show", headers=PAGE)).headers
+        body = (await client.get("/show")).json()
+        assert body["code"] == "UnavailableError"
+        assert "needs 4 TITANX" in body["message"]
+        under_test.store.put(service_job(port))
+        under_test.proxy._directory.forget(SERVICE)
+        assert (await client.get("/show?x=1", headers=PAGE)).json()["uri"] == "/show?x=1"
+
+
+@pytest.mark.asyncio
+async def test_a_running_task_that_does_not_answer_yet_is_starting() -> None:
+    async with web_server() as (port, _):
+        pass
+    async with running_proxy(service_job(port)) as under_test:
+        page = await under_test.client(Authorization="Bearer alice-token", **PAGE).get("/")
+        assert (page.status_code, page.headers["refresh"]) == (503, "5")
+        assert f"Nothing answers on port {port} of task worker-0 yet." in page.text
+
+
+@pytest.mark.asyncio
+async def test_a_finished_job_says_so_and_is_not_asked_again() -> None:
+    done = service_job(None).model_copy(update={"state": State.SUCCEEDED, "phase": Phase.ENDED})
+    async with running_proxy(done) as under_test:
+        page = await under_test.client(Authorization="Bearer alice-token", **PAGE).get("/")
+        assert page.status_code == 503
+        assert "This job has ended" in page.text
+        assert "refresh" not in page.headers
+        assert "<script>" not in page.text
+
+
+@pytest.mark.asyncio
+async def test_a_service_that_does_not_exist_is_not_found() -> None:
+    async with running_proxy(service_job(None)) as under_test:
+        client = under_test.client(host="lab--other.localhost", Authorization="Bearer alice-token")
+        assert (await client.get("/")).status_code == 404
+
+
+@pytest.mark.asyncio
+async def test_a_refused_large_body_is_not_read() -> None:
+    async with running_proxy(service_job(None)) as under_test:
+        client = under_test.client(Authorization="Bearer bob-token", Expect="100-continue")
+        answer = await client.post("/", content=b"x" * 10)
+        assert answer.status_code == 403
+        assert answer.headers["connection"] == "close"
+        small = await under_test.client(Authorization="Bearer bob-token").post("/", content=b"x" * 10)
+        assert small.status_code == 403
+        assert "connection" not in small.headers
