@@ -23,6 +23,10 @@ MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
 MAX_NAME: Final = 255
 """Names become parts of file names, which end at 255 bytes on the usual file systems."""
+MAX_PATH: Final = 4096
+"""Directories and images: the longest path of Linux (PATH_MAX)."""
+MAX_ARGUMENT: Final = 131_071
+"""Bytes that Linux passes to a program in one argument or variable (MAX_ARG_STRLEN, without the final NUL)."""
 IMPLICIT_PORTS: Final = (PortSpec(label="http"), PortSpec(label="ssh"))
 """OpenPAI v1 gives every task one port of each, declared or not."""
 
@@ -39,7 +43,8 @@ _OLD_NAMES = {
     "prerequisites": "This is a v2 field; v1 documents name the image in image.",
 }
 
-_DIRECTORY = Field(Kind.TEXT, default="")
+_WORD = Field(Kind.TEXT, default="", longest=MAX_NAME)
+_DIRECTORY = Field(Kind.TEXT, default="", longest=MAX_PATH)
 JOB: Final = Table(
     "the job",
     {
@@ -51,14 +56,21 @@ JOB: Final = Table(
             longest=MAX_NAME,
             empty=False,
         ),
-        "image": Field(Kind.TEXT, required=True, pattern=_NO_SPACE, allowed="characters without spaces", empty=False),
+        "image": Field(
+            Kind.TEXT,
+            required=True,
+            pattern=_NO_SPACE,
+            allowed="characters without spaces",
+            longest=MAX_PATH,
+            empty=False,
+        ),
         "authFile": _DIRECTORY,
         "dataDir": _DIRECTORY,
         "outputDir": _DIRECTORY,
         "codeDir": _DIRECTORY,
-        "virtualCluster": Field(Kind.TEXT, default=""),
+        "virtualCluster": _WORD,
         "taskRoles": Field(Kind.LIST, required=True),
-        "gpuType": Field(Kind.TEXT, default=""),
+        "gpuType": _WORD,
         "retryCount": Field(Kind.INTEGER, default=0, low=-2),
         "killAllOnCompletedTaskNumber": Field(Kind.INTEGER, low=0),
         "jobEnvs": Field(Kind.OBJECT),
@@ -178,6 +190,10 @@ def _role(role: Members, reader: Reader) -> TaskRole | None:
             message = f"{counter} ({least}) is more than taskNumber ({tasks})"
             hint = f"Use a number from 1 to {tasks}, or null to switch the rule off."
             reader.fault((*role.path, counter), role.at(counter), message, hint)
+    if command is not None and _too_long(command):
+        hint = "Put the script into codeDir or the image and call it from the command."
+        message = f"command is longer than {MAX_ARGUMENT} bytes; Linux cannot start it"
+        reader.warn("long-command", (*role.path, "command"), message, hint)
     ports = _ports(role, reader)
     if name is None or command is None or tasks is None or ports is None:
         return None
@@ -268,7 +284,14 @@ def _variables(job: Members, reader: Reader) -> bool:
         elif not _VARIABLE.fullmatch(name):
             hint = "Use letters, digits and '_' to reach it in a command."
             reader.warn("unreachable-variable", path, f"a shell cannot read a variable called {shown(name)}", hint)
+        if isinstance(node.value, str) and _too_long(f"{name}={node.value}"):
+            message = f"the variable is longer than {MAX_ARGUMENT} bytes; Linux cannot start a program with it"
+            reader.warn("long-variable", path, message, "Put the data into dataDir and name it in the variable.")
     return debug
+
+
+def _too_long(argument: str) -> bool:
+    return len(argument) > MAX_ARGUMENT // 4 and len(argument.encode()) > MAX_ARGUMENT
 
 
 def _check_totals(job: Members, roles: Sequence[TaskRole | None], reader: Reader) -> None:

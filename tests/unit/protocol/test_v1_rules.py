@@ -142,6 +142,27 @@ def test_variables_that_will_surprise_are_warned_of(name: str, code: str) -> Non
     assert [warning.code for warning in document(jobEnvs={name: 1}).warnings] == [code]
 
 
+@pytest.mark.parametrize(("length", "codes"), [(131_071, []), (131_072, ["long-command"])])
+def test_a_command_that_linux_cannot_start_is_warned_of(length: int, codes: list[str]) -> None:
+    command = "训" + "x" * (length - len("训".encode()))
+    assert [warning.code for warning in document({"command": command}).warnings] == codes
+
+
+@pytest.mark.parametrize(("length", "codes"), [(131_069, []), (131_070, ["long-variable"])])
+def test_a_variable_that_linux_cannot_pass_is_warned_of(length: int, codes: list[str]) -> None:
+    assert [warning.code for warning in document(jobEnvs={"A": "x" * length}).warnings] == codes
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("image", 4096), ("dataDir", 4096), ("gpuType", 255), ("virtualCluster", 255)]
+)
+def test_words_and_paths_are_bounded(name: str, most: int) -> None:
+    document(**{name: "x" * most})
+    with pytest.raises(DocumentError) as caught:
+        document(**{name: "x" * (most + 1)})
+    assert caught.value.errors[0].message == f"{name} is {most + 1} characters long"
+
+
 def test_many_warnings_are_counted_not_listed() -> None:
     warnings = document(jobEnvs={f"PAI_{number}": 1 for number in range(150)}).warnings
     assert len(warnings) == 101
