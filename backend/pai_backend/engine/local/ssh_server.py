@@ -73,6 +73,10 @@ class TaskFiles(asyncssh.SFTPServer):
         """The local path that a client's path means."""
         return os.path.join(self._work, path)
 
+    def exit(self) -> None:
+        """End of the session: say that it went well, or OpenSSH's ``scp`` calls a complete copy a failure."""
+        self.channel.exit(0)
+
 
 class Listener:
     """The open SSH port of one task, with all connections that came in by it."""

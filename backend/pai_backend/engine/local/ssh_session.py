@@ -173,13 +173,13 @@ async def _start(process: Process, task: TaskWorld) -> Session:
 def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
     """The task's environment, what the client sends on top, and what tells programs of the connection.
 
-    The task's mark stays: by it the session's processes are found when the task ends.
+    The task's mark stays: by it the session's processes are found when the task ends. There is no
+    SSH_CLIENT: it makes bash read ~/.bashrc before a command, which may print and change PATH.
     """
     client = process.get_extra_info("peername") or ("", 0)
     server = process.get_extra_info("sockname") or ("", 0)
     env = {**task.env, **process.env}
     env["SSH_CONNECTION"] = f"{client[0]} {client[1]} {server[0]} {server[1]}"
-    env["SSH_CLIENT"] = f"{client[0]} {client[1]} {server[1]}"
     env[layout.MARK] = task.uid
     if process.term_type:
         env["TERM"] = process.term_type

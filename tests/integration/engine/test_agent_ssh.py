@@ -1,0 +1,413 @@
+"""The node agent with real OpenSSH clients, strict host checking on throughout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncssh
+import pytest
+import pytest_asyncio
+
+from pai_backend.engine.base import LogStream, SshPlan, TaskPlan, TaskState
+from pai_backend.engine.local.engine import LocalEngine
+from pai_backend.testing.engine_contract import PATIENCE_S, read_log, watching
+from tests.integration.engine.conftest import MakePlan
+from tests.support.local_engine import LocalBehind
+
+pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+class Client:
+    """OpenSSH programs that know one task's host key and hold one of its user keys."""
+
+    def __init__(self, folder: Path, name: str = "key") -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._host_key = asyncssh.generate_private_key("ssh-ed25519")
+        self._key = folder / name
+        user_key = asyncssh.generate_private_key("ssh-ed25519")
+        user_key.write_private_key(self._key)
+        self._key.chmod(0o600)
+        self.public = user_key.export_public_key().decode().strip()
+        public_host = self._host_key.export_public_key().decode().strip()
+        (folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public_host}\n")
+
+    @property
+    def plan(self) -> SshPlan:
+        """What the task is to serve."""
+        host_key = self._host_key.export_private_key().decode()
+        return SshPlan(port=self.port, host_key=host_key, authorized_keys=(self.public,))
+
+    @property
+    def options(self) -> list[str]:
+        """What all three programs understand."""
+        settings = {
+            "IdentityFile": self._key,
+            "IdentitiesOnly": "yes",
+            "UserKnownHostsFile": self.folder / "known_hosts",
+            "GlobalKnownHostsFile": "/dev/null",
+            "StrictHostKeyChecking": "yes",
+            "BatchMode": "yes",
+            "LogLevel": "ERROR",
+            "Port": self.port,
+        }
+        return ["-F", "none", *(word for k, v in settings.items() for word in ("-o", f"{k}={v}"))]
+
+    def command(self, *words: str, options: tuple[str, ...] = ()) -> list[str]:
+        """``ssh`` with some remote command."""
+        return ["ssh", *self.options, *options, "anybody@127.0.0.1", *words]
+
+    async def ssh(
+        self, *words: str, options: tuple[str, ...] = (), stdin: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run ``ssh`` to its end."""
+        return await run(*self.command(*words, options=options), stdin=stdin)
+
+
+async def run(*argv: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end; TimeoutExpired when it hangs."""
+    return await asyncio.to_thread(
+        subprocess.run, argv, input=stdin, capture_output=True, timeout=PATIENCE_S, check=False
+    )
+
+
+@pytest_asyncio.fixture
+async def agent(root: Path, behind: LocalBehind) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """The agent as a process of its own."""
+    process = start_agent(root)
+    yield process
+    process.terminate()
+    assert await asyncio.to_thread(process.wait, PATIENCE_S) == 0
+
+
+def start_agent(root: Path) -> subprocess.Popen[bytes]:
+    """Start the agent for a root."""
+    return subprocess.Popen([sys.executable, "-m", "pai_backend.engine.local.agent", str(root)])
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    """A client with the right keys."""
+    return Client(tmp_path)
+
+
+@pytest_asyncio.fixture
+async def task(
+    engine: LocalEngine, agent: subprocess.Popen[bytes], make_plan: MakePlan, client: Client
+) -> AsyncIterator[TaskPlan]:
+    """A running task that serves SSH."""
+    plan = make_plan("sleep 1000", ssh=client.plan, PAI_JOB_NAME="job with 'quotes'")
+    await engine.start(plan)
+    await served(client.port)
+    yield plan
+    await engine.stop(plan.uid, 0)
+
+
+async def served(port: int) -> None:
+    """Return when something accepts connections there."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.02)
+            else:
+                writer.close()
+                return
+
+
+@pytest.mark.asyncio
+async def test_a_command_runs_in_the_tasks_directory_with_its_environment(
+    client: Client, task: TaskPlan, root: Path
+) -> None:
+    done = await client.ssh('pwd; echo "$PAI_JOB_NAME"; echo "$PAI_TASK_UID"; command -v python')
+    where, name, uid, python = done.stdout.decode().splitlines()
+    assert where == str(root / "tasks" / task.uid / "work")
+    assert (name, uid) == ("job with 'quotes'", task.uid)
+    assert os.path.dirname(python) == os.path.dirname(sys.executable)
+    assert (done.stderr, done.returncode) == (b"", 0)
+
+
+@pytest.mark.asyncio
+async def test_bytes_go_both_ways_unchanged_and_input_can_end(client: Client, task: TaskPlan) -> None:
+    data = bytes(range(256)) * 8192
+    done = await client.ssh("cat; printf end; printf err >&2", stdin=data)
+    assert done.stdout == data + b"end"
+    assert done.stderr == b"err"
+
+
+@pytest.mark.asyncio
+async def test_standard_input_is_a_pipe_that_programs_can_open(client: Client, task: TaskPlan) -> None:
+    assert (await client.ssh("cat /dev/stdin", stdin=b"abc")).stdout == b"abc"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("command", "status"), [("exit 0", 0), ("exit 41", 41), ("kill -9 $$", 255)])
+async def test_the_exit_status_is_the_commands(client: Client, task: TaskPlan, command: str, status: int) -> None:
+    """OpenSSH's client shows an exit by signal as 255."""
+    assert (await client.ssh(command)).returncode == status
+
+
+@pytest.mark.asyncio
+async def test_a_session_lasts_until_its_output_is_closed(client: Client, task: TaskPlan) -> None:
+    done = await client.ssh("(sleep 0.3; echo late) & echo early")
+    assert done.stdout == b"early\nlate\n"
+
+
+@pytest.mark.asyncio
+async def test_a_shell_without_a_terminal_reads_commands(client: Client, task: TaskPlan) -> None:
+    done = await client.ssh(stdin=b"echo $((6*7))\nexit 3\n")
+    assert (done.stdout, done.stderr, done.returncode) == (b"42\n", b"", 3)
+
+
+@pytest.mark.asyncio
+async def test_a_terminal_is_a_terminal_of_the_asked_type(
+    client: Client, task: TaskPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It controls its session: a program can open /dev/tty."""
+    monkeypatch.setenv("TERM", "vt220")
+    done = await client.ssh("tty; echo $TERM; echo through > /dev/tty; exit 5", options=("-tt",))
+    tty, term, through = done.stdout.decode().split()
+    assert tty.startswith("/dev/pts/")
+    assert term == "vt220"
+    assert (through, done.returncode) == ("through", 5)
+
+
+@pytest.mark.asyncio
+async def test_window_changes_and_modes_reach_the_terminal(client: Client, task: TaskPlan) -> None:
+    async with open_connection(client) as connection:
+        process = await connection.create_process(
+            "stty -a; echo ready; trap 'stty size; exit' WINCH; while :; do sleep 0.02; done",
+            term_type="xterm-256color",
+            term_size=(97, 31, 0, 0),
+            term_modes={asyncssh.constants.PTY_ECHO: 0, asyncssh.constants.PTY_VINTR: 7},
+            encoding="utf-8",
+        )
+        settings = await process.stdout.readuntil("ready\r\n")
+        assert "rows 31; columns 97;" in settings
+        assert "intr = ^G;" in settings
+        assert " -echo " in settings
+        process.change_terminal_size(120, 40)
+        assert (await process.stdout.read()).strip() == "40 120"
+
+
+@pytest.mark.asyncio
+async def test_a_signal_request_reaches_the_programs_group(client: Client, task: TaskPlan) -> None:
+    async with open_connection(client) as connection:
+        process = await connection.create_process("trap 'echo got; exit 9' USR1; echo up; while :; do sleep 0.02; done")
+        assert await process.stdout.readline() == "up\n"
+        process.send_signal("USR1")
+        done = await process.wait()
+    assert (done.stdout, done.exit_status) == ("got\n", 9)
+
+
+def open_connection(client: Client) -> asyncssh.connection._ACMWrapper[asyncssh.SSHClientConnection]:
+    """asyncssh's own client, for what OpenSSH's program cannot be asked to do."""
+    return asyncssh.connect(
+        "127.0.0.1",
+        client.port,
+        username="x",
+        client_keys=[str(client.folder / "key")],
+        known_hosts=str(client.folder / "known_hosts"),
+        config=None,
+    )
+
+
+@pytest.mark.asyncio
+async def test_variables_of_the_client_reach_the_command(client: Client, task: TaskPlan) -> None:
+    sent = "SetEnv=LC_MEANING=42 PAI_TASK_UID=forged"
+    done = await client.ssh("echo $LC_MEANING $PAI_TASK_UID", options=("-o", sent))
+    assert done.stdout.decode() == f"42 {task.uid}\n"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("protocol", ["-s", "-O"], ids=["sftp", "scp"])
+async def test_scp_copies_both_ways_below_the_working_directory(
+    client: Client, task: TaskPlan, tmp_path: Path, root: Path, protocol: str
+) -> None:
+    data = os.urandom(300_000)
+    local = tmp_path / "local.bin"
+    local.write_bytes(data)
+    up = await run("scp", protocol, *client.options, str(local), "x@127.0.0.1:remote.bin")
+    assert (up.returncode, up.stderr) == (0, b"")
+    assert (root / "tasks" / task.uid / "work" / "remote.bin").read_bytes() == data
+    down = await run("scp", protocol, *client.options, "x@127.0.0.1:remote.bin", str(tmp_path / "back.bin"))
+    assert down.returncode == 0
+    assert (tmp_path / "back.bin").read_bytes() == data
+
+
+@pytest.mark.asyncio
+async def test_sftp_starts_in_the_working_directory(client: Client, task: TaskPlan, root: Path) -> None:
+    done = await run("sftp", *client.options, "-b", "-", "x@127.0.0.1", stdin=b"pwd\nmkdir d\nls\n")
+    assert str(root / "tasks" / task.uid / "work") in done.stdout.decode()
+    assert "\nd" in done.stdout.decode()
+
+
+@pytest.mark.asyncio
+async def test_connections_can_be_forwarded_both_ways(client: Client, task: TaskPlan) -> None:
+    async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((await reader.read()).upper())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(shout, "127.0.0.1", 0)
+    here = server.sockets[0].getsockname()[1]
+    async with server:
+        there = await run(*client.command(options=("-W", f"127.0.0.1:{here}")), stdin=b"to the task")
+        assert there.stdout == b"TO THE TASK"
+        remote = free_port()
+        code = (
+            f"import socket; s = socket.create_connection(('127.0.0.1', {remote})); s.sendall(b'from the task'); "
+            "s.shutdown(1); print(s.recv(99).decode())"
+        )
+        back = await client.ssh(f'python -c "{code}"', options=("-R", f"{remote}:127.0.0.1:{here}"))
+        assert back.stdout == b"FROM THE TASK\n"
+
+
+@pytest.mark.asyncio
+async def test_only_the_tasks_own_keys_are_let_in(client: Client, task: TaskPlan, tmp_path: Path) -> None:
+    folder = tmp_path / "stranger"
+    folder.mkdir()
+    stranger = Client(folder)
+    stranger.port = client.port
+    shutil.copy(client.folder / "known_hosts", folder / "known_hosts")
+    done = await stranger.ssh("echo in")
+    assert (done.stdout, done.returncode) == (b"", 255)
+    assert b"Permission denied" in done.stderr
+
+
+@pytest.mark.asyncio
+async def test_the_task_presents_the_planned_host_key(client: Client, task: TaskPlan) -> None:
+    other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
+    (client.folder / "known_hosts").write_text(f"[127.0.0.1]:{client.port} {other}\n")
+    done = await client.ssh("echo in")
+    assert (done.stdout, done.returncode) == (b"", 255)
+    assert b"verification failed" in done.stderr
+
+
+@pytest.mark.asyncio
+async def test_sessions_end_with_the_task_and_so_do_their_daemons(
+    client: Client, task: TaskPlan, engine: LocalEngine, behind: LocalBehind
+) -> None:
+    background = await client.ssh("nohup setsid sleep 1000 > /dev/null 2>&1 & echo started")
+    assert background.stdout == b"started\n"
+    session = await asyncio.create_subprocess_exec(
+        *client.command("echo up; sleep 1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert session.stdout
+    assert await session.stdout.readline() == b"up\n"
+    assert len(behind.processes(task.uid)) >= 3
+    async with watching(engine) as watch:
+        await engine.stop(task.uid, 0)
+        await watch.state(task.uid, TaskState.EXITED)
+    assert behind.processes(task.uid) == []
+    assert await asyncio.wait_for(session.wait(), PATIENCE_S) == 255
+    await refused(client.port)
+
+
+async def refused(port: int) -> None:
+    """Return when nothing accepts connections there any more."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                return
+            writer.close()
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.asyncio
+async def test_a_terminal_whose_client_goes_away_is_hung_up(client: Client, task: TaskPlan) -> None:
+    async with open_connection(client) as connection:
+        process = await connection.create_process(
+            "trap 'echo hung > hung; exit' HUP; echo up; while :; do sleep 0.02; done", term_type="xterm"
+        )
+        await process.stdout.readuntil("up\r\n")
+    done = await client.ssh("while ! [ -s hung ]; do sleep 0.02; done; cat hung")
+    assert done.stdout == b"hung\n"
+
+
+@pytest.mark.asyncio
+async def test_a_killed_agent_is_replaced_and_the_task_never_notices(
+    root: Path, engine: LocalEngine, behind: LocalBehind, make_plan: MakePlan, client: Client
+) -> None:
+    plan = make_plan("sleep 1000", ssh=client.plan)
+    await engine.start(plan)
+    first = start_agent(root)
+    try:
+        await served(client.port)
+        first.send_signal(signal.SIGKILL)
+    finally:
+        first.wait()
+    second = start_agent(root)
+    try:
+        await served(client.port)
+        assert (await client.ssh("echo again")).stdout == b"again\n"
+    finally:
+        second.terminate()
+        assert second.wait(PATIENCE_S) == 0
+    await engine.stop(plan.uid, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_taken_port_is_noted_and_tried_again(
+    engine: LocalEngine, agent: subprocess.Popen[bytes], root: Path, make_plan: MakePlan, client: Client
+) -> None:
+    note = root / "tasks" / make_plan("").uid / "ssh.json"
+    with socket.create_server(("127.0.0.1", client.port)):
+        plan = make_plan("sleep 1000", ssh=client.plan)
+        await engine.start(plan)
+        state = await noted(note, "failed")
+        assert "address already in use" in state["error"]
+    state = await noted(note, "listening")
+    assert (await client.ssh("echo in")).stdout == b"in\n"
+    await engine.stop(plan.uid, 0)
+
+
+async def noted(path: Path, state: str) -> dict[str, str]:
+    """The agent's note, once it says this state."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                note: dict[str, str] = json.loads(await asyncio.to_thread(path.read_bytes))
+            except (FileNotFoundError, json.JSONDecodeError):
+                note = {}
+            if note.get("state") == state:
+                return note
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.asyncio
+async def test_ssh_is_open_soon_after_the_task_runs(
+    engine: LocalEngine, agent: subprocess.Popen[bytes], make_plan: MakePlan, client: Client
+) -> None:
+    """By the shim's hint, well before the agent's own scan would find it."""
+    waiting = make_plan("echo up; sleep 1000", 1)
+    await engine.start(waiting)
+    assert await anext(engine.logs(waiting.uid, LogStream.ALL, 0, True)) == b"up\n"
+    plan = make_plan("sleep 1000", ssh=client.plan)
+    begun = time.monotonic()
+    await engine.start(plan)
+    await served(client.port)
+    assert time.monotonic() - begun < 1.0
+    for uid in (plan.uid, waiting.uid):
+        await engine.stop(uid, 0)
+        assert await read_log(engine, uid, LogStream.STDERR, follow=True) == b""
