@@ -1,0 +1,54 @@
+"""Laws of the small file formats: what is written is what is read, whatever the text."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pai_backend.engine.local.logfiles import LogReader
+from pai_backend.engine.local.records import to_json
+from pai_backend.engine.local.shim.capture import Capture
+from pai_backend.engine.local.shim.launch import Launch, decode, encode
+
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+NO_NUL = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+NAMES = st.text(st.characters(exclude_characters="\0=", exclude_categories=("Cs",)), min_size=1)
+
+
+@given(
+    st.dictionaries(ANY_TEXT, ANY_TEXT | st.integers() | st.none() | st.floats(allow_nan=False, allow_infinity=False))
+)
+def test_records_are_json(fields: dict[str, str | int | float | None]) -> None:
+    assert json.loads(to_json(fields)) == json.loads(json.dumps(fields))
+
+
+@given(NO_NUL, st.integers(min_value=0), NO_NUL, st.dictionaries(NAMES, NO_NUL))
+def test_a_launch_file_gives_back_what_was_put_in(uid: str, size: int, command: str, env: dict[str, str]) -> None:
+    back = decode(encode(Launch(uid, size, command, env)))
+    assert (back.uid, back.log_bytes, back.command, back.env) == (uid, size, command, env)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(min_size=1, max_size=40))),
+    st.integers(min_value=1, max_value=60),
+    st.integers(min_value=-200, max_value=1500),
+)
+def test_any_offset_reads_a_suffix_of_all_output(writes: list[tuple[str, bytes]], limit: int, offset: int) -> None:
+    """Exactly the bytes from the offset on, or from the oldest kept byte, of which at least ``limit`` are kept."""
+    everything = b"".join(data for _, data in writes)
+    with tempfile.TemporaryDirectory() as folder:
+        capture = Capture(folder, limit)
+        for stream, data in writes:
+            capture.add(stream, data)
+        capture.close()
+        reader = LogReader("all", offset)
+        read = b"".join(iter(lambda: reader.read(Path(folder)), b""))
+    wished = everything[offset:] if offset >= 0 else everything[max(0, len(everything) + offset) :]
+    assert wished.endswith(read)
+    assert len(read) >= min(len(wished), limit)

@@ -1,0 +1,118 @@
+"""Steps of the ledger against each other, where a crash or a race may put them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskState
+from pai_backend.engine.local import layout
+from pai_backend.engine.local.builder import build_task, build_tombstone
+from pai_backend.engine.local.ledger import Ledger, read_exit
+from pai_backend.engine.local.locks import take_lock
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Placement
+
+UID = TaskUid("j0-0-0-0")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger(tmp_path, 1000)
+    made.prepare()
+    return made
+
+
+def plan() -> TaskPlan:
+    placement = Placement(node="n", address="127.0.0.1", machine="m")
+    return TaskPlan(
+        uid=UID, job_name="j", user="u", role="r", index=0, image="i", command="true", env={}, placement=placement
+    )
+
+
+def test_a_directory_half_built_by_a_killed_start_is_removed_and_never_seen(ledger: Ledger) -> None:
+    half = ledger.live(UID).parent / f".new-{UID}-0123abcd"
+    half.mkdir()
+    assert ledger.uids() == set()
+    ledger.prepare()
+    assert not half.exists()
+
+
+def test_whoever_names_the_directory_first_wins(ledger: Ledger) -> None:
+    assert build_tombstone(ledger.live(UID), reason="stopped", message="m", causer="user")
+    build_task(ledger.live(UID), plan(), 1000)
+    assert not (ledger.live(UID) / layout.LAUNCH).exists()
+    assert not build_tombstone(ledger.live(UID), reason="vanished", message="m", causer="platform")
+    ended = read_exit(ledger.live(UID))
+    assert ended is not None
+    assert ended.reason == "stopped"
+    assert os.listdir(ledger.live(UID).parent) == [UID]
+
+
+def test_a_stop_while_a_shim_is_starting_leaves_the_exit_to_the_shim(ledger: Ledger) -> None:
+    build_task(ledger.live(UID), plan(), 1000)
+    shim = take_lock(ledger.live(UID) / layout.LOCK)
+    assert shim is not None
+    ledger.stop(UID, 1.5)
+    assert (ledger.live(UID) / layout.STOP).read_text() == "1500"
+    assert read_exit(ledger.live(UID)) is None
+    os.close(shim)
+    ledger.stop(UID, 1.5)
+    ended = read_exit(ledger.live(UID))
+    assert ended is not None
+    assert ended.reason == "stopped"
+
+
+def test_a_task_is_not_lost_while_somebody_holds_its_lock(ledger: Ledger) -> None:
+    """A shim between its lock and its FIFO, or one being killed at this moment."""
+    build_task(ledger.live(UID), plan(), 1000)
+    (ledger.live(UID) / layout.STARTED).write_text('{"pid": 1, "at": 1.5}')
+    shim = take_lock(ledger.live(UID) / layout.LOCK)
+    assert shim is not None
+    seen = ledger.look(UID)
+    assert seen is not None
+    assert seen.state is TaskState.RUNNING
+    os.close(shim)
+    seen = ledger.look(UID)
+    assert seen is not None
+    assert seen.exit is not None
+    assert (seen.state, seen.exit.reason) == (TaskState.EXITED, "lost")
+
+
+def test_a_start_record_emptied_by_a_machine_crash_never_runs_the_task_again(ledger: Ledger) -> None:
+    build_task(ledger.live(UID), plan(), 1000)
+    (ledger.live(UID) / layout.STARTED).touch()
+    ledger.start(plan())
+    assert ledger.reap() == set()
+    seen = ledger.settle_unstarted(UID)
+    assert seen is not None
+    assert seen.exit is not None
+    assert seen.exit.reason == "start-failed"
+
+
+def test_the_secrets_of_a_plan_are_in_its_file_and_nowhere_in_words(ledger: Ledger) -> None:
+    secret = plan().model_copy(update={"env": {"TOKEN": "hush"}})
+    build_task(ledger.live(UID), secret, 1000)
+    path = ledger.live(UID) / layout.PLAN
+    assert json.loads(path.read_bytes())["env"] == {"TOKEN": "hush"}
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("uid", ["", "..", "a/b", ".hidden", "a b", "x" * 129, "é"])
+def test_uids_that_are_no_file_names_are_refused(ledger: Ledger, uid: str) -> None:
+    with pytest.raises(StartRefused):
+        ledger.start(plan().model_copy(update={"uid": uid}))
+    with pytest.raises(EngineError):
+        ledger.stop(TaskUid(uid), 1)
+    assert ledger.find(TaskUid(uid)) is None
+
+
+def test_a_root_that_is_gone_is_an_error_in_words(ledger: Ledger, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path)
+    tmp_path.write_text("a file is in the way")
+    with pytest.raises(EngineError, match="could not be started"):
+        ledger.start(plan())
