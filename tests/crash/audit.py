@@ -1,0 +1,115 @@
+"""What must be true after a crash campaign, looked up behind the backend's back where that is possible."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from pai_backend.model.job import Job
+from pai_backend.store.base import JobFilter
+from pai_backend.store.sql import SqlStore
+from tests.crash.backend import Backend
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A short job and the exit code it must end with."""
+
+    name: str
+    code: int
+    instances: int
+    seconds: float
+
+    def document(self, runs: Path) -> bytes:
+        """Its OpenPAI v1 document; each run of a task appends one line to ``runs``."""
+        line = f'echo "$PAI_JOB_NAME $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" >> {runs}'
+        role = {
+            "name": "short",
+            "taskNumber": self.instances,
+            "cpuNumber": 1,
+            "memoryMB": 100,
+            "gpuNumber": 0,
+            "minFailedTaskCount": None,
+            "command": f"{line}; echo begin; sleep {self.seconds}; echo end; exit {self.code}",
+        }
+        return json.dumps({"jobName": self.name, "image": "none", "taskRoles": [role]}).encode()
+
+
+async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
+    """Every promise that does not hold, in words."""
+    store = SqlStore(f"sqlite+aiosqlite:///{backend.data}/pai.sqlite")
+    await store.open()
+    try:
+        jobs = await _all_jobs(store)
+        findings = _exits(expected, jobs) + _runs(expected, backend.runs)
+        findings += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.port_leases()]
+        findings += [finding for job in jobs.values() for finding in await _history(store, job)]
+        findings += _logs(backend, jobs)
+    finally:
+        await store.aclose()
+    return findings + _leftovers(backend)
+
+
+async def _all_jobs(store: SqlStore) -> dict[str, Job]:
+    jobs: dict[str, Job] = {}
+    page, total = await store.list_jobs(JobFilter(limit=1000))
+    while page:
+        for row in page:
+            jobs[row.name] = await store.job(row.uid)
+        page, total = await store.list_jobs(JobFilter(limit=1000, offset=len(jobs)))
+    assert len(jobs) == total
+    return jobs
+
+
+def _exits(expected: list[Expected], jobs: dict[str, Job]) -> list[str]:
+    found = [f"job {job.name} was acknowledged and is lost" for job in expected if job.name not in jobs]
+    for want in expected:
+        job = jobs.get(want.name)
+        for task in job.tasks if job else ():
+            code = task.exit.status if task.exit else None
+            if code != want.code:
+                found.append(f"{want.name} task {task.index}: exit {code}, not {want.code}: {task.exit}")
+        if job is not None and job.attempt:
+            found.append(f"{want.name} was run {job.attempt + 1} times: {job.retries}")
+    return found
+
+
+def _runs(expected: list[Expected], runs: Path) -> list[str]:
+    seen = Counter(runs.read_text(encoding="utf-8").splitlines())
+    wanted = Counter(f"{job.name} {index}" for job in expected for index in range(job.instances))
+    odd = (seen - wanted) + (wanted - seen)
+    return [f"task {name!r} ran {seen[name]} times" for name in sorted(odd)]
+
+
+async def _history(store: SqlStore, job: Job) -> list[str]:
+    events = await store.events(job.uid, limit=100_000)
+    if [event.seq for event in events] != list(range(1, len(events) + 1)):
+        return [f"{job.name}: its event log has gaps: {[event.seq for event in events]}"]
+    last = [event.type for event in events if event.type == "job.exit"]
+    return [] if len(last) == 1 else [f"{job.name}: {len(last)} exits in its event log"]
+
+
+def _logs(backend: Backend, jobs: dict[str, Job]) -> list[str]:
+    """Both lines of every task are in its log file, once."""
+    found = []
+    for job in jobs.values():
+        for task in job.tasks:
+            files = list((backend.data / "engine").rglob(f"{task.uid}/stdout.log"))
+            text = files[0].read_text(encoding="utf-8") if files else ""
+            if text != "begin\nend\n":
+                found.append(f"{job.name} task {task.index}: its log is {text!r}")
+    return found
+
+
+def _leftovers(backend: Backend) -> list[str]:
+    """Processes of ended tasks that are still there."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        command = " ".join(process.info["cmdline"] or [])
+        if str(backend.data / "engine" / "tasks") in command or str(backend.runs) in command:
+            found.append(f"process {process.info['pid']} is left over: {command[:200]}")
+    return found

@@ -1,0 +1,117 @@
+"""The crash campaign: kill -9 at random instants under a stream of short jobs, then audit what is left.
+
+The backend runs each role in its own process. A kill hits one of them, or all at once with their
+supervisor, which is then started again as a user's next command would. Jobs write one line each time
+their command runs, so a second run shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from tests.crash.audit import Expected, audit
+from tests.crash.backend import Backend
+
+SUBMITTERS = 4
+TARGETS = ("api", "controller", "gateway", "agent", "all")
+PATIENCE_S = 300.0
+
+
+@dataclass
+class Campaign:
+    """One campaign; ``run`` gives the promises that were broken, in words."""
+
+    home: Path
+    kills: int
+    jobs: int
+    seed: int
+    killed: Counter[str] = field(default_factory=Counter)
+    took_s: float = 0.0
+    _progress: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def run(self) -> list[str]:
+        """Submit, kill, wait for all jobs to end, audit. Always stops what it started."""
+        started = time.monotonic()
+        rng = random.Random(self.seed)
+        expected = [self._job(number, rng) for number in range(self.jobs)]
+        backend = Backend(self.home)
+        await backend.start()
+        try:
+            async with asyncio.timeout(PATIENCE_S + 3 * self.kills):
+                queue: asyncio.Queue[Expected] = asyncio.Queue()
+                for job in expected:
+                    queue.put_nowait(job)
+                killer = asyncio.create_task(self._kill(backend, rng))
+                await asyncio.gather(*(self._submit(backend, queue) for _ in range(SUBMITTERS)))
+                await killer
+                findings = await self._settled(backend, expected)
+            findings += await audit(backend, expected)
+        finally:
+            await backend.stop()
+        self.took_s = time.monotonic() - started
+        return findings
+
+    def figures(self) -> dict[str, object]:
+        """What was done, for the reader."""
+        return {
+            "seed": self.seed,
+            "jobs": self.jobs,
+            "kills": dict(sorted(self.killed.items())),
+            "seconds": round(self.took_s, 1),
+        }
+
+    def _job(self, number: int, rng: random.Random) -> Expected:
+        return Expected(
+            name=f"short-{number:04d}",
+            code=rng.choice([0, 0, 1, 7, 42, 137]),
+            instances=rng.choice([1, 1, 1, 2]),
+            seconds=round(rng.uniform(0.0, 1.5), 2),
+        )
+
+    async def _submit(self, backend: Backend, queue: asyncio.Queue[Expected]) -> None:
+        """Submit each job until the backend has acknowledged it; a repeat of an acknowledged one is a conflict."""
+        async with httpx.AsyncClient(timeout=10.0) as client:
+            while not queue.empty():
+                job = queue.get_nowait()
+                while not await backend.submitted(client, job.name, job.document(backend.runs)):
+                    await backend.answering()
+                await self._in_step(queue)
+
+    async def _in_step(self, queue: asyncio.Queue[Expected]) -> None:
+        """Hold the stream back while the kills lag behind it, so that they are spread over all of it."""
+        async with self._progress:
+            sent = self.jobs - queue.qsize()
+            await self._progress.wait_for(lambda: sum(self.killed.values()) >= self.kills * (sent / self.jobs) - 1)
+
+    async def _kill(self, backend: Backend, rng: random.Random) -> None:
+        while sum(self.killed.values()) < self.kills:
+            await _moment(rng)
+            target = rng.choice(TARGETS)
+            if await backend.kill(target):
+                async with self._progress:
+                    self.killed[target] += 1
+                    self._progress.notify_all()
+
+    async def _settled(self, backend: Backend, expected: list[Expected]) -> list[str]:
+        """Wait until no job is unfinished; what is still open after the patience is a finding."""
+        await backend.answering()
+        deadline = time.monotonic() + PATIENCE_S
+        async with httpx.AsyncClient(timeout=30.0) as client:
+            while time.monotonic() < deadline:
+                open_jobs = await backend.unfinished(client)
+                if not open_jobs:
+                    return []
+                await backend.something_happened()
+        return [f"job {name} has not ended: {state}" for name, state in open_jobs]
+
+
+async def _moment(rng: random.Random) -> None:
+    """A random instant within the time a few submissions take; the randomness is the point of the campaign."""
+    await asyncio.sleep(rng.uniform(0.0, 0.4))
