@@ -57,6 +57,13 @@ class ListQuery(Query):
                 raise ValueError(f"must be a list of {', '.join(words)}")
         return value
 
+    @field_validator("order")
+    @classmethod
+    def _order_has_a_direction(cls, value: str) -> str:
+        if value.partition(",")[2] not in ("", "ASC", "DESC"):
+            raise ValueError("must be a field, or a field with ,ASC or ,DESC")
+        return value
+
     @property
     def states(self) -> tuple[State, ...]:
         """The states asked for; none means all."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator
 
 import tornado.websocket
 
 from pai_backend.api.base import StreamHandler
 from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import PaiError
+
+Messages = AsyncIterator[str] | AsyncIterator[bytes]
 
 log = logging.getLogger(__name__)
 
@@ -21,22 +22,24 @@ CLOSE_DONE, CLOSE_AGAIN, CLOSE_FAULT = 1000, 1013, 1011  # RFC 6455 §7.4.1 and 
 class PushHandler(StreamHandler):
     """Sends what an iterator yields, as fast as the client takes it, and closes after it."""
 
+    _messages: Messages | None = None
     _pump: asyncio.Task[None] | None = None
 
-    async def push(self, messages: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
-        """Upgrade the connection, then send in the background until the messages or the client end."""
-        await self._upgrade()
-        if self.ws_connection is not None:
-            self._pump = asyncio.create_task(self._send_all(messages))
+    async def push(self, messages: Messages) -> None:
+        """Upgrade the connection and send; returns when the connection has ended.
 
-    def _upgrade(self) -> Coroutine[Any, Any, None]:
-        """Tornado's own GET, which our verbs replace: it checks the headers and answers 101."""
-        return tornado.websocket.WebSocketHandler.get(self)
+        Tornado's own GET, which our verbs replace, checks the headers, answers 101, calls ``open`` and reads
+        frames until the end.
+        """
+        self._messages = messages
+        await tornado.websocket.WebSocketHandler.get(self)
 
     def open(self, *_args: str, **_kwargs: str) -> None:
         """Called by tornado after the upgrade."""
         self.set_nodelay(True)
         self.ctx.metrics.stream_opened()
+        assert self._messages is not None
+        self._pump = asyncio.create_task(self._send_all(self._messages))
 
     def on_message(self, message: str | bytes) -> None:
         """Called by tornado; what clients send has no meaning here."""
@@ -47,7 +50,7 @@ class PushHandler(StreamHandler):
         if self._pump is not None:
             self._pump.cancel()
 
-    async def _send_all(self, messages: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
+    async def _send_all(self, messages: Messages) -> None:
         code, reason = CLOSE_DONE, ""
         try:
             async for message in messages:

@@ -71,7 +71,7 @@ class ApiSettings(Model):
         default="localhost", min_length=1, description="Services answer at `<service alias>.<this domain>`."
     )
     max_document_bytes: int = Field(
-        default=1_048_576, ge=1024, le=16_777_216, description="Largest job document that is accepted, in bytes."
+        default=1_048_576, ge=1024, le=1_048_576, description="Largest job document that is accepted, in bytes."
     )
 
 

@@ -27,6 +27,7 @@ from pai_backend.model.ids import JobUid, task_uid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.protocol import Document, read_document
+from pai_backend.protocol.locate import locate
 from pai_backend.store.base import JobFilter, NewEvent
 from pai_backend.validation import nearest
 
@@ -48,7 +49,7 @@ class JobService:
         """
         document = await self._read(text, filename)
         spec = _renamed(document.spec, name)
-        self._check_virtual_cluster(spec)
+        self._check_virtual_cluster(document)
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         job = await self._ctx.store.submit(job, text, filename, _media_type(media_type, filename), events)
@@ -59,7 +60,7 @@ class JobService:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
         try:
             document = await self._read(text, filename)
-            self._check_virtual_cluster(document.spec)
+            self._check_virtual_cluster(document)
         except (DocumentError, NoVirtualCluster) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)
             return Validation(valid=False, dialect=None, name=None, warnings=(), errors=errors, spec=None)
@@ -112,14 +113,15 @@ class JobService:
             return await asyncio.to_thread(read_document, text, filename or None)
         return read_document(text, filename or None)
 
-    def _check_virtual_cluster(self, spec: JobSpec) -> None:
-        known = self._ctx.site.virtual_clusters
-        if spec.virtual_cluster in known:
+    def _check_virtual_cluster(self, document: Document) -> None:
+        wanted, known = document.spec.virtual_cluster, self._ctx.site.virtual_clusters
+        if wanted in known:
             return
-        like = nearest(spec.virtual_cluster, known)
-        message = f"There is no virtual cluster {spec.virtual_cluster}; there are: {', '.join(known)}."
-        hint = f"Did you mean {like}?" if like else f"Set virtualCluster to {known[0]}, or leave it out for default."
-        fault = Fault(path="$.virtualCluster", message=message, hint=hint)
+        like = nearest(wanted, known)
+        message = f"There is no virtual cluster {wanted}; there are: {', '.join(known)}."
+        hint = f"Did you mean {like}?" if like else f"Set virtualCluster to one of: {', '.join(known)}."
+        line, column = _place(document, "virtualCluster")
+        fault = Fault(path="$.virtualCluster", message=message, line=line, column=column, hint=hint)
         raise NoVirtualCluster(message, errors=[fault], hint=hint)
 
 
@@ -145,6 +147,13 @@ def new_job(user: str, spec: JobSpec, warnings: tuple[DocumentWarning, ...], now
 
 def _warnings(document: Document) -> tuple[DocumentWarning, ...]:
     return (*document.warnings, *open_listener_warnings(document.spec))
+
+
+def _place(document: Document, key: str) -> tuple[int, int] | tuple[None, None]:
+    """Line and column of a top-level value; none for a default, which stands nowhere."""
+    located = locate(document.source.decode())
+    value = located.root.value if located.root is not None else None
+    return located.positions.line_column(value[key].at) if isinstance(value, dict) and key in value else (None, None)
 
 
 def _renamed(spec: JobSpec, name: str | None) -> JobSpec:

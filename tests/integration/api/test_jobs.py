@@ -1,0 +1,183 @@
+"""Jobs over HTTP: what is sent, what is stored, what comes back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from pai_backend.model.job import State
+from tests.support.api_site import BOB, ROOT, ApiSite
+from tests.support.documents import scm_document
+
+
+async def submit(client: httpx.AsyncClient, name: str = "hello", **changes: object) -> dict[str, object]:
+    answer = await client.post("/api/v2/jobs", content=scm_document(name, **changes))
+    assert answer.status_code == 202, answer.text
+    body: dict[str, object] = answer.json()
+    return body
+
+
+@pytest.mark.asyncio
+async def test_a_submitted_job_is_stored_waiting_with_a_task_for_each_instance(api: ApiSite) -> None:
+    async with api.client() as client:
+        body = await submit(client)
+    job = await api.store.find("alice~hello")
+    assert job.state is State.WAITING
+    assert [task.uid for task in job.tasks] == [f"{job.uid}-0-0-0", f"{job.uid}-0-1-0"]
+    assert [event.type for event in await api.store.events(job.uid)] == ["job.submitted"]
+    assert body["uid"] == job.uid
+    assert (body["status"], body["message"]) == (202, "job hello is submitted")
+
+
+@pytest.mark.asyncio
+async def test_detail_shows_stable_names_before_anything_runs(api: ApiSite) -> None:
+    async with api.client() as client:
+        await submit(client)
+        detail = (await client.get("/api/v2/jobs/hello")).json()
+    assert detail["id"] == "alice~hello"
+    assert detail["alias"] == "hello"
+    assert detail["sshCommand"] == "ssh -p 2222 hello@127.0.0.1"
+    assert [task["alias"] for task in detail["taskRoles"][0]["taskStatuses"]] == ["hello--worker-0", "hello--worker-1"]
+    port = api.url.rpartition(":")[2]
+    web = next(service for service in detail["services"] if service["label"] == "web")
+    assert web["url"] == f"http://hello--web.localhost:{port}/"
+    assert web["pathUrl"] == "/s/hello--web/"
+    assert web["port"] is None
+    assert all(service["label"] != "ssh" for service in detail["services"])
+
+
+@pytest.mark.asyncio
+async def test_the_name_parameter_replaces_the_documents_name(api: ApiSite) -> None:
+    async with api.client() as client:
+        await submit(client)
+        again = await client.post("/api/v2/jobs?name=hello2", content=scm_document("hello"))
+    assert again.status_code == 202
+    assert again.json()["name"] == "hello2"
+
+
+@pytest.mark.asyncio
+async def test_the_document_comes_back_byte_for_byte_with_its_media_type(api: ApiSite) -> None:
+    text = b"// with a comment\n" + scm_document()
+    async with api.client() as client:
+        await client.post("/api/v2/jobs?filename=a.json", content=text, headers={"Content-Type": "application/x-job"})
+        answer = await client.get("/api/v2/jobs/hello/config")
+    assert answer.content == text
+    assert answer.headers["content-type"] == "application/x-job"
+
+
+@pytest.mark.asyncio
+async def test_validate_changes_nothing_and_tells_all_faults(api: ApiSite) -> None:
+    async with api.client() as client:
+        good = (await client.post("/api/v2/validate", content=scm_document())).json()
+        bad = (await client.post("/api/v2/validate", content=scm_document(image=None, retryCount="many"))).json()
+        jobs = (await client.get("/api/v2/jobs")).json()
+    assert (good["valid"], good["name"], good["errors"]) == (True, "hello", [])
+    assert good["spec"]["task_roles"][0]["instances"] == 2
+    assert bad["valid"] is False
+    assert {fault["path"] for fault in bad["errors"]} == {"$.image", "$.retryCount"}
+    assert jobs == []
+
+
+@pytest.mark.asyncio
+async def test_stop_is_recorded_once_and_may_be_repeated(api: ApiSite) -> None:
+    async with api.client() as client:
+        await submit(client)
+        first = await client.put("/api/v2/jobs/alice~hello/executionType", json={"value": "STOP"})
+        again = await client.put("/api/v2/jobs/hello/executionType", json={"value": "STOP"})
+    job = await api.store.find("alice~hello")
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json() == {"status": 202, "message": "job hello is asked to stop"}
+    types = [event.type for event in await api.store.events(job.uid)]
+    assert types.count("job.stop-requested") == 1
+
+
+@pytest.mark.asyncio
+async def test_list_pages_filters_and_counts(api: ApiSite) -> None:
+    async with api.client() as client:
+        for number in range(5):
+            await submit(client, f"job{number}", virtualCluster="research" if number % 2 else "default")
+        page = (await client.get("/api/v2/jobs?limit=2&offset=1&order=name,ASC&withTotalCount=true")).json()
+        research = (await client.get("/api/v2/jobs?vc=research&state=WAITING,RUNNING")).json()
+        newest = (await client.get("/api/v2/jobs?limit=1")).json()
+    assert (page["totalCount"], [row["name"] for row in page["data"]]) == (5, ["job1", "job2"])
+    assert {row["name"] for row in research} == {"job1", "job3"}
+    assert newest[0]["name"] == "job4"
+    assert newest[0]["totalGpuNumber"] == 2
+
+
+@pytest.mark.asyncio
+async def test_users_see_their_own_jobs_and_admins_see_all(api: ApiSite) -> None:
+    async with api.client() as alice, api.client(BOB) as bob, api.client(ROOT) as root:
+        await submit(alice)
+        await submit(bob, "other")
+        seen = {
+            name: [row["id"] for row in (await client.get("/api/v2/jobs?order=name,ASC")).json()]
+            for name, client in {"alice": alice, "bob": bob, "root": root}.items()
+        }
+        peeked = (await bob.get("/api/v2/jobs?username=alice&withTotalCount=true")).json()
+    assert seen == {"alice": ["alice~hello"], "bob": ["bob~other"], "root": ["alice~hello", "bob~other"]}
+    assert peeked == {"totalCount": 0, "data": []}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("way", ["", "/config", "/events", "/logs", "/ssh", "/events/stream", "/logs/stream"])
+async def test_a_job_of_another_user_looks_exactly_like_one_that_is_not_there(api: ApiSite, way: str) -> None:
+    async with api.client() as alice, api.client(BOB) as bob:
+        await submit(alice)
+        hidden = await bob.get(f"/api/v2/jobs/alice~hello{way}")
+        absent = await bob.get(f"/api/v2/jobs/alice~nothing{way}")
+    assert hidden.status_code == absent.status_code == 404
+    shown, expected = hidden.json(), absent.json()
+    assert shown["code"] == "NoJobError"
+    assert shown["message"].replace("hello", "nothing") == expected["message"]
+    assert shown["hint"] == expected["hint"]
+
+
+@pytest.mark.asyncio
+async def test_another_user_cannot_stop_a_job(api: ApiSite) -> None:
+    async with api.client() as alice, api.client(BOB) as bob:
+        await submit(alice)
+        answer = await bob.put("/api/v2/jobs/alice~hello/executionType", json={"value": "STOP"})
+    assert answer.status_code == 404
+    assert (await api.store.find("alice~hello")).desired.value == "START"
+
+
+@pytest.mark.asyncio
+async def test_nodes_show_what_is_in_use(api: ApiSite) -> None:
+    async with api.client() as client:
+        (node,) = (await client.get("/api/v2/cluster/nodes")).json()["data"]
+    assert (node["name"], node["simulated"], len(node["gpus"])) == ("carol", True, 1)
+    assert node["used"] == {"tasks": 0, "cpus": 0, "memory_mb": 0, "gpus": []}
+
+
+@pytest.mark.asyncio
+async def test_virtual_clusters_count_jobs_that_have_not_ended(api: ApiSite) -> None:
+    async with api.client() as client:
+        await submit(client)
+        clusters = (await client.get("/api/v2/virtual-clusters")).json()
+    assert {name: cluster["numJobs"] for name, cluster in clusters.items()} == {"default": 1, "research": 0}
+
+
+@pytest.mark.asyncio
+async def test_info_needs_no_token_and_tells_the_front_door(api: ApiSite) -> None:
+    async with api.client(None) as client:
+        info = (await client.get("/api/v2/info")).json()
+    assert info == {
+        "name": "test",
+        "version": "1.2.3",
+        "engine": "local",
+        "ssh": {"host": "127.0.0.1", "port": 2222},
+        "proxy": {"domain": "localhost", "baseUrl": api.url},
+    }
+
+
+@pytest.mark.asyncio
+async def test_times_are_utc_in_iso_8601(api: ApiSite) -> None:
+    before = datetime.now(UTC)
+    async with api.client() as client:
+        body = await submit(client)
+    said = str(body["submissionTime"])
+    assert said.endswith("Z")
+    assert before <= datetime.fromisoformat(said) <= datetime.now(UTC)

@@ -1,0 +1,155 @@
+"""The API on a real socket over a real store, with an engine that only has logs.
+
+What runs tasks is another room's business; the API reads logs from it and nothing else, so that is all the
+engine here can do. Everything else is as in the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import tornado.httpserver
+import tornado.netutil
+
+from pai_backend.access.proxy import ServiceProxy, proxy_rules
+from pai_backend.api.application import make_application
+from pai_backend.api.changes import Changes
+from pai_backend.api.context import Address, ApiContext, Site
+from pai_backend.api.metrics import Metrics
+from pai_backend.api.wire import Check
+from pai_backend.auth.tokens import TokenTable
+from pai_backend.auth.users import User
+from pai_backend.engine.base import LogStream
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Gpu, Node
+from pai_backend.store.sql import SqlStore
+
+ALICE, BOB, ROOT = "alice-token-0123456789", "bob-token-0123456789", "root-token-0123456789"
+CAROL = Node(
+    name="carol",
+    address="127.0.0.1",
+    machine="laptop",
+    cpus=8,
+    memory_mb=16384,
+    gpus=(Gpu(index=0, type="TITANX", simulated=True),),
+    simulated=True,
+)
+
+
+@dataclass
+class Printed:
+    """What a task has printed so far, and how much of its beginning rotation has thrown away."""
+
+    text: bytes = b""
+    oldest: int = 0
+    ended: bool = False
+
+
+@dataclass
+class LogEngine:
+    """An engine whose tasks are logs that a test writes."""
+
+    tasks: dict[TaskUid, Printed] = field(default_factory=dict)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def write(self, uid: TaskUid, text: bytes = b"", *, end: bool = False) -> None:
+        """Let a task print, or end."""
+        async with self.changed:
+            task = self.tasks.setdefault(uid, Printed())
+            task.text += text
+            task.ended = task.ended or end
+            self.changed.notify_all()
+
+    async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
+        """As the interface says."""
+        return self.tasks[uid].oldest, len(self.tasks[uid].text)
+
+    async def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncIterator[bytes]:
+        """As the interface says, in chunks of at most 1000 bytes."""
+        task = self.tasks[uid]
+        position = max(offset if offset >= 0 else len(task.text) + offset, task.oldest)
+        while True:
+            while position < len(task.text):
+                chunk = task.text[position : position + 1000]
+                position += len(chunk)
+                yield chunk
+            if task.ended or not follow:
+                return
+            async with self.changed:
+                await self.changed.wait_for(lambda: position < len(task.text) or task.ended)  # noqa: B023
+
+
+@dataclass
+class ApiSite:
+    """A running API and the ways to it."""
+
+    url: str
+    store: SqlStore
+    engine: LogEngine
+    changes: Changes
+    ctx: ApiContext
+    gateway: list[Address] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    def client(self, token: str | None = ALICE) -> httpx.AsyncClient:
+        """An HTTP client with this token."""
+        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=20)
+
+    @property
+    def websocket_url(self) -> str:
+        """The same for WebSockets."""
+        return self.url.replace("http", "ws", 1)
+
+
+@asynccontextmanager
+async def running_api(directory: Path, *, max_document_bytes: int = 1_048_576) -> AsyncIterator[ApiSite]:
+    """Run an API on a free port, with users alice and bob and the admin root."""
+    store = SqlStore(f"sqlite+aiosqlite:///{directory / 'pai.sqlite'}")
+    await store.open()
+    engine, changes = LogEngine(), Changes(store)
+    tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
+    proxy = ServiceProxy(store, engine, domain="localhost", signing_key="k" * 64, authenticate=tokens.user)
+    (listener,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    gateway = [Address("127.0.0.1", 2222)]
+    checks = [Check(name="database", ok=True, message="answers")]
+
+    async def outcomes() -> Sequence[Check]:
+        return checks
+
+    ctx = ApiContext(
+        site=Site(
+            name="test",
+            version="1.2.3",
+            engine="local",
+            base_url=url,
+            service_domain="localhost",
+            virtual_clusters=("default", "research"),
+            allowed_origins=("https://lab.example.org",),
+            max_document_bytes=max_document_bytes,
+        ),
+        store=store,
+        engine=engine,
+        tokens=tokens,
+        proxy=proxy,
+        changes=changes,
+        metrics=Metrics(),
+        gateway=lambda: gateway[0] if gateway else None,
+        nodes=lambda: [CAROL],
+        checks=outcomes,
+    )
+    server = tornado.httpserver.HTTPServer(make_application(ctx, proxy_rules(proxy)))
+    server.add_socket(listener)
+    try:
+        yield ApiSite(url, store, engine, changes, ctx, gateway, checks)
+    finally:
+        server.stop()
+        await server.close_all_connections()
+        await changes.aclose()
+        await store.aclose()
