@@ -31,6 +31,7 @@ class Backend:
     def __init__(self, home: Path) -> None:
         self.data = home / "data"
         self.runs = home / "runs.log"
+        home.mkdir(parents=True, exist_ok=True)
         config = home / "backend.yaml"
         config.write_text(CONFIG, encoding="utf-8")
         self._private = Embedded(self.data, config)

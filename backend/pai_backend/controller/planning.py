@@ -35,7 +35,7 @@ class Planner:
             self._gateway_key = await gateway_public_key(self._store)
             self._signing_key = await self._store.secret(SIGNING_SECRET, secrets.token_hex(32))
         extra = {"JUPYTER_TOKEN": made_token(self._signing_key, job.uid)}
-        return build_plan(job, task, ssh=await self._ssh(task), extra_env=extra)
+        return build_plan(job, task, ssh=await self._ssh(task), extra_env=extra, default_fs_uri=self._default_fs_uri)
 
     async def _ssh(self, task: Task) -> SshPlan | None:
         if task.placement is None or self._gateway_key is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.launch.environment import environment
 from pai_backend.model.errors import Bug
 from pai_backend.model.job import Job, Task
+from pai_backend.model.plan import SshPlan, TaskPlan
 
 
 def build_plan(

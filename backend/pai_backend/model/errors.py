@@ -88,7 +88,7 @@ class NoVirtualCluster(PaiError):
 
 
 class NameTaken(PaiError):
-    """This user already has a job of that name."""
+    """The user already has a job of that name."""
 
     code = "ConflictJobError"
 
