@@ -80,6 +80,9 @@ class Embedded:
         record = self._record("api.json")
         if record is None or not _alive(int(cast(int, record["pid"]))):
             return None
+        supervisor = self._record("supervisor.json")
+        if supervisor is not None and not _alive(int(cast(int, supervisor["pid"]))):
+            return None  # its processes still answer, but are about to end
         try:
             endpoint = Endpoint(str(record["url"]).rstrip("/"), read_token(self.data_dir / "token"))
         except InvalidDocument:

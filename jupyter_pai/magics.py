@@ -17,7 +17,6 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
-from IPython.display import display
 
 from jupyter_pai import access, render
 from jupyter_pai.commands.session import Document, read_document
@@ -121,7 +120,7 @@ class PaiMagics(Magics):
         if not args.wait:
             return JobView(client.api.endpoint, job)
         view = JobView(client.api.endpoint, job, show_log=False)
-        display(view)  # type: ignore[no-untyped-call]  # IPython's
+        view.show_once()
         self._wait(client, job["uid"], show_log=True)
         view.wait()
         return view

@@ -7,9 +7,11 @@ button is a message to the kernel, so it waits until the running cell is done.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
+from IPython.display import display
 
 from jupyter_pai import render
 from jupyter_pai.endpoint import Endpoint
@@ -36,6 +38,7 @@ class JobView:
         self._ended = False
         self._log = ""
         self._redraw_due = False
+        self._shown = False
         self._make_widgets()
         self._thread = threading.Thread(target=self._follow, name=f"pai-{job['alias']}", daemon=True)
         self._thread.start()
@@ -61,25 +64,37 @@ class JobView:
         bundle: dict[str, object] = dict(self.widget._repr_mimebundle_(**kwargs) or {})
         return {**bundle, "text/plain": repr(self)}
 
+    def _ipython_display_(self) -> None:
+        """Called by IPython in place of looking for representations."""
+        if self._shown:
+            self._shown = False
+            return
+        display(self._repr_mimebundle_(), raw=True)  # type: ignore[no-untyped-call]  # IPython's
+
+    def show_once(self) -> None:
+        """Display it now; as the value of the same cell it is then not displayed a second time."""
+        self._ipython_display_()
+        self._shown = True
+
     def wait(self, timeout_s: float | None = None) -> JobDetail:
-        """Wait for the end of the job; returns its final detail. See :meth:`wait_for`."""
-        return self.wait_for(*FINAL_STATES, timeout_s=timeout_s)
+        """Wait for the end of the job and of its log; returns its final detail. Raises as :meth:`wait_for`."""
+        return self._wait(lambda: self._ended, timeout_s)
 
     def wait_for(self, *states: str, timeout_s: float | None = None) -> JobDetail:
         """Wait until the job is in one of ``states``, or has ended; returns its detail then.
 
         Raises TimeoutError, and ClientError when the job cannot be followed any longer.
         """
+        return self._wait(lambda: self.job["state"] in states or self._ended, timeout_s)
+
+    def _wait(self, reached: Callable[[], bool], timeout_s: float | None) -> JobDetail:
         with self._changed:
-            reached = self._changed.wait_for(lambda: self._failure or self._arrived(states), timeout_s)
+            in_time = self._changed.wait_for(lambda: bool(self._failure) or reached(), timeout_s)
             if self._failure:
                 raise ClientError(self._failure)
-            if not reached:
+            if not in_time:
                 raise TimeoutError(f"{self.job['name']} is still {self.job['state']} after {timeout_s} s")
             return self.job
-
-    def _arrived(self, states: tuple[str, ...]) -> bool:
-        return self.job["state"] in states or self._ended
 
     def stop(self) -> None:
         """Ask the job to stop."""
@@ -106,6 +121,10 @@ class JobView:
             with self._changed:
                 self._failure = error.message
                 self._changed.notify_all()
+        except RuntimeError:
+            if threading.main_thread().is_alive():
+                raise
+            # The kernel is ending and takes its executors away first; nobody looks at the view any more.
         else:
             self._redraw()
             with self._changed:

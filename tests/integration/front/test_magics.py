@@ -1,0 +1,193 @@
+"""``%pai`` in a real IPython shell, before a fake backend."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from jupyter_pai.shown import JobFailed, Link, Trouble
+from jupyter_pai.widgets.job_view import JobView
+from tests.support.running_fake import RunningFake
+
+TIMEOUT_S = 20
+
+
+class Notebook:
+    """Runs cells; keeps what the last one printed, gave back and raised."""
+
+    def __init__(self) -> None:
+        self.shell = InteractiveShell.instance()
+        self.shell.run_line_magic("load_ext", "jupyter_pai")
+        self.text = ""
+
+    def run(self, cell: str) -> Any:
+        with capture_output() as captured:
+            result = self.shell.run_cell(cell)
+        self.text = captured.stdout + captured.stderr
+        self.error = result.error_before_exec or result.error_in_exec
+        return result.result
+
+
+@pytest.fixture
+def notebook(fake: RunningFake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Notebook]:
+    monkeypatch.setenv("PAI_URL", fake.endpoint.url)
+    monkeypatch.setenv("PAI_TOKEN", fake.endpoint.token)
+    monkeypatch.setenv("PAI_SSH_DIR", str(tmp_path / "ssh"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    yield Notebook()
+    InteractiveShell.clear_instance()
+
+
+def test_a_cell_is_a_document(notebook: Notebook, fake: RunningFake) -> None:
+    view = notebook.run('%%pai submit --name mine\n{"jobName": "from-cell"}\n')
+    assert isinstance(view, JobView)
+    assert view.job["name"] == "mine"
+    assert fake.backend.sources[view.job["uid"]] == b'{"jobName": "from-cell"}\n'
+
+
+@pytest.mark.parametrize("value", ["{'jobName': 'v'}", '\'{"jobName": "v"}\'', 'b\'{"jobName": "v"}\'', "path"])
+def test_a_variable_holds_a_document_or_its_path(notebook: Notebook, tmp_path: Path, value: str) -> None:
+    (tmp_path / "job.json").write_text('{"jobName": "v"}')
+    notebook.run(f"from pathlib import Path; path = Path({str(tmp_path / 'job.json')!r}); document = {value}")
+    assert notebook.run("%pai submit $document").job["name"] == "v"
+
+
+def test_a_view_follows_its_job_to_the_end(notebook: Notebook, fake: RunningFake) -> None:
+    view: JobView = notebook.run('%%pai submit\n{"jobName": "train"}')
+    assert "WAITING" in view._summary.value
+    uid = view.job["uid"]
+    fake.advance(uid, "RUNNING")
+    assert view.wait_for("RUNNING", timeout_s=TIMEOUT_S)["state"] == "RUNNING"
+    assert not view._button.disabled
+    fake.write_log(uid, b"loss <0.5>\n")
+    fake.advance(uid, "SUCCEEDED")
+    assert view.wait(TIMEOUT_S)["state"] == "SUCCEEDED"
+    assert "loss &lt;0.5&gt;" in view._log_area.value
+    assert view._button.disabled
+    assert repr(view).startswith("train: SUCCEEDED")
+    assert view._repr_mimebundle_()["text/plain"] == repr(view)
+    view._thread.join(TIMEOUT_S)
+    assert not view._thread.is_alive()
+
+
+def test_the_stop_button_stops(notebook: Notebook, fake: RunningFake) -> None:
+    view: JobView = notebook.run('%%pai submit\n{"jobName": "train"}')
+    view._button.click()
+    assert view.wait(TIMEOUT_S)["state"] == "STOPPED"
+
+
+def test_waiting_prints_states_and_log_and_fails_the_cell_with_the_job(notebook: Notebook, fake: RunningFake) -> None:
+    uid = fake.add_job("train")
+    fake.write_log(uid, "日志\n".encode())
+    exit_ = {"status": 3, "message": "the command failed", "role": "main", "index": 0}
+    fake.advance(uid, "FAILED", exit=exit_)
+    notebook.run("%pai status train --watch")
+    assert isinstance(notebook.error, JobFailed)
+    assert "Traceback" not in notebook.text
+    assert "train failed in main-0 with exit status 3: the command failed" in notebook.text
+    notebook.run("%pai logs train -f")
+    assert notebook.text == "日志\n"
+    notebook.run("%pai logs train")
+    assert notebook.text == "日志\n"
+
+
+def test_submitting_and_waiting_in_one(notebook: Notebook, fake: RunningFake) -> None:
+    async def finish() -> None:
+        async with fake.backend.changed:
+            await fake.backend.changed.wait_for(lambda: fake.backend.jobs)
+        uid = next(iter(fake.backend.jobs))
+        await fake.backend.advance(uid, "RUNNING")
+        await fake.backend.write_log(uid, b"hello\n")
+        await fake.backend.advance(uid, "SUCCEEDED")
+
+    finishing = fake.thread.start(finish())
+    view = notebook.run('%%pai submit --wait\n{"jobName": "train"}')
+    finishing.result(TIMEOUT_S)
+    assert notebook.error is None
+    assert view.job["state"] == "SUCCEEDED"
+    assert "hello\n" in notebook.text
+    # The view is not shown a second time; the empty prompt is IPython's.
+    assert notebook.text.removesuffix("Out[0]: ").endswith("train: SUCCEEDED\n")
+
+
+def test_interrupting_leaves_the_job_running_and_says_so(notebook: Notebook, fake: RunningFake) -> None:
+    uid = fake.add_job("train")
+
+    async def interrupt() -> None:
+        async with fake.backend.changed:
+            await fake.backend.changed.wait_for(
+                lambda: any("events/stream" in path for _, path, _ in fake.backend.requests)
+            )
+        os.kill(os.getpid(), signal.SIGINT)
+
+    fake.thread.start(interrupt())
+    nudge = threading.Timer(0.5, fake.write_log, (uid, b""))
+    nudge.start()
+    notebook.run("%pai status train --watch")
+    nudge.join()
+    assert isinstance(notebook.error, Trouble)
+    assert "the job goes on" in notebook.text
+    assert fake.backend.jobs[uid]["state"] == "WAITING"
+
+
+def test_a_fault_is_marked_without_a_traceback(notebook: Notebook) -> None:
+    notebook.run('%%pai submit\n{\n  "jobName" 5\n}')
+    assert isinstance(notebook.error, Trouble)
+    assert "cell:2:13" in notebook.text
+    assert '      "jobName" 5\n                ^' in notebook.text
+    assert "Traceback" not in notebook.text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%pai show nobody", "There is no job nobody."),
+        ("%pai fly", "no such verb"),
+        ("%pai", "no such verb"),
+        ("%pai submit", "name a file"),
+        ("%pai submit $nothing", "there is no variable 'nothing'"),
+        ("%pai submit none.json", "none.json cannot be read: No such file or directory."),
+        ("%pai logs x --stream both", "invalid choice"),
+        ("%%pai list\nx", "use %%pai submit"),
+    ],
+)
+def test_mistakes_are_one_short_message(notebook: Notebook, line: str, message: str) -> None:
+    notebook.run(line)
+    assert notebook.error is not None
+    assert message in notebook.text
+    assert "Traceback" not in notebook.text
+
+
+def test_jobs_are_shown_stopped_and_opened(notebook: Notebook, fake: RunningFake) -> None:
+    view = notebook.run("job = None\n%pai list")
+    assert repr(view) == "No jobs."
+    notebook.run('%%pai submit\n{"jobName": "train"}')
+    assert "train" in repr(notebook.run("%pai list"))
+    assert repr(notebook.run("%pai status train")) == "train: WAITING (queued)"
+    link = notebook.run("%pai open train")
+    assert isinstance(link, Link)
+    assert link.url in link._repr_html_()
+    assert repr(notebook.run("%pai config train")) == '{"jobName": "train"}\n'
+    notebook.run("view = get_ipython().run_line_magic('pai', 'show train')")
+    assert repr(notebook.run("%pai stop $view")) == "train: STOPPED"
+
+
+def test_ssh_shows_the_command(notebook: Notebook, fake: RunningFake, tmp_path: Path) -> None:
+    uid = fake.add_job("train")
+    fake.advance(uid, "RUNNING")
+    config = tmp_path / "ssh" / "pai" / "test-cluster" / "config"
+    assert str(notebook.run("%pai ssh train")) == f"ssh -F {config} {uid}--main-0"
+
+
+def test_a_backend_that_is_away_is_one_message(notebook: Notebook, fake: RunningFake) -> None:
+    fake.stop()
+    notebook.run("%pai list")
+    assert "does not answer: Connection refused" in notebook.text
