@@ -98,8 +98,8 @@ def _logs(backend: Backend, jobs: dict[str, Job]) -> list[str]:
     found = []
     for job in jobs.values():
         for task in job.tasks:
-            files = list((backend.data / "engine").rglob(f"{task.uid}/stdout.log"))
-            text = files[0].read_text(encoding="utf-8") if files else ""
+            files = sorted((backend.data / "engine").rglob(f"{task.uid}/stdout-*.log"))
+            text = "".join(file.read_text(encoding="utf-8") for file in files)
             if text != "begin\nend\n":
                 found.append(f"{job.name} task {task.index}: its log is {text!r}")
     return found
