@@ -69,9 +69,12 @@ class Answer:
         if code == 204:
             headers.pop("Content-Length", None)
         scrubber = None if bodiless else self._scrubber(headers)
+        first = self._request.chunk_at_hand()
+        if scrubber:
+            first = scrubber.feed(first)
         self.begun = True
         self._client.stream.set_nodelay(True)  # pieces of a stream of events must not wait for each other
-        await self._client.write_headers(ResponseStartLine("HTTP/1.1", code, _reason(head)), headers)
+        await self._client.write_headers(ResponseStartLine("HTTP/1.1", code, _reason(head)), headers, first or None)
         async for chunk in self._request.chunks():
             if data := scrubber.feed(chunk) if scrubber else chunk:
                 await self._client.write(data)

@@ -8,7 +8,8 @@ last piece.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import h11
 
@@ -30,6 +31,7 @@ class UpstreamRequest:
         self._reader = connection.reader
         self._writer = connection.writer
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._ahead: h11.Event | None = None
 
     async def head(self, method: str, target: bytes, fields: Fields) -> None:
         """Send the request's header. Raises ``h11.LocalProtocolError`` when it cannot be said in HTTP/1.1."""
@@ -53,6 +55,15 @@ class UpstreamRequest:
                 return event
             if not isinstance(event, h11.InformationalResponse):
                 raise NoResponse("the connection was closed before an answer came")
+
+    def chunk_at_hand(self) -> bytes:
+        """What of the body came together with the header; empty when nothing did. Raises NoResponse."""
+        with _no_response():
+            event = self._http.next_event()
+        if isinstance(event, h11.Data):
+            return bytes(event.data)
+        self._ahead = event if isinstance(event, h11.Event) else None
+        return b""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The response's body as it comes. Raises NoResponse when it breaks off."""
@@ -78,15 +89,25 @@ class UpstreamRequest:
             await self._writer.drain()
 
     async def _next_event(self) -> h11.Event:
-        try:
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None
+            return ahead
+        with _no_response():
             while not isinstance(event := self._http.next_event(), h11.Event):
                 if event is h11.PAUSED:
                     raise NoResponse("the answer was followed by something else")
                 self._http.receive_data(await self._reader.read(READ_BYTES))
-        except h11.RemoteProtocolError as error:
-            if "closed connection" in str(error):
-                raise NoResponse("the connection was closed before the answer was complete") from error
-            raise NoResponse("the answer is not HTTP/1.1, or its header is too long") from error
-        except OSError as error:
-            raise NoResponse("the connection broke") from error
         return event
+
+
+@contextmanager
+def _no_response() -> Iterator[None]:
+    """Say what is wrong with an answer in a few words for users."""
+    try:
+        yield
+    except h11.RemoteProtocolError as error:
+        if "closed connection" in str(error):
+            raise NoResponse("the connection was closed before the answer was complete") from error
+        raise NoResponse("the answer is not HTTP/1.1, or its header is too long") from error
+    except OSError as error:
+        raise NoResponse("the connection broke") from error
