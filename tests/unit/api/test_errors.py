@@ -1,0 +1,46 @@
+"""Every error has a status, and nothing of an unknown one gets out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pai_backend.api.errors as translator
+from pai_backend.api.errors import STATUS, translate
+from pai_backend.model.errors import Fault, NoSuchJob, PaiError
+
+
+def every_error(base: type[PaiError] = PaiError) -> Iterator[type[PaiError]]:
+    yield base
+    for error in base.__subclasses__():
+        yield from every_error(error)
+
+
+def test_every_domain_error_has_a_row_and_every_row_an_error() -> None:
+    ours = [error for error in every_error() if error.__module__.startswith("pai_backend")]
+    assert translator.MethodNotAllowed in ours
+    assert {error.code for error in ours} == set(STATUS)
+
+
+def test_codes_are_distinct() -> None:
+    codes = [error.code for error in every_error() if error.__module__.startswith("pai_backend")]
+    assert len(codes) == len(set(codes))
+
+
+def test_a_domain_error_is_told_with_its_places() -> None:
+    fault = Fault(path="$.x", message="wrong", line=3, column=4, hint="right")
+    status, body = translate(NoSuchJob("gone", errors=[fault], hint="look"), "r1")
+    assert status == 404
+    assert body.model_dump() == {
+        "code": "NoJobError",
+        "message": "gone",
+        "errors": ({"path": "$.x", "message": "wrong", "line": 3, "column": 4, "hint": "right"},),
+        "hint": "look",
+        "request_id": "r1",
+    }
+
+
+def test_an_unknown_error_tells_its_request_id_only() -> None:
+    status, body = translate(ValueError("password=hunter2"), "r2")
+    assert status == 500
+    assert "hunter2" not in body.model_dump_json()
+    assert "r2" in body.hint

@@ -1,0 +1,77 @@
+"""Jobs as the wire shows them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pai_backend.api import present
+from pai_backend.api.context import Address, Site
+from pai_backend.model.job import Causer, Job, State, TaskExit
+from pai_backend.model.node import Gpu, Node
+from pai_backend.model.spec import PortSpec
+from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
+
+SITE = Site(name="lab", version="1", engine="local", base_url="http://127.0.0.1:8000", service_domain="localhost")
+PUBLIC = Site(
+    name="lab", version="1", engine="local", base_url="https://pai.example.org", service_domain="s.example.org"
+)
+GATEWAY = Address("gate.example.org", 22)
+WEB = (PortSpec(label="web"), PortSpec(label="ssh"))
+
+
+def running_job() -> Job:
+    job = make_job(spec=make_spec("job", roles=[make_role(gpus=1, ports=WEB)]))
+    placed = make_placement(gpus=[0], ports={"web": (15000, 15001), "ssh": (15002,)})
+    task = job.tasks[0].model_copy(update={"state": State.RUNNING, "placement": placed})
+    return job.model_copy(update={"tasks": (task,), "state": State.RUNNING})
+
+
+def test_a_placed_task_shows_where_it_is_and_its_first_port_as_service() -> None:
+    detail = present.detail(running_job(), SITE, GATEWAY)
+    (task,) = detail.task_roles[0].task_statuses
+    assert (task.node, task.address, task.gpus) == ("carol", "127.0.0.1", (0,))
+    assert task.ports == {"web": (15000, 15001), "ssh": (15002,)}
+    (service,) = detail.services
+    assert (service.label, service.port, service.state) == ("web", 15000, "RUNNING")
+    assert service.url == "http://job--web.localhost:8000/"
+
+
+def test_service_addresses_follow_the_public_address() -> None:
+    assert present.service_url("job--web", PUBLIC) == "https://job--web.s.example.org/"
+
+
+def test_ssh_commands_name_the_port_only_when_it_is_not_the_usual_one() -> None:
+    job = make_job()
+    assert present.detail(job, SITE, GATEWAY).ssh_command == "ssh job@gate.example.org"
+    assert present.detail(job, SITE, Address("g", 2222)).ssh_command == "ssh -p 2222 job@g"
+    assert present.detail(job, SITE, None).ssh_command == ""
+
+
+def test_an_exit_by_signal_has_the_status_a_shell_shows() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    job = running_job()
+    ended = job.tasks[0].model_copy(update={"exit": TaskExit(signal=9, reason="signalled", causer=Causer.USER, at=at)})
+    detail = present.detail(job.model_copy(update={"tasks": (ended,)}), SITE, GATEWAY)
+    exit_ = detail.task_roles[0].task_statuses[0].exit
+    assert exit_ is not None
+    assert (exit_.status, exit_.code, exit_.signal) == (137, None, 9)
+
+
+def test_a_node_counts_what_its_live_tasks_hold() -> None:
+    node = Node(name="carol", address="127.0.0.1", machine="m", cpus=8, memory_mb=1000, gpus=(Gpu(index=0, type="X"),))
+    job = running_job()
+    over = job.tasks[0].model_copy(update={"state": State.SUCCEEDED})
+    ended = job.model_copy(update={"tasks": (over,)})
+    assert present.node(node, [job]).used.model_dump() == {"tasks": 1, "cpus": 1, "memory_mb": 100, "gpus": (0,)}
+    assert present.node(node, [ended]).used.tasks == 0
+    assert present.node(node.model_copy(update={"name": "dan"}), [job]).used.tasks == 0
+
+
+def test_wire_names_are_those_of_the_page() -> None:
+    wire = present.detail(running_job(), SITE, GATEWAY).model_dump(by_alias=True)
+    assert {"virtualCluster", "submissionTime", "totalTaskNumber", "retryDetails", "stopReason", "sshCommand"} <= set(
+        wire
+    )
+    task = wire["taskRoles"][0]["taskStatuses"][0]
+    assert {"gpuType", "startedTime", "completedTime", "sshCommand"} <= set(task)
+    assert set(wire["services"][0]) == {"label", "role", "index", "alias", "port", "url", "pathUrl", "state"}

@@ -1,0 +1,165 @@
+"""Reading the configuration: where values come from, and what mistakes are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pai_backend.config.files import ConfigError
+from pai_backend.config.load import load
+from pai_backend.config.settings import Role
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the machine may decide a test."""
+    import os
+
+    for name in list(os.environ):
+        if name.upper().startswith("PAI_BACKEND_"):
+            monkeypatch.delenv(name)
+
+
+def write(tmp_path: Path, text: str, name: str = "backend.yaml") -> str:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def refused(*arguments: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as error:
+        load(arguments)
+    return error.value.lines
+
+
+def test_defaults_are_those_of_an_embedded_backend() -> None:
+    settings = load([]).settings
+    assert settings.processes == ((Role.API, Role.CONTROLLER), (Role.GATEWAY,), (Role.AGENT,))
+    assert (settings.api.host, settings.api.port, settings.gateway.port) == ("127.0.0.1", 0, 0)
+    assert settings.database_url == f"sqlite+aiosqlite:///{settings.data_dir}/pai.sqlite"
+    assert settings.token_path == settings.data_dir / "token"
+
+
+def test_a_flag_beats_a_variable_beats_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path, "cluster_name: from-file\napi: {port: 1000, host: 10.0.0.1}\nuser: from-file\n")
+    monkeypatch.setenv("PAI_BACKEND_API__PORT", "2000")
+    monkeypatch.setenv("PAI_BACKEND_USER", "from-variable")
+    settings = load(["--config", file, "--api-port", "3000"]).settings
+    assert settings.cluster_name == "from-file"
+    assert settings.user == "from-variable"
+    assert (settings.api.host, settings.api.port) == ("10.0.0.1", 3000)
+
+
+def test_the_file_may_be_named_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_BACKEND_CONFIG", write(tmp_path, "cluster_name: named\n"))
+    assert load([]).settings.cluster_name == "named"
+
+
+def test_yaml_and_toml_mean_the_same(tmp_path: Path) -> None:
+    yaml = write(tmp_path, "engine:\n  nodes:\n    - {name: carol, gpus: {type: TITANX, count: 1}}\n")
+    toml = write(
+        tmp_path, '[[engine.nodes]]\nname = "carol"\ngpus = {type = "TITANX", count = 1}\n', name="backend.toml"
+    )
+    assert load(["--config", yaml]).settings.engine == load(["--config", toml]).settings.engine
+
+
+def test_lists_are_json_in_flags_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_BACKEND_API__TOKENS", '[{"user": "bob", "token": "0123456789abcdef"}]')
+    settings = load(["--virtual-clusters", '["a", "b"]']).settings
+    assert settings.virtual_clusters == ("a", "b")
+    assert settings.api.tokens[0].user == "bob"
+
+
+def test_paths_do_not_depend_on_later_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load(["--data-dir", "here", "--log-dir", "logs", "--api-token-file", "secret"]).settings
+    assert settings.data_dir == tmp_path / "here"
+    assert (settings.log_dir, settings.token_path) == (tmp_path / "logs", tmp_path / "secret")
+
+
+MISTAKES = [
+    ("api:\n  prot: 1\n", "{file}:2: api.prot is not known. Did you mean api.port?"),
+    ("api:\n\n  port: many\n", "{file}:3: api.port must be a whole number."),
+    ("api: 5\n", "{file}:1: api must be an object."),
+    ("api: {port: 70000}\n", "{file}:1: api.port must be at most 65535."),
+    ("cluster: x\n", "{file}:1: cluster is not known. Did you mean cluster_name?"),
+    (
+        "engine:\n  nodes:\n    - {name: a}\n    - {name: b, cpu: 3}\n",
+        "{file}:4: engine.nodes[1].cpu is not known. Did you mean engine.nodes[1].cpus?",
+    ),
+    ("engine:\n  nodes:\n    - {cpus: 3}\n", "{file}:3: engine.nodes[0].name is required."),
+    ("log_level: loud\n", "{file}:1: log_level must be one of 'debug', 'info', 'warning' or 'error'."),
+    ("ports: {first: 20000, last: 15000}\n", "{file}:1: ports last must not be below first."),
+    ("processes: [[api], [api]]\n", "configuration: processes: the role api stands in two places."),
+    ("api: {port: 1}\napi: {port: 2}\n", "{file}:2: the key api stands twice, first in line 1"),
+    ("- a\n", "{file}:1: the file must hold keys and values"),
+    ("api: [\n", "{file}:2: not valid YAML: expected the node content, but found '<stream end>'"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), MISTAKES, ids=[text.replace("\n", "|") for text, _ in MISTAKES])
+def test_a_mistake_in_a_file_names_key_and_line(tmp_path: Path, text: str, line: str) -> None:
+    file = write(tmp_path, text)
+    assert refused("--config", file) == (line.format(file=file),)
+
+
+TOML_MISTAKES = [
+    ("[api]\nprot = 1\n", "{file}:2: api.prot is not known. Did you mean api.port?"),
+    ('[[engine.nodes]]\nname = "a"\n[[engine.nodes]]\nname = 3\n', "{file}:4: engine.nodes[1].name must be text."),
+    ("api.port = true\nx = \n", "{file}:2: not valid TOML: Invalid value"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), TOML_MISTAKES, ids=[text.replace("\n", "|") for text, _ in TOML_MISTAKES])
+def test_a_mistake_in_a_toml_file_names_key_and_line(tmp_path: Path, text: str, line: str) -> None:
+    file = write(tmp_path, text, name="backend.toml")
+    assert refused("--config", file) == (line.format(file=file),)
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path, "api:\n  prot: 1\n  port: x\nusr: me\n")
+    lines = refused("--config", file)
+    assert set(lines) == {
+        f"{file}:2: api.prot is not known. Did you mean api.port?",
+        f"{file}:3: api.port must be a whole number.",
+        f"{file}:4: usr is not known. Did you mean user?",
+    }
+
+
+def test_a_mistake_in_a_variable_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_BACKEND_API__PORT", "x")
+    assert refused() == ("PAI_BACKEND_API__PORT: api.port must be a whole number.",)
+
+
+def test_a_mistake_in_a_flag_names_the_flag() -> None:
+    assert refused("--api-port", "x") == ("--api-port: api.port must be a whole number.",)
+    assert refused("--engine-nodes", "[{") == ("--engine-nodes: the value is not valid JSON or YAML.",)
+    assert refused("--gateway-prt", "3") == ("--gateway-prt: is not known. Did you mean --gateway-port?",)
+    assert refused("--role", "agnet") == (
+        "--role: 'agnet' is not a role; roles are api, controller, gateway, agent. Did you mean agent?",
+    )
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none.yaml"
+    assert refused("--config", str(missing)) == (f"{missing}: the file cannot be read: No such file or directory",)
+
+
+def test_a_variable_that_means_nothing_is_a_warning_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_BACKEND_CLUSTR_NAME", "x")
+    assert load([]).warnings == (
+        "PAI_BACKEND_CLUSTR_NAME: no key has this variable. Did you mean PAI_BACKEND_CLUSTER_NAME?",
+    )
+
+
+def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_BACKEND_DATABASE", "postgresql+asyncpg://pai:hunter2hunter2@db/pai")
+    monkeypatch.setenv("PAI_BACKEND_API__TOKENS", '[{"user": "bob", "token": "hunter2hunter2hunter2"}]')
+    settings = load([]).settings
+    assert "hunter2" not in repr(settings)
+    assert "hunter2" not in settings.model_dump_json()
+    assert settings.reveal("1").count(b"hunter2hunter2") == 2
+    monkeypatch.setenv("PAI_BACKEND_API__TOKENS", '[{"user": "bob", "token": "hunter2"}]')
+    (line,) = refused()
+    assert line == "PAI_BACKEND_API__TOKENS: api.tokens[0].token must have a length of at least 16."
