@@ -59,7 +59,8 @@ def simple_commands(text: str, env: Mapping[str, str]) -> Iterator[SimpleCommand
         if not words:
             variables.update(given)
         elif words[0] == "export":
-            variables.update(match.groups() for word in words[1:] if (match := _ASSIGNMENT.fullmatch(word)))
+            exported = filter(None, map(_ASSIGNMENT.fullmatch, words[1:]))
+            variables.update((match[1], match[2]) for match in exported)
         else:
             yield SimpleCommand(tuple(words), {**variables, **given})
 
