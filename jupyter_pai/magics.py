@@ -210,7 +210,8 @@ class PaiMagics(Magics):
         client = self._connected()
         job = client.job(self._name(args.job))
         label = access.service_label(job, args.label)
-        return Link(client.ticket(job["uid"], label, role=args.role, index=args.index))
+        ticket = client.ticket(job["uid"], label, role=args.role, index=args.index)
+        return Link(ticket, client.api.endpoint.url)
 
     @verb("pai config")
     @argument("job", help="name, alias or $variable")

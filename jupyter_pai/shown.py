@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from html import escape
+from urllib.parse import urljoin
 
+from jupyter_pai.render import clock
 from jupyter_pai.widgets.html import link
 from jupyter_pai.wire import Ticket
+
+SIGN_IN = ".pai/signin"
+"""Where a service's sign-in is, below its address. Source: docs/rest.md, Service proxy."""
 
 
 class Trouble(Exception):
@@ -30,15 +35,20 @@ class Shown(str):
 
 
 class Link:
-    """A one-time sign-in to a service; ``url`` by host name, ``path_url`` by path, good for a minute."""
+    """A one-time sign-in to a service, good for a minute.
 
-    def __init__(self, ticket: Ticket) -> None:
+    ``url`` names the service's own host; ``path_url`` the same below the backend's address, for programs
+    that cannot look up ``*.localhost``; ``service_url`` is where the latter leads, for later requests.
+    """
+
+    def __init__(self, ticket: Ticket, backend_url: str) -> None:
         self.url = ticket["url"]
-        self.path_url = ticket["path_url"]
+        self.path_url = urljoin(f"{backend_url}/", ticket["path_url"])
+        self.service_url = self.path_url.partition(SIGN_IN)[0]
         self.expires_at = ticket["expires_at"]
 
     def __repr__(self) -> str:
         return self.url
 
     def _repr_html_(self) -> str:
-        return f"{link(self.url)} (once, until {escape(self.expires_at)})"
+        return f"{link(self.url)} (once, until {escape(clock(self.expires_at))})"

@@ -175,6 +175,8 @@ def test_jobs_are_shown_stopped_and_opened(notebook: Notebook, fake: RunningFake
     link = notebook.run("%pai open train")
     assert isinstance(link, Link)
     assert link.url in link._repr_html_()
+    assert link.path_url.startswith(f"{fake.endpoint.url}/s/")
+    assert link.service_url.endswith("--web/")
     assert repr(notebook.run("%pai config train")) == '{"jobName": "train"}\n'
     notebook.run("view = get_ipython().run_line_magic('pai', 'show train')")
     assert repr(notebook.run("%pai stop $view")) == "train: STOPPED"
