@@ -29,6 +29,11 @@ class LocalBehind:
         directory = str(self._root / "tasks" / uid)
         return [process.pid for process in psutil.process_iter() if _keeps(process, directory)]
 
+    def zombies(self) -> set[int]:
+        """Children of this process that have ended and were not collected."""
+        children = psutil.Process().children()
+        return {child.pid for child in children if child.status() == psutil.STATUS_ZOMBIE}
+
     def crash(self, uid: TaskUid) -> None:
         """Kill the shim as the kernel's out-of-memory killer would."""
         for pid in self.shims(uid):

@@ -265,6 +265,7 @@ class EngineContract(ABC):
             assert ended.exit.reason == "stopped"
             await engine.start(plan)
         assert await read_log(engine, plan.uid, LogStream.ALL, follow=True) == b""
+        assert await engine.log_extent(plan.uid, LogStream.ALL) == (0, 0)
 
     @pytest.mark.asyncio
     async def test_running_tasks_survive_the_engine(
@@ -350,12 +351,16 @@ class EngineContract(ABC):
         assert await read_log(engine, plan.uid, LogStream.ALL, 4) == b"two\nthree"
         assert await read_log(engine, plan.uid, LogStream.ALL, -5, follow=True) == b"three"
         assert await read_log(engine, plan.uid, LogStream.ALL, 13) == b""
+        assert await engine.log_extent(plan.uid, LogStream.ALL) == (0, 13)
+        assert await engine.log_extent(plan.uid, LogStream.STDERR) == (0, 4)
 
     @pytest.mark.asyncio
     async def test_logs_of_an_unknown_task_are_a_key_error(self, make_engine: EngineMaker) -> None:
         """Not an empty log."""
         with pytest.raises(KeyError):
             await read_log(make_engine(), TaskUid("j0-0-0-0"), LogStream.ALL)
+        with pytest.raises(KeyError):
+            await make_engine().log_extent(TaskUid("j0-0-0-0"), LogStream.ALL)
 
     @pytest.mark.asyncio
     async def test_dial_reaches_a_port_of_the_task(

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,9 +17,10 @@ import asyncssh
 import pytest
 import pytest_asyncio
 
-from pai_backend.engine.base import LogStream, SshPlan, TaskPlan, TaskState
+from pai_backend.engine.base import SshPlan, TaskPlan, TaskState
+from pai_backend.engine.local.agent import serve_agent
 from pai_backend.engine.local.engine import LocalEngine
-from pai_backend.testing.engine_contract import PATIENCE_S, read_log, watching
+from pai_backend.testing.engine_contract import PATIENCE_S, watching
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import LocalBehind
 
@@ -396,18 +396,30 @@ async def noted(path: Path, state: str) -> dict[str, str]:
 
 
 @pytest.mark.asyncio
-async def test_ssh_is_open_soon_after_the_task_runs(
-    engine: LocalEngine, agent: subprocess.Popen[bytes], make_plan: MakePlan, client: Client
+async def test_a_hint_of_the_shim_opens_and_closes_the_port(
+    engine: LocalEngine,
+    behind: LocalBehind,
+    root: Path,
+    make_plan: MakePlan,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By the shim's hint, well before the agent's own scan would find it."""
-    waiting = make_plan("echo up; sleep 1000", 1)
-    await engine.start(waiting)
-    assert await anext(engine.logs(waiting.uid, LogStream.ALL, 0, True)) == b"up\n"
+    """Without waiting for a scan, which never comes here."""
+    monkeypatch.setattr("pai_backend.engine.local.agent.SCAN_S", 3600.0)
+    stop = asyncio.Event()
+    serving = asyncio.create_task(serve_agent(root, stop))
     plan = make_plan("sleep 1000", ssh=client.plan)
-    begun = time.monotonic()
     await engine.start(plan)
     await served(client.port)
-    assert time.monotonic() - begun < 1.0
-    for uid in (plan.uid, waiting.uid):
-        await engine.stop(uid, 0)
-        assert await read_log(engine, uid, LogStream.STDERR, follow=True) == b""
+    await engine.stop(plan.uid, 0)
+    await refused(client.port)
+    stop.set()
+    await asyncio.wait_for(serving, PATIENCE_S)
+
+
+@pytest.mark.asyncio
+async def test_a_second_agent_of_the_same_root_is_refused(
+    engine: LocalEngine, agent: subprocess.Popen[bytes], task: TaskPlan, root: Path
+) -> None:
+    with pytest.raises(BlockingIOError, match="already serves"):
+        await serve_agent(root, asyncio.Event())

@@ -198,6 +198,7 @@ async def test_rotation_bounds_the_disk_and_keeps_offsets(root: Path, behind: Lo
     assert tail == b"".join(b"%09d\n" % i for i in range(99_995, 100_000))
     kept = await read_log(engine, plan.uid, LogStream.STDOUT, 0)
     assert len(kept) >= limit
+    assert await engine.log_extent(plan.uid, LogStream.STDOUT) == (1_000_000 - len(kept), 1_000_000)
     base = min(int(file.name[len("stdout-") : -len(".log")]) for file in files)
     everything = b"".join(b"%09d\n" % i for i in range(100_000))
     assert kept == everything[base:]

@@ -126,10 +126,10 @@ class Watcher:
         return found
 
     def _look(self, uids: Iterable[TaskUid]) -> list[TaskSeen]:
-        """The hinted tasks as they are now, and those whose shim has ended."""
+        """The hinted tasks as they are now, and those whose shim has ended; a hint at no known task is ignored."""
         found = []
         ended = self._ledger.reap()
-        for uid in {*uids, *ended}:
+        for uid in {*uids, *ended} & self._reported.keys():
             seen = self._look_at(uid, shim_ended=uid in ended)
             if seen is not None and seen.state is not TaskState.STARTING:
                 found.append(seen)
