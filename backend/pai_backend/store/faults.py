@@ -60,6 +60,8 @@ def translate(error: Exception, place: str) -> PaiError | None:
     """The domain error for a driver's, SQLAlchemy's or the network's; None when it is none of these."""
     if isinstance(error, PoolTimeout):
         return _unavailable(place, ("has no connection free", _RETRY))
+    if isinstance(error, (UnicodeEncodeError, OverflowError)):  # sqlite3's, raised before it asks SQLite
+        return _unfit()
     if isinstance(error, OSError):  # asyncpg lets the network's errors, and its time-outs, through as they are
         return _unavailable(place, _NETWORK)
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -69,14 +71,18 @@ def translate(error: Exception, place: str) -> PaiError | None:
     state = getattr(cause, "sqlstate", None)
     if isinstance(state, str):
         if state.startswith("22"):
-            return InvalidParameters(
-                "A value cannot be stored: it has a character or a size that the database does not take.",
-                hint="Remove control characters such as NUL from names and comments.",
-            )
+            return _unfit()
         return _unavailable(place, _POSTGRES.get(state) or _POSTGRES.get(state[:2]))
     if isinstance(error, InterfaceError) or (isinstance(error, DBAPIError) and error.connection_invalidated):
         return _unavailable(place, _POSTGRES["08"])
     return None
+
+
+def _unfit() -> InvalidParameters:
+    return InvalidParameters(
+        "A value has a character or a size that the database does not take.",
+        hint="Remove NUL and half surrogate pairs from texts, and numbers beyond 64 bits.",
+    )
 
 
 def _unavailable(place: str, words: tuple[str, str] | None) -> Unavailable | None:

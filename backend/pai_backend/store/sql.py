@@ -86,11 +86,11 @@ class SqlStore:
 
     async def unfinished(self) -> list[Job]:
         """What recovery must look at."""
-        return await self._database.read(lookup.unfinished)
+        return await lookup.parsed(await self._database.read(lookup.unfinished))
 
     async def dirty(self) -> list[Job]:
         """What the controller has not seen."""
-        return await self._database.read(lookup.dirty)
+        return await lookup.parsed(await self._database.read(lookup.dirty))
 
     async def port_leases(self) -> list[PortLease]:
         """All leases."""

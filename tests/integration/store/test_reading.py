@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pai_backend.model.errors import InvalidParameters, NoSuchJob, NoSuchKey
 from pai_backend.model.job import Event, JobExit, Phase, Retries, State
 from pai_backend.model.spec import DocumentWarning
+from pai_backend.store import lookup
 from pai_backend.store.base import JobFilter, JobSummary, NewEvent, UserKey
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
@@ -247,3 +249,40 @@ async def test_secrets_and_host_keys_are_made_once(store: SqlStore, other_store:
         *(who.put_task_key("slot", f"key {number}", "pub") for number, who in enumerate([store, other_store]))
     )
     assert keys[0] == keys[1] == await store.task_keys("slot")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store: store.find("half a pair: \ud800"),
+        lambda store: store.events(make_uid(1), after=2**70),
+        lambda store: store.list_jobs(JobFilter(offset=2**70)),
+        lambda store: store.add_key(UserKey("SHA256:abc", "alice", "ssh-ed25519 AAAA", "\udfff", T0)),
+    ],
+)
+async def test_a_value_that_the_database_cannot_take_is_the_callers_fault(
+    store: SqlStore, ask: Callable[[SqlStore], Awaitable[object]]
+) -> None:
+    with pytest.raises(InvalidParameters, match="character or a size"):
+        await ask(store)
+
+
+@pytest.mark.asyncio
+async def test_reading_many_jobs_gives_the_event_loop_its_turn(store: SqlStore) -> None:
+    jobs = [make_job(f"job-{number}", uid=make_uid(number)) for number in range(200)]
+    await asyncio.gather(*(store.submit(job, b"", "", "", []) for job in jobs))
+    found = await store._database.read(lookup.unfinished)
+    turns: list[int] = []
+
+    async def other() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    try:
+        assert len(await lookup.parsed(found)) == 200
+    finally:
+        task.cancel()
+    assert len(turns) >= 5
