@@ -37,7 +37,9 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
                 return await serve_gateway(_options(settings, port), store, parts.engine(), parts.stop, listening)
             except OSError as error:
                 if settings.port or error.errno != errno.EADDRINUSE:
-                    raise RoleError(f"gateway.port: {settings.host}:{port} cannot be had: {error.strerror}") from None
+                    # asyncio puts a sentence of its own where the system's word belongs, so ask the system.
+                    reason = os.strerror(error.errno) if error.errno else str(error)
+                    raise RoleError(f"gateway.port: {settings.host}:{port} cannot be had: {reason}") from None
     raise RoleError(f"gateway.port: no port from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} is free")
 
 

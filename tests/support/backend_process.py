@@ -1,0 +1,123 @@
+"""A real backend in its own processes, started as a user would and stopped by process id."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+
+START_S = 60  # generous: the machine may be busy
+NODES = '[{"name": "carol", "gpus": {"type": "TITANX", "count": 1}}]'
+
+
+@dataclass
+class Backend:
+    """A started ``serve`` and what can be seen of it."""
+
+    process: subprocess.Popen[bytes]
+    data_dir: Path
+    url: str
+    errors: Path
+
+    @property
+    def token(self) -> str:
+        """The bearer token."""
+        return (self.data_dir / "token").read_text().strip()
+
+    def client(self) -> httpx.Client:
+        """An HTTP client of the backend's user."""
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=20)
+
+    def children(self) -> dict[str, psutil.Process]:
+        """The processes by their roles."""
+        found = {}
+        for child in psutil.Process(self.process.pid).children():
+            words = child.cmdline()
+            if "--role" in words:
+                found[words[words.index("--role") + 1]] = child
+        return found
+
+    def ready(self) -> bool:
+        """Whether jobs can be taken and run now."""
+        try:
+            return httpx.get(f"{self.url}/readyz", timeout=5).status_code == 200
+        except httpx.TransportError:
+            return False
+
+
+def command(data_dir: Path, *arguments: str) -> list[str]:
+    """The command line of a backend with one simulated node."""
+    serve = [sys.executable, "-P", "-m", "pai_backend", "serve", "--data-dir", str(data_dir)]
+    return [*serve, "--engine-nodes", NODES, *arguments]
+
+
+@contextmanager
+def backend(data_dir: Path, arguments: Sequence[str] = (), env: dict[str, str] | None = None) -> Iterator[Backend]:
+    """Start a backend, wait until it says that it is ready, and end it and all its children afterwards."""
+    errors = data_dir.parent / f"{data_dir.name}.stderr"
+    read, write = os.pipe()
+    with errors.open("wb") as stderr:
+        process = subprocess.Popen(
+            command(data_dir, "--ready-fd", str(write), *arguments),
+            pass_fds=[write],
+            stderr=stderr,
+            env={**os.environ, **(env or {})},
+        )
+    os.close(write)
+    family: list[psutil.Process] = []
+    try:
+        readable, _, _ = select.select([read], [], [], START_S)
+        assert readable, f"not ready: {errors.read_text()}"
+        line = os.read(read, 4096)
+        assert line, f"ended before it was ready: {errors.read_text()}"
+        running = Backend(process, data_dir, json.loads(line)["url"], errors)
+        until(running.ready)
+        yield running
+    finally:
+        os.close(read)
+        if process.poll() is None:
+            family = psutil.Process(process.pid).children(recursive=True)
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for child in family:
+            if child.is_running():
+                child.kill()
+
+
+def until(holds: Callable[[], bool], seconds: float = START_S) -> None:
+    """Look until it holds. Fails when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"still not so after {seconds:.0f} s"
+        time.sleep(0.02)
+
+
+def is_free(lock: Path) -> bool:
+    """Whether nobody holds this lock file."""
+    with lock.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def kill(process: psutil.Process) -> None:
+    """``kill -9`` by process id."""
+    os.kill(process.pid, signal.SIGKILL)
