@@ -1,0 +1,181 @@
+"""Write docs/cli.md and docs/errors.md from the code that they describe; ``--check`` fails when one is stale."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from jupyter_pai.cli import parser
+from jupyter_pai.errors import EXIT_CODES
+from jupyter_pai.extension import PaiExtension
+from jupyter_pai.magics import VERBS, PaiMagics
+from pai_backend.api.errors import STATUS
+from pai_backend.model.errors import PaiError
+
+ROOT = Path(__file__).resolve().parent.parent
+MADE = "<!-- Made by `tools/reference.py`; a test holds it current. -->"
+
+CLI_HEAD = f"""# Command line and magics
+
+{MADE}
+
+`pai VERB …` in a shell and `%pai VERB …` in a notebook (after `%load_ext jupyter_pai`) take the same verbs. A job is
+named by its name, its alias or its uid; in a notebook also by `$variable`. In a shell each verb also takes `--json`:
+then JSON is on stdout, and nothing else.
+
+## Exit codes of `pai`
+
+| code | meaning |
+|---|---|
+| 0 | Done; with `--wait`, the job succeeded. |
+| 1 | The job failed. |
+| 2 | Wrong usage, an invalid document, or something that does not exist. |
+| 3 | The backend is away. |
+| 130 | Ended with Ctrl-C; the job goes on. |
+
+`pai ssh` ends with the exit code of `ssh`, which is that of the remote command.
+
+## Which backend
+
+The first of these that is there: the variables, the file, the private backend of this user.
+
+| place | meaning |
+|---|---|
+| `PAI_URL` | Address of a backend elsewhere. |
+| `PAI_TOKEN`, `PAI_TOKEN_FILE` | The token for `PAI_URL`, or the file that holds it. |
+| `client.toml` | The same for good: `url`, and `token` or `token_file`; in the user's configuration directory. |
+| `PAI_DATA_DIR` | Directory of the private backend; beats `client.toml`. |
+| `PAI_BACKEND_CONFIG` | Configuration file of the private backend, else `backend.yaml` beside `client.toml`. |
+| `PAI_SSH_DIR` | Where SSH files are written, instead of `~/.ssh`. |
+
+In a Jupyter server's configuration the same is said by these, and it is passed on to kernels and terminals:
+
+| trait | meaning |
+|---|---|
+"""
+
+ERRORS_HEAD = f"""# Errors
+
+{MADE}
+
+Every failure has one of these codes, for ever: in the REST answer's `code`, in `--json` output, in the panel. The
+body is described in [rest.md](rest.md). `errors` lists every fault of a document with its line and column.
+
+| code | HTTP status | exit code of `pai` | when |
+|---|---|---|---|
+"""
+
+WARNINGS_HEAD = """
+## Warnings
+
+A document with warnings is accepted; they are shown with the job, each with its remedy.
+
+| code | when |
+|---|---|
+"""
+
+WARNINGS = {
+    "flag-as-text": "A yes or no is written as text.",
+    "long-command": "A command is longer than Linux lets one argument be.",
+    "long-variable": "A variable of `jobEnvs` is longer than Linux lets one variable be.",
+    "missing-field": "A field that has a default is missing; the default is used.",
+    "more-warnings": "There are more warnings than are listed.",
+    "number-as-text": "A number is written as text.",
+    "obsolete-field": "An obsolete field is set; it is still followed.",
+    "open-jupyter": "A Jupyter server listens beyond the machine and lets everyone in.",
+    "reserved-variable": "A variable of `jobEnvs` has a name of the platform's.",
+    "unreachable-variable": "No shell can read a variable of that name.",
+}
+"""What each code that reading a document can warn with means; a test finds all codes in the code."""
+
+
+def _rows(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+    """Arguments of a command with what they mean, in the order of its help."""
+    for action in command._actions:
+        if isinstance(action, argparse._HelpAction | argparse._SubParsersAction) or "--json" in action.option_strings:
+            continue
+        value = "" if action.nargs == 0 else f" {action.metavar or _values(action)}"
+        names = ", ".join(action.option_strings)
+        meaning = action.help or f"default: {action.default}"
+        yield (names + value if names else action.metavar or action.dest.upper()), meaning
+
+
+def _values(action: argparse.Action) -> str:
+    if action.choices:
+        return "|".join(str(choice) for choice in action.choices)
+    return action.dest.upper()
+
+
+def _table(command: argparse.ArgumentParser) -> list[str]:
+    rows = [f"| `{name.replace('|', chr(92) + '|')}` | {meaning} |" for name, meaning in _rows(command)]
+    return ["", "| argument | meaning |", "|---|---|", *rows] if rows else []
+
+
+def _commands(command: argparse.ArgumentParser, name: str, text: str) -> Iterator[str]:
+    """A heading, a sentence and a table for a command and all below it."""
+    groups = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        positional = [action for action in command._actions if not action.option_strings]
+        words = "".join(f" {action.dest.upper()}" for action in positional if action.nargs is None)
+        yield from ["", f"### `{name}{words}`", "", f"{text[:1].upper()}{text[1:]}.", *_table(command)]
+    for group in groups:
+        helps = {choice.dest: choice.help or "" for choice in group._choices_actions}
+        for verb, below in group.choices.items():
+            yield from _commands(below, f"{name} {verb}", helps[verb])
+
+
+def cli_page() -> str:
+    """All of ``pai``, ``%pai`` and the extension's traits."""
+    traits = sorted(PaiExtension.class_own_traits(config=True).items())
+    lines = [f"| `PaiExtension.{name}` | {trait.help} |" for name, trait in traits]
+    lines += ["", "## In a shell", *_commands(parser(), "pai", "")]
+    lines += ["", "## In a notebook", "", "`%%pai submit` takes the cell below it as the document."]
+    for verb in VERBS:
+        lines += ["", f"### `%pai {verb}`", *_table(getattr(PaiMagics, f"_{verb}").parser)]
+    return CLI_HEAD + "\n".join(lines) + "\n"
+
+
+def errors() -> list[type[PaiError]]:
+    """The errors of the model and of the API, in the order of the table of statuses."""
+    found: dict[str, type[PaiError]] = {"UnknownError": PaiError}
+    found.update({kind.code: kind for kind in PaiError.__subclasses__()})
+    return [found[code] for code in STATUS]
+
+
+def errors_page() -> str:
+    """The table of error codes, and the codes of warnings."""
+    rows = []
+    for kind in errors():
+        when = (inspect.getdoc(kind) or "").splitlines()[0].replace("``", "`")
+        if kind is PaiError:
+            when = "A mistake of the backend; its log has the request id."
+        rows.append(f"| `{kind.code}` | {STATUS[kind.code]} | {EXIT_CODES.get(kind.code, 2)} | {when} |")
+    warnings = [f"| `{code}` | {when} |" for code, when in sorted(WARNINGS.items())]
+    return ERRORS_HEAD + "\n".join(rows) + "\n" + WARNINGS_HEAD + "\n".join(warnings) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"docs/cli.md": cli_page, "docs/errors.md": errors_page}
+
+
+def main() -> int:
+    """Write the pages, or compare with ``--check``."""
+    stale = [name for name, page in PAGES.items() if not _same(ROOT / name, page())]
+    if "--check" not in sys.argv:
+        for name in stale:
+            (ROOT / name).write_text(PAGES[name](), encoding="utf-8")
+            print(f"wrote {name}")
+        return 0
+    for name in stale:
+        print(f"{name} is stale; run .venv/bin/python tools/reference.py", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def _same(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
