@@ -102,6 +102,8 @@ async def program(argv: list[str], **kwargs: Any) -> AsyncIterator[asyncio.subpr
     finally:
         if process.returncode is None:
             process.kill()
+        if process.stdin is not None:
+            process.stdin.close()
         await process.wait()
 
 
@@ -208,38 +210,49 @@ class _Files(asyncssh.SFTPServer):
 
 
 async def _bash(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    """Run the command until it ends or its channel is gone; nothing of it outlives that."""
     shell = await asyncio.create_subprocess_exec(
         *("bash", "-c", process.command or "bash"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     feeding = asyncio.create_task(_feed(process, shell))
-    await asyncio.gather(_copy(shell.stdout, process.stdout), _copy(shell.stderr, process.stderr))
-    status = await shell.wait()
-    feeding.cancel()
-    if status < 0:
-        process.exit_with_signal("TERM")
-    else:
-        process.exit(status)
+    copying = asyncio.gather(_copy(shell.stdout, process.stdout), _copy(shell.stderr, process.stderr))
+    gone = asyncio.create_task(process.channel.wait_closed())
+    try:
+        await asyncio.wait([copying, gone], return_when=asyncio.FIRST_COMPLETED)
+        if copying.done():
+            status = await shell.wait()
+            process.exit_with_signal("TERM") if status < 0 else process.exit(status)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        await shell.wait()
+        for task in (feeding, copying, gone):
+            task.cancel()
+        await asyncio.gather(feeding, copying, gone, return_exceptions=True)
 
 
 async def _feed(process: asyncssh.SSHServerProcess[bytes], shell: asyncio.subprocess.Process) -> None:
-    """Copy the client's input to the shell; a signal arrives as an exception in between."""
+    """Copy the client's input to the shell and close it; a signal arrives as an exception in between."""
+    assert shell.stdin is not None
     while True:
         try:
-            return await _copy(process.stdin, shell.stdin)
+            await _copy(process.stdin, shell.stdin)
         except asyncssh.SignalReceived as exc:
             shell.send_signal(getattr(signal, f"SIG{exc.signal}"))
+        else:
+            return shell.stdin.close()
 
 
 async def _copy(source: Any, target: Any) -> None:
-    """Copy a stream to its end and close the target; a reader that has gone away ends it too."""
+    """Copy a stream to its end; a reader that has gone away ends it too."""
     with contextlib.suppress(ConnectionError):
         while data := await source.read(65536):
             target.write(data)
             await target.drain()
-        target.write_eof()
 
 
 @contextlib.asynccontextmanager
@@ -248,13 +261,21 @@ async def asyncssh_server(
 ) -> AsyncIterator[list[asyncssh.SSHServerConnection]]:
     """A task server made of asyncssh, as the local engine's agent is; gives the list of its connections."""
     clients: list[asyncssh.SSHServerConnection] = []
+    commands: set[asyncio.Task[None]] = set()
+
+    async def handle(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        running = asyncio.create_task(_bash(process))
+        commands.add(running)
+        running.add_done_callback(commands.discard)
+        await running
+
     server = await asyncssh.listen(
         "127.0.0.1",
         port,
         server_factory=lambda: _OpenServer(clients),
         server_host_keys=[asyncssh.import_private_key(host_key)],
         authorized_client_keys=asyncssh.import_authorized_keys(authorized),
-        process_factory=_bash,
+        process_factory=handle,
         sftp_factory=_Files,
         allow_scp=True,
         encoding=None,
@@ -264,7 +285,11 @@ async def asyncssh_server(
         yield clients
     finally:
         server.close()
+        for client in clients:
+            client.abort()
         await server.wait_closed()
+        if commands:
+            await asyncio.wait(commands, timeout=LIMIT_S)
 
 
 TASK_SERVERS = {"sshd": private_sshd, "asyncssh": asyncssh_server}

@@ -136,18 +136,6 @@ async def test_a_lost_task_server_is_told_with_the_jobs_end_when_that_is_known(t
                 assert "The connection to demo worker-0 was lost." in await _ends_with(process)
 
 
-async def test_output_written_before_the_end_still_arrives(world: World) -> None:
-    """A cut does not throw away what was already passed on to a client that is slow to read."""
-    size = 1_500_000
-    async with program(world.argv(f"head -c {size} /dev/zero; exec sleep 60")) as process:
-        assert process.stdout is not None
-        seen = len(await process.stdout.readexactly(1000))
-        _end_job(world)
-        async with asyncio.timeout(20):
-            seen += len(await process.stdout.read())
-    assert seen == size
-
-
 async def test_a_slow_reader_holds_the_task_back_instead_of_filling_memory(
     sshd_world: World,
 ) -> None:
@@ -158,7 +146,7 @@ async def test_a_slow_reader_holds_the_task_back_instead_of_filling_memory(
     script.write_text(
         "import sys\n"
         f"with open({str(progress)!r}, 'w', buffering=1) as progress:\n"
-        "    for number in range(400):\n"
+        "    for number in range(150):\n"
         "        sys.stdout.buffer.write(bytes(1_000_000))\n"
         "        print(number, file=progress)\n"
     )
@@ -170,13 +158,13 @@ async def test_a_slow_reader_holds_the_task_back_instead_of_filling_memory(
         conn._transport.pause_reading()
         before = psutil.Process().memory_info().rss
         written = await _when_steady(progress)
-        assert written < 100, "megabytes that left the task although nobody read them"
+        assert written < 60, "megabytes that left the task although nobody read them"
         assert psutil.Process().memory_info().rss - before < 64_000_000
         conn._transport.resume_reading()
         async with asyncio.timeout(60):
             while data := await process.stdout.read(1 << 20):
                 total += len(data)
-        assert total == 400_000_000
+        assert total == 150_000_000
 
 
 async def _when_steady(progress: Path) -> int:

@@ -204,6 +204,8 @@ class Login(asyncssh.SSHServer):
         if front is None or not front.alive:
             back.close()
             return
+        if not back.alive:  # lost in the moment between its login and now
+            raise Refused(f"The connection to {entry.name} was lost. Connect again.")
         self._back = back
         join(front, back, self._sessions)
 

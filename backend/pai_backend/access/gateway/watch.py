@@ -19,6 +19,7 @@ from pai_backend.store.base import Store
 PAUSE_S = 0.5  # between two looks; the promise is to cut within 2 s (architecture §8)
 WAIT_S = 5.0  # longest sleep without a change; also the safety net for a lost wake-up
 RETRY_S = 1.0  # after the store failed
+REASON_S = 1.0  # how long a login whose task's end broke waits for the controller to see why
 
 KEY_REMOVED = "Your key was removed."
 
@@ -99,13 +100,20 @@ class Watch:
     async def _end_lost(self, login: Login) -> None:
         """Why a connection breaks is known only after the controller has seen the task end."""
         assert login.entry is not None
-        text, seen = "", -1
+        text = f"The connection to {login.entry.name} was lost. Connect again."
         try:
-            async with asyncio.timeout(1.0):
-                while not text:
-                    seen = await self._store.wait_change(seen, 1.0)
-                    text = await self._why_gone(login.entry.job, login.entry.task)
+            async with asyncio.timeout(REASON_S):
+                text = await self._when_gone(login.entry.job, login.entry.task)
         except TimeoutError:
-            text = f"The connection to {login.entry.name} was lost. Connect again."
-        finally:
-            login.end(text or f"The connection to {login.entry.name} was lost. Connect again.")
+            log.info("the SSH server of task %s is lost while the task runs", login.entry.task)
+        except Exception as exc:  # noqa: BLE001  (the login ends, whatever a store raises)
+            log.warning("the store does not answer (%s); why a task was lost is not known", type(exc).__name__)
+        login.end(text)
+
+    async def _when_gone(self, job: JobUid, task: TaskUid) -> str:
+        """Wait until the store knows why the task is gone."""
+        seen = -1
+        while True:
+            seen = await self._store.wait_change(seen, REASON_S)
+            if text := await self._why_gone(job, task):
+                return text
