@@ -1,6 +1,6 @@
 """The main job: runs ``quickstart.ipynb`` from submit to SSH, in a fresh place, and says how it went.
 
-Usage: ``python examples/demo.py``. Exit code 0, or 1 with one line that says what failed.
+Usage: ``python examples/demo.py [NOTEBOOK]``. Exit code 0, or 1 with one line that says what failed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Progress:
 
     def begin(self, cell: nbformat.NotebookNode, cell_index: int) -> None:
         """Called by nbclient before a cell."""
-        self.line = cell.source.splitlines()[0] if cell.cell_type == "code" and cell.source else ""
+        self.line = cell.source.splitlines()[0].lstrip("# ") if cell.cell_type == "code" and cell.source else ""
         self._began = time.monotonic()
 
     def end(self, cell: nbformat.NotebookNode, cell_index: int, execute_reply: object) -> None:
@@ -58,14 +58,15 @@ class Progress:
         print(f"  {time.monotonic() - self._began:5.1f} s  {self.line}", flush=True)
 
 
-def run_notebook() -> None:
-    """Execute the notebook. Raises DemoFailed with the cell and its error."""
-    notebook = nbformat.read(EXAMPLES / "quickstart.ipynb", as_version=4)
+def run_notebook(path: Path) -> None:
+    """Execute a notebook. Raises DemoFailed with the cell and its error."""
+    notebook = nbformat.read(path, as_version=4)
     progress = Progress()
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],  # ipykernel warns that loopback is not encrypted
         resources={"metadata": {"path": str(EXAMPLES)}},
         on_cell_start=progress.begin,
         on_cell_executed=progress.end,
@@ -103,7 +104,7 @@ def stop_everything(private: Embedded) -> None:
     private.stop()
 
 
-def demo(place: Path) -> None:
+def demo(place: Path, notebook: Path) -> None:
     """Run it all and print the summary. Raises DemoFailed, ClientError."""
     isolate(place)
     private = Embedded(place / "data", EXAMPLES / "backend.yaml")
@@ -111,7 +112,7 @@ def demo(place: Path) -> None:
     try:
         endpoint = private.ensure()
         print(f"  {time.monotonic() - began:5.1f} s  backend at {endpoint.url}, two simulated nodes", flush=True)
-        run_notebook()
+        run_notebook(notebook)
         with Client(endpoint) as client:
             jobs = [client.job(job["uid"]) for job in client.jobs()]
         print(f"\n{summary(jobs)}\n\nAll of it took {time.monotonic() - began:.1f} s.")
@@ -123,7 +124,7 @@ def main() -> int:
     """The exit code."""
     with tempfile.TemporaryDirectory(prefix="pai-demo-", ignore_cleanup_errors=True) as place:
         try:
-            demo(Path(place))
+            demo(Path(place), Path(sys.argv[1]) if len(sys.argv) > 1 else EXAMPLES / "quickstart.ipynb")
         except (DemoFailed, ClientError) as error:
             print(f"The demo failed: {error}", file=sys.stderr)
             return 1

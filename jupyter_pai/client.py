@@ -197,7 +197,7 @@ class AsyncClient:
     async def keys(self) -> list[wire.Key]:
         """The caller's registered SSH public keys."""
         answer = await self._json("GET", "/api/v2/keys")
-        return cast(list[wire.Key], answer["data"] if isinstance(answer, dict) else answer)
+        return cast(dict[str, list[wire.Key]], answer)["data"]
 
     async def add_key(self, public_key: str, comment: str = "") -> wire.Key:
         """Register a public key; registering the same one again is fine."""
@@ -217,7 +217,7 @@ class AsyncClient:
         """History and then news of a job, each event once and in order, until its final one."""
         return streams.job_events(self, job_path(job, "/events/stream"), after)
 
-    def follow_all_events(self, *, position: int | None = None) -> AsyncIterator[wire.PositionedEvent]:
+    def follow_all_events(self, *, position: str | None = None) -> AsyncIterator[wire.PositionedEvent]:
         """Events of all jobs that the caller may see; never ends by itself."""
         return streams.all_events(self, "/api/v2/events/stream", position)
 

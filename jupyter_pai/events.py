@@ -23,7 +23,7 @@ class EventFollower:
         self._link = link
         self._logger = logger
         self._log = log
-        self._position: int | None = None
+        self._position: str | None = None
 
     async def run(self) -> None:
         """Follow until cancelled."""

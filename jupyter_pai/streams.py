@@ -117,7 +117,7 @@ async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterato
             return
 
 
-async def all_events(client: AsyncClient, path: str, position: int | None) -> AsyncIterator[wire.PositionedEvent]:
+async def all_events(client: AsyncClient, path: str, position: str | None) -> AsyncIterator[wire.PositionedEvent]:
     """Events of all jobs from ``position`` on (None: from now), across reconnects; ends only by an error."""
     patience = _Patience()
     while True:

@@ -134,9 +134,9 @@ class JobEvent(TypedDict):
 
 
 class PositionedEvent(TypedDict):
-    """An event of any job, with its place in the cluster's log."""
+    """An event of any job, and where to go on after it (opaque)."""
 
-    position: int
+    position: str
     event: JobEvent
 
 

@@ -408,7 +408,7 @@ class _AllEvents(_Socket):
     def pending(self) -> Iterator[str]:
         for event in self.backend.events[self.position :]:
             self.position += 1
-            yield json.dumps({"position": self.position, "event": event})
+            yield json.dumps({"position": str(self.position), "event": event})
 
 
 class _LogStream(_Socket):

@@ -1,0 +1,111 @@
+"""The front before the real backend: documents judged alike on both sides, and the main job as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from jupyter_pai.embedded import Embedded
+from jupyter_pai.following import observe
+from jupyter_pai.sync import Client
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+DEMO_TIMEOUT_S = 170
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    private = Embedded(tmp_path_factory.mktemp("pai") / "data", EXAMPLES / "backend.yaml")
+    with Client(private.ensure()) as client:
+        yield client
+    private.stop()
+
+
+BAD = [
+    b'{"jobName": "a",\n "image" "x"}',
+    b'{"jobName": "a b", "image": "x", "taskRoles": [], "colour": 1}',
+    b'{"jobName": 5}',
+    b"[1, 2",
+    b"",
+]
+
+
+@pytest.mark.parametrize("document", BAD)
+def test_an_invalid_document_has_the_same_faults_with_and_without_a_backend(backend: Client, document: bytes) -> None:
+    command = [sys.executable, "-m", "jupyter_pai.cli", "validate", "-", "--json"]
+    offline = subprocess.run(command, input=document, capture_output=True, timeout=60)
+    assert offline.returncode == 2
+    answer = json.loads(offline.stdout)
+    online = backend.validate(document)
+    assert answer["errors"] == online["errors"]
+    assert answer["errors"]
+    assert set(answer) == set(online)
+
+
+@pytest.mark.parametrize("name", ["scm-helloworld.json", "scm-jupyter.json"])
+def test_a_valid_document_means_the_same_with_and_without_a_backend(backend: Client, name: str) -> None:
+    document = (EXAMPLES / name).read_bytes()
+    command = [sys.executable, "-m", "jupyter_pai.cli", "validate", str(EXAMPLES / name), "--json"]
+    answer = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+    online = backend.validate(document, filename=name)
+    assert {key: answer[key] for key in ("valid", "dialect", "name", "spec")} == {
+        key: online[key]
+        for key in ("valid", "dialect", "name", "spec")  # type: ignore[literal-required]
+    }
+
+
+def test_a_job_is_followed_from_submit_to_its_exit_code(backend: Client) -> None:
+    role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
+    command = "echo 中文 from $PAI_JOB_NAME; echo oops >&2; exit 7"
+    document = {"jobName": "followed", "image": "none", "taskRoles": [{**role, "command": command}]}
+    job = backend.submit(json.dumps(document).encode())
+    items = list(backend.iterate(observe(backend.api, job["uid"], log=True)))
+    log = b"".join(item for item in items if isinstance(item, bytes)).decode()
+    final = items[-1]
+    assert "中文 from followed\n" in log
+    assert "oops\n" in log
+    assert not isinstance(final, bytes)
+    assert (final["state"], final["exit"]) == ("FAILED", final["exit"])
+    assert final["exit"] is not None
+    assert final["exit"]["status"] == 7
+    assert [event["seq"] for event in backend.events("followed")] == list(range(1, len(backend.events("followed")) + 1))
+
+
+def run_demo(*args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(EXAMPLES / "demo.py"), *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEMO_TIMEOUT_S, env=dict(os.environ))
+
+
+def test_the_main_job_runs_from_submit_to_ssh() -> None:
+    done = run_demo()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "jupyter_16be8b71     STOPPED    jupyter  http://jupyter-16be8b71--jupyter.localhost:" in done.stdout
+    assert "helloworld_16be675e  SUCCEEDED  ssh" in done.stdout
+    assert "All of it took" in done.stdout
+
+
+def test_a_demo_that_fails_says_so_in_one_line_and_leaves_nothing_running(tmp_path: Path) -> None:
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [
+        nbformat.v4.new_code_cell("%load_ext jupyter_pai"),
+        nbformat.v4.new_code_cell("%pai submit scm-jupyter.json"),
+        nbformat.v4.new_code_cell("%pai submit no-such-file.json"),
+    ]
+    path = tmp_path / "broken.ipynb"
+    nbformat.write(notebook, path)
+    failed = run_demo(str(path))
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        "The demo failed: the cell `%pai submit no-such-file.json` failed: Trouble: no-such-file.json cannot be read: "
+        "No such file or directory. Check the file's name.\n"
+    )
