@@ -236,7 +236,9 @@ export class PaiClient implements IPaiClient {
     try {
       response = await ServerConnection.makeRequest(
         url,
-        { method, body },
+        // Never from the browser's cache; "no-store" would do too, but JupyterLab then adds a bare
+        // number to the query, which a strict server refuses.
+        { method, body, cache: 'reload' },
         this._settings
       );
     } catch (reason) {

@@ -8,6 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { PaiError } from './request';
 import { AwayCode } from './request';
 import type { JobPhase, JobState } from './types';
+import { isFinal } from './types';
 
 /** A job's or task's state. */
 export function stateWord(trans: TranslationBundle, state: JobState): string {
@@ -47,6 +48,27 @@ export function phaseWord(trans: TranslationBundle, phase: JobPhase): string {
     case 'ended':
       return trans.__('ended');
   }
+}
+
+/** The phase where it says more than the state beside it; else empty. */
+export function phaseBeside(
+  trans: TranslationBundle,
+  state: JobState,
+  phase: JobPhase
+): string {
+  const said = isFinal(state) || phase === 'running' || phase === 'stopping';
+  return said && phase !== 'kept for debugging' ? '' : phaseWord(trans, phase);
+}
+
+/** A document's dialect by the name people know it by. */
+export function dialectWord(dialect: string): string {
+  const names: Record<string, string> = {
+    scm: 'SCM',
+    qizhi: 'QIZHI',
+    'openpai-v1': 'OpenPAI v1',
+    'openpai-v2': 'OpenPAI v2'
+  };
+  return names[dialect] ?? dialect;
 }
 
 /** A failure in words: what happened and what to do. */

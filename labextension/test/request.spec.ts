@@ -34,7 +34,7 @@ describe('PaiClient', () => {
     server.on('GET jobs', () => json({ totalCount: 0, data: [] }));
     await server.client.jobs({ states: ['WAITING', 'RUNNING'], limit: 7 });
     const { query } = server.requests[0];
-    expect(Object.fromEntries(query)).toMatchObject({
+    expect(Object.fromEntries(query)).toEqual({
       state: 'WAITING,RUNNING',
       limit: '7',
       order: 'submissionTime,DESC',
@@ -112,7 +112,7 @@ describe('PaiClient', () => {
     const target = { role: 'w', index: 1, stream: 'stderr' } as const;
     const page = await server.client.log('a', target, -4, 4);
     expect([page.offset, page.next]).toEqual([96, 100]);
-    expect(Object.fromEntries(server.requests[0].query)).toMatchObject({
+    expect(Object.fromEntries(server.requests[0].query)).toEqual({
       role: 'w',
       index: '1',
       stream: 'stderr',

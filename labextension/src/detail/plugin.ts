@@ -55,6 +55,7 @@ export const detailPlugin: JupyterFrontEndPlugin<void> = {
           translator: language
         });
         const page = new MainAreaWidget({ content });
+        page.toolbar.hide();
         page.id = `jp-pai-job-page-${job}`;
         // Notebook 7 keeps its main area for the notebook.
         shell.add(page, labShell ? 'main' : 'down', { type: 'PAI' });

@@ -3,6 +3,7 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { Button } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { StateMark } from '../parts';
@@ -58,8 +59,9 @@ function TaskRow(props: {
       <td title={task.exit?.message}>{exitText(trans, task)}</td>
       <td>
         {ssh && task.state === 'RUNNING' && (
-          <button
-            className="jp-mod-styled jp-mod-minimal"
+          <Button
+            minimal
+            small
             aria-label={trans.__(
               'Copy the SSH command of %1',
               `${task.role}-${task.index}`
@@ -70,7 +72,7 @@ function TaskRow(props: {
             title={ssh}
           >
             {trans.__('Copy')}
-          </button>
+          </Button>
         )}
       </td>
     </tr>

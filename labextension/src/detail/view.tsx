@@ -12,9 +12,9 @@ import { paiIcon } from '../icons';
 import { LogView } from '../log/view';
 import { ModelView, ProblemBox, StateMark, WarningBoxes } from '../parts';
 import { CommandIDs, DOMAIN } from '../tokens';
-import type { IJobDetail, LogStream } from '../types';
+import type { IJobDetail, IService, LogStream } from '../types';
 import { isFinal } from '../types';
-import { duration, phaseWord } from '../words';
+import { dialectWord, duration, phaseBeside } from '../words';
 import type { DetailModel } from './model';
 import { tasksOf } from './model';
 import { TaskTable } from './tasks';
@@ -45,6 +45,7 @@ function factsOf(
     [trans.__('User'), job.username],
     [trans.__('Virtual cluster'), job.virtualCluster],
     [trans.__('Image'), job.image],
+    [trans.__('Dialect'), dialectWord(job.dialect)],
     [trans.__('Submitted'), new Date(job.submissionTime).toLocaleString()],
     [trans.__('Ran for'), ranFor(trans, job)],
     [
@@ -64,41 +65,55 @@ function factsOf(
   return facts.filter(([, value]) => value !== '');
 }
 
+function ServiceButton(
+  props: IPageProps & {
+    job: IJobDetail;
+    service: IService;
+    leading: boolean;
+  }
+): JSX.Element {
+  const { commands, trans, job, service, leading } = props;
+  const { label, role, index } = service;
+  const open = () =>
+    void commands.execute(CommandIDs.openService, {
+      job: job.id,
+      label,
+      role,
+      index
+    });
+  return (
+    <button
+      className={leading ? 'jp-mod-styled jp-mod-accept' : 'jp-mod-styled'}
+      disabled={service.state !== 'RUNNING'}
+      onClick={open}
+      title={service.url}
+    >
+      {job.totalTaskNumber > 1
+        ? trans.__('Open %1 (%2-%3)', label, role, index)
+        : trans.__('Open %1', label)}
+    </button>
+  );
+}
+
 function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
   const { commands, trans, job } = props;
+  const copy = () =>
+    void commands.execute(CommandIDs.copySsh, { command: job.sshCommand });
+  const stop = () => void commands.execute(CommandIDs.stopJob, { job: job.id });
   return (
     <div className="jp-pai-Detail-actions">
-      {job.services.map(service => (
-        <button
-          className="jp-mod-styled jp-mod-accept"
-          disabled={service.state !== 'RUNNING'}
+      {job.services.map((service, place) => (
+        <ServiceButton
+          {...props}
           key={service.alias}
-          onClick={() =>
-            void commands.execute(CommandIDs.openService, {
-              job: job.id,
-              label: service.label,
-              role: service.role,
-              index: service.index
-            })
-          }
-          title={service.url}
-        >
-          {job.services.length > job.taskRoles.length || service.index > 0
-            ? trans.__(
-                'Open %1 (%2-%3)',
-                service.label,
-                service.role,
-                service.index
-              )
-            : trans.__('Open %1', service.label)}
-        </button>
+          leading={place === 0}
+          service={service}
+        />
       ))}
       <button
         className="jp-mod-styled"
         disabled={!job.sshCommand || job.state !== 'RUNNING'}
-        onClick={() =>
-          void commands.execute(CommandIDs.copySsh, { command: job.sshCommand })
-        }
+        onClick={copy}
         title={job.sshCommand ?? undefined}
       >
         {trans.__('Copy SSH command')}
@@ -106,9 +121,7 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
       <button
         className="jp-mod-styled jp-mod-warn"
         disabled={isFinal(job.state) || job.state === 'STOPPING'}
-        onClick={() =>
-          void commands.execute(CommandIDs.stopJob, { job: job.id })
-        }
+        onClick={stop}
       >
         {trans.__('Stop')}
       </button>
@@ -132,7 +145,7 @@ export function JobDetail(props: IPageProps): JSX.Element {
       <header className="jp-pai-Detail-header">
         <h2>{job.name}</h2>
         <StateMark trans={trans} state={job.state} />
-        {!isFinal(job.state) && <span>{phaseWord(trans, job.phase)}</span>}
+        <span>{phaseBeside(trans, job.state, job.phase)}</span>
       </header>
       {problem && <ProblemBox trans={trans} problem={problem} />}
       {job.why && (

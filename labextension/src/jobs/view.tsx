@@ -4,7 +4,11 @@
 
 import { Time } from '@jupyterlab/coreutils';
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
-import { HTMLSelect, InputGroup, SidePanel } from '@jupyterlab/ui-components';
+import {
+  HTMLSelect,
+  InputGroup,
+  PanelWithToolbar
+} from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import { Debouncer } from '@lumino/polling';
 import type { Message } from '@lumino/messaging';
@@ -14,7 +18,7 @@ import { ModelView, ProblemBox, StateMark } from '../parts';
 import type { IJobListModel, IJobListState, JobScope } from '../tokens';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IJobSummary } from '../types';
-import { phaseWord } from '../words';
+import { phaseBeside } from '../words';
 
 /** Typing rests this long before the list is asked for, in milliseconds. */
 const REST = 250;
@@ -29,14 +33,14 @@ interface IListProps {
 /** A row's second line: what it does, how much it takes, since when. */
 function rowFacts(trans: TranslationBundle, job: IJobSummary): string {
   const facts = [
-    job.why || phaseWord(trans, job.phase),
+    job.why || phaseBeside(trans, job.state, job.phase),
     trans._n('%1 task', '%1 tasks', job.totalTaskNumber)
   ];
   if (job.totalGpuNumber > 0) {
     facts.push(trans._n('%1 GPU', '%1 GPUs', job.totalGpuNumber));
   }
   facts.push(Time.formatHuman(job.submissionTime));
-  return facts.join(' · ');
+  return facts.filter(fact => fact !== '').join(' · ');
 }
 
 function JobRow(props: {
@@ -205,6 +209,9 @@ export function JobList(props: IListProps): JSX.Element {
     <>
       <Filter {...props} />
       {problem && <ProblemBox trans={trans} problem={problem} />}
+      {!loaded && (
+        <p className="jp-pai-JobList-empty">{trans.__('Loading…')}</p>
+      )}
       {jobs.length > 0 && <JobRows {...props} />}
       {jobs.length === 0 && loaded && !problem && <EmptyList {...props} />}
       {total > jobs.length && (
@@ -223,21 +230,23 @@ export function JobList(props: IListProps): JSX.Element {
 }
 
 /** The sidebar panel with its toolbar. */
-export class JobsPanel extends SidePanel {
+export class JobsPanel extends PanelWithToolbar {
   constructor(options: JobsPanel.IOptions) {
-    super({ translator: options.translator });
+    super();
     const trans = options.translator.load(DOMAIN);
     this.id = 'jp-pai-jobs';
     this.addClass('jp-pai-JobsPanel');
     this.title.icon = paiIcon;
     this.title.caption = trans.__('PAI jobs');
+    this.toolbar.node.setAttribute('aria-label', trans.__('PAI jobs'));
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('PAI jobs'));
     this._model = options.model;
     const { model, commands } = options;
     this._body = new ModelView(JobList, { model, commands, trans });
     this._body.addClass('jp-pai-JobList');
-    this.header.addWidget(this._body);
+    this.addWidget(this.toolbar);
+    this.addWidget(this._body);
   }
 
   /** What was missed while nobody looked is read at once. */

@@ -105,6 +105,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
         translator: language
       });
       const page = new MainAreaWidget({ content });
+      page.toolbar.hide();
       // Notebook 7 keeps its main area for the notebook.
       shell.add(page, labShell ? 'main' : 'down', { type: 'PAI' });
       await tracker.add(page);

@@ -14,6 +14,7 @@ import { paiIcon } from '../icons';
 import { ModelView, ProblemBox, WarningBoxes } from '../parts';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IFault } from '../types';
+import { dialectWord } from '../words';
 import { markExtensions, showFaults } from './marks';
 import type { DocumentModel } from './model';
 
@@ -78,7 +79,11 @@ export function verdictLine(
     case 'unchecked':
       return trans.__('Checking…');
     case 'valid':
-      return trans.__('Ready to submit: %1 (%2)', documentName, dialect);
+      return trans.__(
+        'Ready to submit: %1 (%2)',
+        documentName,
+        dialectWord(dialect)
+      );
     case 'invalid':
       return trans._n('%1 error', '%1 errors', faults.length);
   }
@@ -141,7 +146,7 @@ export class DocumentPage extends Panel {
     this.model = model;
     this.addClass('jp-pai-Document');
     this.title.icon = paiIcon;
-    this.title.label = trans.__('New job');
+    this._untitled = trans.__('New job');
     this.title.closable = true;
     this._editor = new CodeEditorWrapper({
       factory: options.editorServices.factoryService.newDocumentEditor,
@@ -189,7 +194,8 @@ export class DocumentPage extends Panel {
 
   /** Bring the editor to the model's state; only what differs, so that the cursor stays. */
   private _update(): void {
-    const { text, filename, faults } = this.model.state;
+    const { text, filename, documentName, faults } = this.model.state;
+    this.title.label = documentName || filename || this._untitled;
     const { model } = this._editor;
     model.mimeType = mimeTypeOf(text, filename);
     if (model.sharedModel.getSource() !== text) {
@@ -213,6 +219,7 @@ export class DocumentPage extends Panel {
 
   private readonly _editor: CodeEditorWrapper;
   private _faults: readonly IFault[] = [];
+  private readonly _untitled: string;
 }
 
 /** Options of {@link DocumentPage}. */

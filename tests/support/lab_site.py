@@ -1,0 +1,168 @@
+"""A real JupyterLab with a private backend of its own, for tests that drive it with a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[2]
+PANEL = ROOT / "jupyter_pai" / "labextension"
+
+START_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 20.0
+CHECK_INTERVAL_S = 0.05
+
+NODES = """
+engine:
+  nodes:
+    - {name: carol, simulated: true, gpus: {type: TITANX, count: 1}, cpus: 8, memory_mb: 32768}
+    - {name: dan, simulated: true, gpus: {type: TITANX, count: 1}, cpus: 8, memory_mb: 32768}
+"""
+
+# No news, no update questions: they would lie over what a test clicks on.
+OVERRIDES = {"@jupyterlab/apputils-extension:notification": {"checkForUpdates": False, "fetchNews": "false"}}
+
+
+class LabDidNotStart(Exception):
+    """JupyterLab ended or did not answer in time; the message holds its last words."""
+
+
+@dataclass
+class LabSite:
+    """Where the running Lab is, and how to ask its backend without a browser."""
+
+    root: Path
+    url: str
+    token: str = field(repr=False)
+
+    @property
+    def page(self) -> str:
+        """The address of the interface, signed in; a fresh workspace."""
+        return f"{self.url}lab/workspaces/test?reset&token={self.token}"
+
+    def get(self, path: str) -> object:
+        """The JSON answer of the API below the Jupyter server."""
+        answer = httpx.get(f"{self.url}pai/api/v2/{path}", headers=self._headers, timeout=30)
+        answer.raise_for_status()
+        return answer.json()
+
+    def stop(self, job: str) -> None:
+        """Ask a job to stop."""
+        url = f"{self.url}pai/api/v2/jobs/{job}/executionType"
+        httpx.put(url, headers=self._headers, json={"value": "STOP"}, timeout=30).raise_for_status()
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"token {self.token}"}
+
+
+def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """All that is ours in `root`, so that neither the user's settings nor another test is touched."""
+    settings = root / "app" / "settings"
+    settings.mkdir(parents=True)
+    (settings / "overrides.json").write_text(json.dumps(OVERRIDES))
+    (root / "backend.yaml").write_text(NODES)
+    (root / "files").mkdir()
+    own = {
+        "HOME": str(root / "home"),
+        "JUPYTER_CONFIG_DIR": str(root / "config"),
+        "JUPYTER_DATA_DIR": str(root / "share"),
+        "JUPYTER_RUNTIME_DIR": str(root / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(root / "user-settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(root / "workspaces"),
+        "IPYTHONDIR": str(root / "ipython"),
+        "PAI_DATA_DIR": str(root / "backend"),
+        "PAI_BACKEND_CONFIG": str(root / "backend.yaml"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PAI_", "JUPYTER"))}
+    return {**inherited, **own, **extra}
+
+
+def _command(root: Path) -> list[str]:
+    panels = root / "labextensions"
+    panels.mkdir()
+    (panels / "jupyter-pai").symlink_to(PANEL)
+    return [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        "--ServerApp.port=0",
+        f"--ServerApp.root_dir={root / 'files'}",
+        f"--LabApp.app_settings_dir={root / 'app' / 'settings'}",
+        f"--LabApp.extra_labextensions_path={panels}",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.news_url=None",
+    ]
+
+
+def _wait_until_up(process: subprocess.Popen[bytes], root: Path, log: Path) -> LabSite:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    record = root / "runtime" / f"jpserver-{process.pid}.json"
+    while time.monotonic() < deadline and process.poll() is None:
+        with suppress(OSError, ValueError, KeyError, httpx.TransportError):
+            found = json.loads(record.read_text())
+            site = LabSite(root, found["url"], found["token"])
+            if httpx.get(f"{site.url}api/status?token={site.token}", timeout=5).is_success:
+                return site
+        time.sleep(CHECK_INTERVAL_S)
+    raise LabDidNotStart(log.read_text(errors="replace")[-2000:])
+
+
+def _end_jobs(site: LabSite) -> None:
+    """Stop what a test left running: jobs outlive the backend, but must not outlive the test."""
+    active = "jobs?state=WAITING,RUNNING,STOPPING"
+    rows = site.get(active)
+    assert isinstance(rows, list)
+    for row in rows:
+        site.stop(row["id"])
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while site.get(active):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"jobs did not stop within {END_TIMEOUT_S} s")
+        time.sleep(CHECK_INTERVAL_S)
+
+
+@contextmanager
+def running_lab(root: Path, extra_environment: Mapping[str, str] | None = None) -> Iterator[LabSite]:
+    """JupyterLab in `root` until the block ends; then its jobs, itself and its backend are ended.
+
+    Raises LabDidNotStart. `root` must be empty.
+    """
+    environment = _environment(root, extra_environment or {})
+    log = root / "lab.log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            _command(root), env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        site = _wait_until_up(process, root, log)
+        yield site
+        _end_jobs(site)
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        subprocess.run(
+            [sys.executable, "-m", "jupyter_pai.cli", "backend", "stop"],
+            env=environment,
+            cwd=root,
+            check=False,
+            timeout=END_TIMEOUT_S,
+            capture_output=True,
+        )

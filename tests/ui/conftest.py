@@ -1,0 +1,84 @@
+"""One real JupyterLab and one browser for the browser tests; each test gets a page of its own.
+
+The Lab is shared because starting it is most of the cost; tests use job names of their own.
+`PAI_SCREENSHOTS=DIR` keeps pictures of the screens, as the documentation shows them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.support.lab_site import PANEL, LabSite, running_lab
+
+# The first answer may have to wait for the private backend to start on a busy machine.
+TIMEOUT_MS = 60_000
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep these tests in one worker, where they share the Lab, and give them time for a browser."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.ui)
+            item.add_marker(pytest.mark.xdist_group("ui"))
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSite]:
+    """JupyterLab with the panel of this checkout and two simulated nodes of one GPU."""
+    if not (PANEL / "package.json").is_file():
+        pytest.fail(f"{PANEL} is not built; run `make install`, or `jlpm build` in labextension/")
+    with running_lab(tmp_path_factory.mktemp("lab")) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.fail("no Chromium on PATH; `apt-get install chromium` brings one")
+    with sync_playwright() as playwright:
+        # Without a sandbox, because the tests may run as root, where Chromium has none.
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Browser, lab: LabSite) -> Iterator[Page]:
+    """JupyterLab with the list of jobs open, in a window without a past."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"]
+    )
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    open_panel(page, lab)
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def shoot() -> Callable[[Page, str], None]:
+    """Keep a picture of the page when a place for pictures is given."""
+    place = os.environ.get("PAI_SCREENSHOTS")
+
+    def keep(page: Page, name: str) -> None:
+        if place:
+            page.screenshot(path=Path(place) / f"{name}.png", animations="disabled")
+
+    return keep
+
+
+def open_panel(page: Page, lab: LabSite, title: str = "PAI jobs") -> None:
+    """Load JupyterLab, wait until it is there, show the panel."""
+    page.goto(lab.page)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")
+    page.get_by_role("tab", name=title).click()
+    page.get_by_role("region", name=title).wait_for()

@@ -1,0 +1,43 @@
+"""The panel in Chinese, with the language chosen as users choose it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.lab_site import running_lab
+from tests.ui.conftest import TIMEOUT_MS, open_panel
+from tests.ui.test_panel import JUPYTER
+
+LANGUAGE = "@jupyterlab/translation-extension/plugin.jupyterlab-settings"
+
+
+def test_every_word_of_the_panel_is_chinese(
+    tmp_path: Path, browser: Browser, shoot: Callable[[Page, str], None]
+) -> None:
+    setting = tmp_path / "user-settings" / LANGUAGE
+    setting.parent.mkdir(parents=True)
+    setting.write_text(json.dumps({"locale": "zh_CN"}))
+    with running_lab(tmp_path) as lab:
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        context.set_default_timeout(TIMEOUT_MS)
+        page = context.new_page()
+        open_panel(page, lab, "PAI 作业")
+        region = page.get_by_role("region", name="PAI 作业")
+        expect(region).to_contain_text("还没有作业。")
+        with page.expect_file_chooser() as chooser:
+            region.get_by_role("button", name="导入作业文件…").click()
+        chooser.value.set_files(JUPYTER)
+        shown = page.locator(".jp-pai-Document:visible")
+        expect(shown.get_by_role("status")).to_contain_text("可以提交：jupyter_16be8b71（SCM）")
+        shown.get_by_role("button", name="提交").click()
+        job = page.locator(".jp-pai-JobPage:visible")
+        expect(job.locator(".jp-pai-Detail-header")).to_contain_text("运行中")
+        expect(job.get_by_role("button", name="打开 jupyter")).to_be_enabled()
+        expect(job.get_by_role("table", name="任务")).to_contain_text("节点")
+        expect(job.get_by_role("log")).to_contain_text("Serving notebooks")
+        shoot(page, "panel-zh-CN")
+        context.close()

@@ -1,0 +1,190 @@
+"""The panel in a real browser, on a real JupyterLab, backend and engine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.support.lab_site import LabSite
+
+ROOT = Path(__file__).resolve().parents[2]
+JUPYTER = ROOT / "examples" / "scm-jupyter.json"
+HELLO = ROOT / "examples" / "scm-helloworld.json"
+TIMEOUT_MS = 60_000
+
+Shoot = Callable[[Page, str], None]
+
+expect.set_options(timeout=TIMEOUT_MS)
+
+
+def document(name: str, command: str) -> str:
+    """The hello world of the examples under another name, with another command."""
+    value = json.loads(HELLO.read_text(encoding="utf-8"))
+    value["jobName"] = name
+    value["taskRoles"][0]["command"] = command
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def import_file(page: Page, file: Path) -> None:
+    """Choose a file in the browser's dialog, as the button in the toolbar opens it."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("region", name="PAI jobs").get_by_role("button", name="Import a job file").first.click()
+    chooser.value.set_files(file)
+
+
+def paste(page: Page, text: str) -> Locator:
+    """Open an empty submission page and paste into its editor; returns the page."""
+    page.evaluate("text => navigator.clipboard.writeText(text)", text)
+    page.get_by_role("region", name="PAI jobs").get_by_role("button", name="Type or paste").first.click()
+    shown = page.locator(".jp-pai-Document:visible")
+    shown.locator(".cm-content").click()
+    page.keyboard.press("Control+V")
+    return shown
+
+
+def submit(page: Page, name: str) -> Locator:
+    """Submit the document in front under a name; returns the page of the job."""
+    shown = page.locator(".jp-pai-Document:visible")
+    shown.get_by_label("Job name").fill(name)
+    shown.get_by_role("button", name="Submit").click()
+    job = page.locator(".jp-pai-JobPage:visible")
+    expect(job.get_by_role("heading", name=name)).to_be_visible()
+    return job
+
+
+def in_state(place: Locator, state: str) -> None:
+    expect(place.locator(f".jp-pai-StateMark[data-state={state}]").first).to_be_visible()
+
+
+def test_imported_jupyter_job_runs_and_its_service_opens(page: Page, shoot: Shoot) -> None:
+    import_file(page, JUPYTER)
+    shown = page.locator(".jp-pai-Document:visible")
+    expect(shown.get_by_role("status")).to_contain_text("Ready to submit: jupyter_16be8b71 (SCM)")
+    expect(shown.locator("[data-code=open-jupyter]")).to_be_visible()
+    shoot(page, "panel-import")
+
+    job = submit(page, "")
+    in_state(job, "RUNNING")
+    expect(job.locator("[data-code=open-jupyter]")).to_contain_text("listens on the network")
+    expect(job.get_by_role("table", name="Tasks")).to_contain_text(re.compile("carol|dan"))
+    expect(job.get_by_role("log")).to_contain_text("Serving notebooks")
+    shoot(page, "panel-job")
+
+    with page.expect_popup() as popup:
+        job.get_by_role("button", name="Open jupyter").click()
+    service = popup.value
+    service.wait_for_url(re.compile(r"^http://jupyter-16be8b71--jupyter\.localhost:\d+/tree"))
+    expect(service).to_have_title("Home")
+    expect(service.get_by_role("tab", name="Files")).to_be_visible()
+    assert service.evaluate("window.opener") is None
+    shoot(service, "panel-service")
+
+
+def test_pasted_document_shows_each_error_at_its_line(page: Page, shoot: Shoot) -> None:
+    text = document("broken", "true").replace('"image"', '"imgae"').replace('"taskNumber": 1', '"taskNumber": "one"')
+    shown = paste(page, text)
+    faults = shown.get_by_role("list", name="Errors")
+    expect(faults).to_be_visible()
+    lines = {number for number, line in enumerate(text.splitlines(), 1) if "imgae" in line or '"one"' in line}
+    marked = shown.locator(".cm-lint-marker-error")
+    expect(marked).to_have_count(len(lines))
+    assert len(lines) == 2
+    for line in lines:
+        expect(faults.get_by_text(re.compile(rf"Line {line}\b"))).to_be_visible()
+    shoot(page, "panel-errors")
+
+    expect(shown.get_by_role("button", name="Submit")).to_be_disabled()
+    task_number = next(number for number, line in enumerate(text.splitlines(), 1) if '"one"' in line)
+    faults.get_by_role("button", name=re.compile(rf"Line {task_number}\b")).click()
+    expect(shown.locator(".cm-activeLine")).to_contain_text('"taskNumber"')
+
+
+def test_running_job_stops_after_a_question(page: Page, lab: LabSite) -> None:
+    paste(page, document("sleeper", "echo started; sleep 600"))
+    job = submit(page, "stopped-by-hand")
+    in_state(job, "RUNNING")
+    job.get_by_role("button", name="Stop").click()
+    page.get_by_role("dialog").get_by_role("button", name="Keep it running").click()
+    in_state(job, "RUNNING")
+    job.get_by_role("button", name="Stop").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop").click()
+    in_state(job, "STOPPED")
+    detail = lab.get("jobs/stopped-by-hand")
+    assert isinstance(detail, dict)
+    assert detail["state"] == "STOPPED"
+
+
+def test_log_shows_colours_and_what_comes_while_it_is_watched(page: Page, lab: LabSite) -> None:
+    command = r"printf '\033[31mred\033[0m\n'; for i in $(seq 1 200); do echo line $i; sleep 0.02; done"
+    paste(page, document("coloured", command))
+    job = submit(page, "coloured")
+    log = job.get_by_role("log")
+    expect(log.locator(".ansi-red-fg")).to_have_text("red")
+    expect(log).to_contain_text("line 200")
+    in_state(job, "SUCCEEDED")
+    assert log.evaluate("log => log.scrollHeight - log.scrollTop - log.clientHeight") < 30
+
+
+def test_ssh_command_is_copied(page: Page) -> None:
+    paste(page, document("with-ssh", "sleep 600"))
+    job = submit(page, "with-ssh")
+    in_state(job, "RUNNING")
+    job.get_by_role("button", name="Copy SSH command").click()
+    expect(page.get_by_text("Copied: ssh")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert re.fullmatch(r"ssh -p \d+ with-ssh@127\.0\.0\.1", copied)
+
+
+def test_keyboard_walks_the_list_and_opens_a_job(page: Page) -> None:
+    for name in ("first-by-key", "second-by-key"):
+        paste(page, document(name, "true"))
+        in_state(submit(page, name), "SUCCEEDED")
+    region = page.get_by_role("region", name="PAI jobs")
+    region.get_by_role("searchbox").fill("by-key")
+    expect(region.get_by_role("option")).to_have_count(2)
+    region.get_by_role("listbox").focus()
+    page.keyboard.press("Home")
+    expect(region.get_by_role("option", selected=True)).to_contain_text("second-by-key")
+    page.keyboard.press("ArrowDown")
+    expect(region.get_by_role("option", selected=True)).to_contain_text("first-by-key")
+    page.keyboard.press("Enter")
+    expect(page.locator(".jp-pai-JobPage:visible").get_by_role("heading")).to_have_text("first-by-key")
+
+
+def test_taken_name_is_said_and_another_one_helps(page: Page) -> None:
+    text = document("taken-name", "true")
+    paste(page, text)
+    in_state(submit(page, "taken-name"), "SUCCEEDED")
+    shown = paste(page, text)
+    expect(shown.get_by_role("status")).to_contain_text("Ready to submit")
+    shown.get_by_role("button", name="Submit").click()
+    expect(shown.get_by_role("alert")).to_contain_text("taken-name")
+    in_state(submit(page, "another-name"), "SUCCEEDED")
+
+
+def test_file_of_the_jupyter_server_is_opened_from_the_file_browser(page: Page, lab: LabSite) -> None:
+    (lab.root / "files" / "job.json").write_text(document("from-the-server", "true"), encoding="utf-8")
+    page.get_by_role("tab", name=re.compile("File Browser")).click()
+    page.locator(".jp-DirListing-item", has_text="job.json").click(button="right")
+    page.get_by_role("menuitem", name="Submit as PAI Job").click()
+    shown = page.locator(".jp-pai-Document:visible")
+    expect(shown.get_by_role("status")).to_contain_text("Ready to submit: from-the-server")
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Dark"])
+def test_dark_theme_reaches_every_part(page: Page, theme: str, shoot: Shoot) -> None:
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+    page.locator("body[data-jp-theme-light=false]").wait_for()
+    paste(page, document("dark", "echo dark; sleep 600"))
+    job = submit(page, "in-the-dark")
+    in_state(job, "RUNNING")
+    expect(job.get_by_role("log")).to_contain_text("dark")
+    shoot(page, "panel-dark")
+    background = job.locator(".jp-pai-Detail").evaluate("part => getComputedStyle(part).backgroundColor")
+    assert max(int(value) for value in re.findall(r"\d+", background)[:3]) < 100
+    page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
