@@ -167,6 +167,16 @@ async def test_the_command_runs_in_its_own_directory_and_session(engine: LocalEn
 
 
 @pytest.mark.asyncio
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_the_command_starts_with_no_signal_blocked_or_ignored(engine: LocalEngine, make_plan: MakePlan) -> None:
+    plan = make_plan("grep -E '^Sig(Blk|Ign)' /proc/self/status")
+    await run(engine, plan)
+    _, blocked, _, ignored = (await read_log(engine, plan.uid, LogStream.STDOUT)).split()
+    ordinary = 2**31 - 1  # glibc's posix_spawn leaves the two above, which it keeps for itself, ignored
+    assert (int(blocked, 16), int(ignored, 16) & ordinary) == (0, 0)
+
+
+@pytest.mark.asyncio
 async def test_only_the_owner_can_read_what_a_task_has(engine: LocalEngine, root: Path, make_plan: MakePlan) -> None:
     plan = make_plan("echo secret")
     await run(engine, plan)

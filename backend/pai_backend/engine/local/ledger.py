@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,10 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 
 _log = logging.getLogger(__name__)
+
+# Only ``stop`` ends a task in good order. Blocked from the first instruction on: a shim that handled
+# them itself would have a moment in which a hang-up loses the task.
+_HARMLESS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Ledger:
@@ -120,6 +125,7 @@ class Ledger:
                 (os.POSIX_SPAWN_OPEN, 2, directory / layout.SHIM_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             ],
             setsid=True,
+            setsigmask=_HARMLESS,
         )
         self._shims[pid] = uid
 

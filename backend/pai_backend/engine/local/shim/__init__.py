@@ -2,7 +2,7 @@
 
 It outlives the backend. It imports a few small modules at its start and none later, because the
 installation may have been replaced by the time the task ends. ``boot`` is what is executed,
-``supervise`` the loop.
+``begin`` the way to the running command, ``supervise`` the loop from then on.
 """
 
 import os

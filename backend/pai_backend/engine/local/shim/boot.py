@@ -9,7 +9,7 @@ import sys
 _PACKAGES = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
 sys.path.insert(0, _PACKAGES)
 
-from pai_backend.engine.local.shim.supervise import main  # noqa: E402 - isolated mode: the path comes first
+from pai_backend.engine.local.shim.begin import main  # noqa: E402 - isolated mode: the path comes first
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1]))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.shim.launch import Launch
 
-_DEFAULTED = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+_IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE and SIGXFSZ, by number: the names cost an import, see ``begin``
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 if sys.platform == "linux":
@@ -70,7 +69,8 @@ def execute(launch: Launch, pipes: Pipes) -> int:
                 (os.POSIX_SPAWN_DUP2, err, 2),
             ],
             setsid=True,
-            setsigdef=_DEFAULTED,
+            setsigmask=(),  # a shim is started with the signals blocked that must not end it
+            setsigdef=_IGNORED_BY_PYTHON,
         )
     finally:
         os.fchdir(home)

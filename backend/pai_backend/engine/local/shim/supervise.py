@@ -1,8 +1,6 @@
-"""The shim's loop: run the command, keep its output, obey ``stop``, end what is left, write the exit.
+"""The shim's loop: keep the command's output, obey ``stop``, end what it leaves behind, write the exit.
 
-While the task runs the loop sleeps in ``poll`` until output, a child's death or a line in ``control``
-wakes it. No task runs twice: the lock is held while alive, and ``started.json`` is written before the
-command is executed and never removed.
+It sleeps in ``poll`` until output, a child's death or a line in ``control`` wakes it.
 """
 
 from __future__ import annotations
@@ -14,10 +12,8 @@ import signal
 import time
 
 from pai_backend.engine.local import layout, processes, records
-from pai_backend.engine.local.locks import take_lock
-from pai_backend.engine.local.shim import launch as launch_file
 from pai_backend.engine.local.shim.capture import Capture
-from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, execute
+from pai_backend.engine.local.shim.command import Pipes
 
 LEFTOVER_GRACE_S = 2.0  # between TERM and KILL for what a command leaves behind when it ends by itself
 GIVE_UP_S = 5.0  # after KILL: a process in uninterruptible sleep may outlive any signal
@@ -26,89 +22,33 @@ READ_BYTES = 65536  # the capacity of a pipe, pipe(7)
 FINAL_READS = 64  # bounds the last look at a pipe, in case something that cannot be killed still fills it
 
 
-def main(directory: str) -> int:
-    """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over."""
-    os.chdir(directory)
-    os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
-    if take_lock(layout.LOCK) is None or os.path.exists(layout.STARTED) or os.path.exists(layout.EXIT):
-        return 0
-    # The FIFO first, then the mark: a stop() that comes between finds this reader or is found as a mark.
-    control = os.open(layout.CONTROL, os.O_RDWR | os.O_NONBLOCK)
-    launch = launch_file.read(layout.LAUNCH)
-    root = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
-    try:
-        if os.path.exists(layout.STOP):
-            records.write_exit(".", reason="stopped", message="stopped before it started", causer="user")
-        else:
-            _run(launch, control, root)
-    finally:
-        layout.nudge(root, launch.uid)
-    return 0
-
-
-def _run(launch: launch_file.Launch, control: int, root: str) -> None:
-    try:
-        capture = Capture(".", launch.log_bytes)
-        records.write_started(".")
-    except OSError as exc:
-        reason = "disk-full" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "start-failed"
-        message = f"the task's directory could not be written: {exc.strerror}"
-        records.write_exit(".", reason=reason, message=message, causer="resource")
-        return
-    pipes = Pipes()
-    supervisor = Supervisor(launch, control, pipes, capture)
-    try:
-        supervisor.start()
-    except OSError as exc:
-        capture.close()
-        message = f"the command could not be executed: {exc.strerror or exc}"
-        records.write_exit(".", reason="start-failed", message=message, causer=_start_causer(exc))
-        return
-    layout.nudge(root, launch.uid)
-    supervisor.loop()
-    capture.close()
-    supervisor.record()
-
-
-def _start_causer(exc: OSError) -> str:
-    """A command that is too long is the user's; no bash or no more processes is the machine's."""
-    return "user" if exc.errno == errno.E2BIG else "platform"
-
-
 class Supervisor:
     """One running command, from its execution until nothing of it is left."""
 
-    def __init__(self, launch: launch_file.Launch, control: int, pipes: Pipes, capture: Capture) -> None:
-        self._launch = launch
+    def __init__(self, uid: str, main: int, control: int, pipes: Pipes, capture: Capture, *, adopting: bool) -> None:
+        """``main`` is the command's pid; ``adopting`` whether orphans become children of this process."""
+        self._uid = uid
+        self._main = main
         self._control = control
         self._pipes = pipes
         self._capture = capture
+        self._adopting = adopting
         self._poll = select.poll()
-        self._main = 0
         self._status: int | None = None  # wait status of the command; None while it runs
         self._childless = False
-        self._adopting = False
         self._stopped = False
         self._deadline: float | None = None  # monotonic; when TERM becomes KILL
         self._told: set[processes.Process] = set()  # who has had TERM
         self._killed = False  # whether the group has had KILL
         self._survivors = 0  # leftovers at the last look
-
-    def start(self) -> None:
-        """Execute the command. Raises OSError when that fails; nothing is left running then."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # only ``stop`` ends a task in good order
-        wake, self._wakeup = os.pipe()
-        os.set_blocking(wake, False)
-        os.set_blocking(self._wakeup, False)
-        signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        self._wake = wake
-        for fd in (wake, self._control, *self._pipes.readers):
+        self._wake, wakeup = os.pipe()
+        for fd in (self._wake, wakeup):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)  # without a handler nothing is written
+        for fd in (self._wake, control, *pipes.readers):
             self._poll.register(fd, select.POLLIN)
-        self._adopting = adopt_orphans()
-        self._main = execute(self._launch, self._pipes)
-        self._pipes.close_writers()
+        self._reap()  # it may have ended before there was a handler
 
     def loop(self) -> None:
         """Return when the command and everything it left behind is gone, and all output is kept."""
@@ -166,7 +106,7 @@ class Supervisor:
             found = processes.descendants(os.getpid())
         # Without adoption only the mark finds orphans; with it, only what came in from outside needs it.
         if not self._adopting or os.path.exists(layout.SESSIONS):
-            found += [process for process in processes.marked(self._launch.uid) if process not in found]
+            found += [process for process in processes.marked(self._uid) if process not in found]
         return found
 
     def _obey(self) -> None:
