@@ -100,7 +100,7 @@ def _rows(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
         value = "" if action.nargs == 0 else f" {action.metavar or _values(action)}"
         names = ", ".join(action.option_strings)
         meaning = action.help or f"default: {action.default}"
-        yield (names + value if names else action.metavar or action.dest.upper()), meaning
+        yield (names + value if names else str(action.metavar or action.dest.upper())), meaning
 
 
 def _values(action: argparse.Action) -> str:

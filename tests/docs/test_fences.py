@@ -1,0 +1,60 @@
+"""No command in the documentation is left to trust: it is run by a test, or a row here says why not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.pages import READMES, ROOT, Fence, fences, pages, read
+
+NOT_RUN = {
+    ("README.md", "make demo"): "tests/integration/front/test_real_backend.py runs what it runs, examples/demo.py",
+    ("README.md", "make test"): "it runs this test",
+    ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
+}
+"""(page, first line) -> why this fence is not run where it stands."""
+
+RUNNABLE = {"sh", "bash", "console", "python", "ipython"}
+KNOWN = RUNNABLE | {"", "yaml", "toml", "json", "mermaid"}
+RUN_IN = {"README.md": "test_readme.py", "README.zh-CN.md": "test_readme.py"}
+"""Pages whose commands are run, and by which module here. The Chinese page's equal the English one's."""
+
+ALL = [fence for page in pages() for fence in fences(page)]
+COMMANDS = [fence for fence in ALL if fence.language in RUNNABLE]
+
+
+@pytest.mark.parametrize("fence", COMMANDS, ids=str)
+def test_a_fence_with_commands_is_run_or_has_a_reason(fence: Fence) -> None:
+    assert fence.page in RUN_IN or (fence.page, fence.first) in NOT_RUN
+
+
+@pytest.mark.parametrize("fence", ALL, ids=str)
+def test_a_fence_names_a_language_that_is_known_here(fence: Fence) -> None:
+    assert fence.language in KNOWN
+
+
+def test_fences_without_a_language_hold_pictures() -> None:
+    """A fence without a language would be a way past the tests."""
+    plain = [fence for fence in ALL if fence.language == ""]
+    assert all(re.search(r"[─↓┐│]", fence.text) for fence in plain), [str(fence) for fence in plain]
+
+
+def test_the_table_names_fences_that_exist() -> None:
+    assert NOT_RUN.keys() <= {(fence.page, fence.first) for fence in COMMANDS}
+    assert all(NOT_RUN.values())
+
+
+def test_every_make_target_that_is_mentioned_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    mentioned = {word for page in pages() for word in re.findall(r"`make ([a-z-]+)[ `]", read(page))}
+    mentioned |= {fence.first.split()[1] for fence in COMMANDS if fence.first.startswith("make ")}
+    assert {"demo", "test", "lab", "crash"} <= mentioned
+    assert mentioned <= targets
+
+
+def test_every_file_that_is_mentioned_with_a_path_exists() -> None:
+    folders = r"(?:tests|tools|examples|bench|backend|jupyter_pai|labextension|binder)"
+    for page in (*READMES, "CONTRIBUTING.md", "tests/README.md", "CHANGELOG.md"):
+        for path in re.findall(rf"`({folders}/[\w./-]+)`", read(page)):
+            assert (ROOT / path).exists(), f"{page} names {path}"
