@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
+from jupyter_client.session import Session
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
+from tornado.websocket import websocket_connect
 
 from jupyter_pai.embedded import Embedded
 from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
+from tests.support.jupyter import TOKEN, JupyterServer
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 DEMO_TIMEOUT_S = 170
+START_TIMEOUT_S = 60
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -79,6 +87,56 @@ def test_a_job_is_followed_from_submit_to_its_exit_code(backend: Client) -> None
     assert final["exit"] is not None
     assert final["exit"]["status"] == 7
     assert [event["seq"] for event in backend.events("followed")] == list(range(1, len(backend.events("followed")) + 1))
+
+
+@pytest.mark.asyncio
+async def test_a_service_below_jupyters_address_calculates(tmp_path: Path) -> None:
+    """Through the extension alone: it starts the backend, and passes HTTP and WebSocket to the job's Jupyter."""
+    data = tmp_path / "data"
+    extension = {"data_dir": str(data), "config_file": str(EXAMPLES / "backend.yaml")}
+    with JupyterServer(tmp_path, {"PaiExtension": extension}, {}) as server:
+        try:
+            assert await calculate(server.url, (EXAMPLES / "scm-jupyter.json").read_bytes()) == "2"
+        finally:
+            private = Embedded(data)
+            with Client(await asyncio.to_thread(private.require)) as client:
+                client.stop("jupyter_16be8b71")
+                list(client.follow_events("jupyter_16be8b71"))  # its end
+            await asyncio.to_thread(private.stop)
+
+
+async def calculate(jupyter_url: str, document: bytes) -> str:
+    """Submit a Jupyter document through the relay and let a kernel of its service say what 1+1 is."""
+    http, headers = AsyncHTTPClient(force_instance=True), {"Authorization": f"token {TOKEN}"}
+
+    async def ask(path: str, body: bytes | None = None) -> dict[str, Any]:
+        method = "GET" if body is None else "POST"
+        request = HTTPRequest(jupyter_url + path, method, headers, body, request_timeout=60)
+        answer: dict[str, Any] = json.loads((await http.fetch(request)).body)
+        return answer
+
+    job = await ask("pai/api/v2/jobs", document)
+    service = "pai" + job["services"][0]["pathUrl"]
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            await ask(service + "api")
+            break
+        except HTTPClientError as error:  # 503, with the reason, until the task's Jupyter listens
+            if error.code != 503 or time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.1)
+    kernel = await ask(service + "api/kernels", b"{}")
+    address = f"{jupyter_url.replace('http', 'ws', 1)}{service}api/kernels/{kernel['id']}/channels"
+    channels = await websocket_connect(HTTPRequest(address, headers=headers))
+    request = Session().msg("execute_request", {"code": "1+1", "silent": False})
+    await channels.write_message(json.dumps({**request, "channel": "shell"}, default=str))
+    while True:
+        message = json.loads(await asyncio.wait_for(channels.read_message(), START_TIMEOUT_S) or "")
+        if message["msg_type"] == "execute_result":
+            channels.close()
+            http.close()
+            return str(message["content"]["data"]["text/plain"])
 
 
 def run_demo(*args: str) -> subprocess.CompletedProcess[str]:
