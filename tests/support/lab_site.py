@@ -23,6 +23,7 @@ CHECK_INTERVAL_S = 0.05
 
 NODES = """
 engine:
+  grace_s: 1
   nodes:
     - {name: carol, simulated: true, gpus: {type: TITANX, count: 1}, cpus: 8, memory_mb: 32768}
     - {name: dan, simulated: true, gpus: {type: TITANX, count: 1}, cpus: 8, memory_mb: 32768}
