@@ -21,7 +21,7 @@ from pai_backend.testing.engine_contract import read_log, watching
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import NODE, LocalBehind
 
-KILLS = 12
+KILLS = 8
 TASKS = 10
 
 STARTER = """

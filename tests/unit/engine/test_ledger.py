@@ -23,7 +23,7 @@ UID = TaskUid("j0-0-0-0")
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger(tmp_path, 1000)
-    made.prepare()
+    made.prepare_folders()
     return made
 
 
@@ -38,7 +38,7 @@ def test_a_directory_half_built_by_a_killed_start_is_removed_and_never_seen(ledg
     half = ledger.live(UID).parent / f".new-{UID}-0123abcd"
     half.mkdir()
     assert ledger.uids() == set()
-    ledger.prepare()
+    ledger.clear_abandoned()
     assert not half.exists()
 
 
@@ -51,6 +51,22 @@ def test_whoever_names_the_directory_first_wins(ledger: Ledger) -> None:
     assert ended is not None
     assert ended.reason == "stopped"
     assert os.listdir(ledger.live(UID).parent) == [UID]
+
+
+def test_a_start_that_loses_against_a_stop_is_no_error(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop comes between the look for the directory and its making."""
+    find = ledger.find
+
+    def find_then_stop(uid: TaskUid) -> Path | None:
+        monkeypatch.setattr(ledger, "find", find)
+        ledger.stop(uid, 1)
+        return None
+
+    monkeypatch.setattr(ledger, "find", find_then_stop)
+    assert ledger.start(plan())
+    ended = read_exit(ledger.live(UID))
+    assert ended is not None
+    assert ended.reason == "stopped"
 
 
 def test_a_stop_while_a_shim_is_starting_leaves_the_exit_to_the_shim(ledger: Ledger) -> None:

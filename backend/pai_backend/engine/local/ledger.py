@@ -11,17 +11,16 @@ import errno
 import json
 import logging
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import layout, processes, records
-from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid
+from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned
 from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.shim import boot_file
 from pai_backend.model.ids import TaskUid
@@ -67,11 +66,9 @@ class Ledger:
         """Whether a shim keeps the task now."""
         return layout.has_reader(_control(self.live(uid)))
 
-    def prepare(self) -> None:
-        """Make the root's folders and remove what a killed start left half built."""
-        self.prepare_folders()
-        for stale in (self.root / layout.TASKS).glob(".new-*"):
-            shutil.rmtree(stale, ignore_errors=True)
+    def clear_abandoned(self) -> None:
+        """Remove what a killed start left half built. Only for the process that watches."""
+        clear_abandoned(self.root / layout.TASKS)
 
     def start(self, plan: TaskPlan) -> bool:
         """Make the task durable and spawn its shim, unless it ever was started or stopped.
@@ -90,6 +87,8 @@ class Ledger:
             elif not self._startable(existing):
                 return existing.parent.name == layout.TASKS
             self.spawn(plan.uid)
+            with suppress(FileNotFoundError):  # a stop came first, or it has ended and is forgotten already
+                records.make_durable(str(self.live(plan.uid)))
             return True
         except ValueError as exc:
             raise StartRefused(f"task {plan.uid} cannot be started: {exc}") from exc

@@ -52,6 +52,17 @@ def sync_directory(path: str) -> None:
         os.close(fd)
 
 
+def make_durable(directory: str) -> None:
+    """Let a new task survive a crash of the machine: its launch file, its entries, and its own name."""
+    fd = os.open(os.path.join(directory, layout.LAUNCH), os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    sync_directory(directory)
+    sync_directory(os.path.join(directory, os.pardir))
+
+
 def write_started(directory: str) -> None:
     """Record that the command is about to be executed. Raises FileExistsError when it was before."""
     path = os.path.join(directory, layout.STARTED)

@@ -63,9 +63,10 @@ class Watcher:
 
     async def events(self) -> AsyncIterator[EngineEvent]:
         """The watch as ``Engine.watch`` describes it. Raises EngineError when another process watches this root."""
-        await asyncio.to_thread(self._ledger.prepare)
+        await asyncio.to_thread(self._ledger.prepare_folders)
         lock = await asyncio.to_thread(_take_watch_lock, self._ledger.root)
         try:
+            await asyncio.to_thread(self._ledger.clear_abandoned)
             with HintFifo(self._ledger.root / layout.EVENTS_FIFO, lambda uid: self.hint(TaskUid(uid))):
                 for node in self._nodes:
                     yield NodeSeen(node)

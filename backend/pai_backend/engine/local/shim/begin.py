@@ -41,6 +41,7 @@ def _run(launch: launch_file.Launch, control: int, root: str) -> None:
     try:
         capture = Capture(".", launch.log_bytes)
         pipes = Pipes()
+        records.make_durable(".")
         records.write_started(".")
     except OSError as exc:
         reason = "disk-full" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "start-failed"
