@@ -57,6 +57,9 @@ class BaseHandler(tornado.web.RequestHandler):
         if not self.public:
             self.user = self._caller()
 
+    def begin_verb(self) -> None:
+        """Called first in every verb; nothing to do here."""
+
     def _caller(self) -> User:
         header = self.request.headers.get("Authorization", "")
         user = self.ctx.tokens.bearer(header) if header else None
@@ -67,6 +70,13 @@ class BaseHandler(tornado.web.RequestHandler):
                 message, hint="Send the header `Authorization: Bearer TOKEN` with a token of this backend."
             )
         return user
+
+    def decode_argument(self, value: bytes, name: str | None = None) -> str:
+        """Called by tornado for parts of the path and for parameters; parts of a path never hold control characters."""
+        text = super().decode_argument(value, name)
+        if name is None and not text.isprintable():
+            raise tornado.web.HTTPError(404)
+        return text
 
     def parse_query(self, model: type[M]) -> M:
         """The parameters of the URL as a model. Raises InvalidParameters, also for unknown and repeated ones."""
@@ -121,9 +131,10 @@ class BaseHandler(tornado.web.RequestHandler):
             self.set_header("Allow", allowed)
             return MethodNotAllowed(f"{self.request.method} is not possible here.", hint=f"Possible: {allowed}.")
         if error.status_code == 404:
-            return NoSuchPath(f"There is nothing at {self.request.path}.", hint="GET /openapi.json lists all paths.")
+            return no_such_path(self.request.path)
         if 400 <= error.status_code < 500:
-            return InvalidParameters(error.log_message or responses.get(error.status_code, "The request is malformed."))
+            reason = responses.get(error.status_code, "malformed")
+            return InvalidParameters(f"The request cannot be read: {reason}.", hint="Check the URL and the headers.")
         return None
 
     @classmethod
@@ -135,44 +146,63 @@ class BaseHandler(tornado.web.RequestHandler):
 
 @tornado.web.stream_request_body
 class ApiHandler(BaseHandler):
-    """A handler of plain requests. Its body is bounded while it arrives, not after."""
+    """A handler of plain requests. Its body is bounded while it arrives, not after.
+
+    A refusal that is known before the body has come is kept until it has: tornado closes a connection that is
+    answered early without saying so, and the client's next request on it would be lost.
+    """
 
     def initialize(self) -> None:
         """As the base; the body is empty so far."""
         super().initialize()
         self._body = bytearray()
-        self._too_large = False
+        self._refusal: PaiError | None = None
+        self._body_is_read = False
 
     def body_limit(self) -> int:
         """Bytes a body may have."""
         return BODY_BYTES
 
     def prepare(self) -> None:
-        """As the base, then refuse a body that says that it is too large. Raises TooLarge."""
-        super().prepare()
-        length = int(self.request.headers.get("Content-Length", "0"))
+        """As the base, but refuse later. Raises TooLarge for a body that is not worth being read to its end."""
         connection: Any = self.request.connection
         connection.set_max_body_size(DRAIN_BYTES)
-        if length > self.body_limit():
+        length = self.request.headers.get("Content-Length", "")
+        if length.isascii() and length.isdigit() and int(length) > DRAIN_BYTES:
             raise self._too_large_error()
+        try:
+            super().prepare()
+        except PaiError as error:
+            self._refusal = error
+
+    def begin_verb(self) -> None:
+        """To be called first in every verb, when the body has come. Raises what ``prepare`` kept."""
+        self._body_is_read = True
+        if self._refusal is not None:
+            raise self._refusal
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """As the base; says so when the connection ends with this answer."""
+        if not self._body_is_read:
+            self.set_header("Connection", "close")
+        super().write_error(status_code, **kwargs)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
         """Called by tornado with each part of the body; what is too much is read and dropped."""
-        if len(self._body) + len(chunk) > self.body_limit():
-            self._too_large = True
-            self._body.clear()
-        elif not self._too_large:
+        if self._refusal is None:
             self._body += chunk
+            if len(self._body) > self.body_limit():
+                self._refusal = self._too_large_error()
+        if self._refusal is not None:
+            self._body.clear()
         return None
 
     def body(self) -> bytes:
-        """The whole body. Raises TooLarge."""
-        if self._too_large:
-            raise self._too_large_error()
+        """The whole body."""
         return bytes(self._body)
 
     def parse_body(self, model: type[M]) -> M:
-        """The JSON body as a model. Raises InvalidParameters, TooLarge."""
+        """The JSON body as a model. Raises InvalidParameters."""
         text = self.body()
         try:
             return model.model_validate_json(text)
@@ -183,15 +213,22 @@ class ApiHandler(BaseHandler):
         return TooLarge(f"The body is larger than {self.body_limit()} bytes.", hint="Send a smaller one.")
 
 
+def no_such_path(path: str) -> NoSuchPath:
+    """The error for a path that names nothing."""
+    return NoSuchPath(f"There is nothing at {path[:200]}.", hint="GET /openapi.json lists all paths.")
+
+
 class NotFound(ApiHandler):
     """Every path that is no other handler's."""
 
     public = True
 
-    def prepare(self) -> None:
-        """Refuse in the common shape. Raises NoSuchPath."""
-        super().prepare()
-        raise NoSuchPath(f"There is nothing at {self.request.path}.", hint="GET /openapi.json lists all paths.")
+    def refuse(self, *_path: str) -> None:
+        """Every verb. Raises NoSuchPath."""
+        self.begin_verb()
+        raise no_such_path(self.request.path)
+
+    get = head = post = put = delete = patch = options = refuse
 
 
 class StreamHandler(BaseHandler, tornado.websocket.WebSocketHandler):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -26,12 +28,32 @@ class Metrics:
             registry=self.registry,
         )
         self._jobs = Gauge("pai_jobs", "Jobs by state.", ["state"], registry=self.registry)
+        self._under_way = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.gauge("pai_api_requests_under_way", "Requests not yet answered.", lambda: self._under_way)
         self._streams = Gauge("pai_api_streams", "Open WebSockets.", registry=self.registry)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request; ``route`` is the path's template, so that the number of series is bounded."""
         self._requests.labels(method, route, str(status)).inc()
         self._latency.labels(method, route).observe(seconds)
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Around the answering of a request that is not a stream."""
+        self._under_way += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
+
+    async def idle(self) -> None:
+        """Return once no request is under way; streams do not count."""
+        await self._idle.wait()
 
     def stream_opened(self) -> None:
         """A WebSocket is open now."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from pai_backend.api.base import ApiHandler
+from pai_backend.api.base import ApiHandler, BaseHandler
 from pai_backend.model.errors import PaiError
 
 Verb = Callable[..., Coroutine[Any, Any, None]]
@@ -46,13 +47,16 @@ def operation(described: Operation) -> Callable[[Callable[..., Awaitable[BaseMod
 
     def decorate(function: Callable[..., Awaitable[BaseModel | None]]) -> Verb:
         @functools.wraps(function)
-        async def verb(self: ApiHandler, *path: str) -> None:
+        async def verb(self: BaseHandler, *path: str) -> None:
+            self.begin_verb()
             arguments: list[Any] = list(path)
             if described.query is not None:
                 arguments.append(self.parse_query(described.query))
             if described.body is not None:
+                assert isinstance(self, ApiHandler)
                 arguments.append(self.parse_body(described.body))
-            answer = await function(self, *arguments)
+            with nullcontext() if described.stream else self.ctx.metrics.request():
+                answer = await function(self, *arguments)
             if described.status != 200:
                 self.set_status(described.status)
             if answer is not None:

@@ -46,45 +46,35 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     server = tornado.httpserver.HTTPServer(front)
     server.add_socket(listener)
     facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": parts.version}
+    metrics = Metrics()
     opening = asyncio.create_task(parts.store_or_stop())
     await asyncio.wait({opening}, timeout=PATIENCE_S)
     with runtime_file(parts.runtime("api.json"), facts):
         store = await opening
         if store is not None:
             changes = Changes(store)
-            front.target = await _application(parts, store, tokens, changes, parts.settings.api.public_url or url)
+            site = _site(parts, parts.settings.api.public_url or url)
+            front.target = await _application(parts, store, site, tokens, changes, metrics)
             ready.role_is_ready(Role.API, url=url)
             await parts.stop.wait()
             await changes.aclose()
     server.stop()
-    await _drain(server)
+    await _drain(server, metrics)
 
 
 async def _application(
-    parts: Parts, store: ObservedStore, tokens: TokenTable, changes: Changes, base_url: str
+    parts: Parts, store: ObservedStore, site: Site, tokens: TokenTable, changes: Changes, metrics: Metrics
 ) -> tornado.routing.RuleRouter:
     """The API with the service proxy in front of it."""
-    settings, engine = parts.settings, parts.engine()
+    engine = parts.engine()
     signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
-    proxy = ServiceProxy(
-        store, engine, domain=settings.api.service_domain, signing_key=signing_key, authenticate=tokens.user
-    )
-    metrics = Metrics()
+    proxy = ServiceProxy(store, engine, domain=site.service_domain, signing_key=signing_key, authenticate=tokens.user)
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
     if Role.CONTROLLER in parts.roles:
         metrics.gauge("pai_controller_lease_seconds", "Time the lease still has.", lambda: _lease_left(store))
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
     ctx = ApiContext(
-        site=Site(
-            name=settings.cluster_name,
-            version=parts.version,
-            engine=settings.engine.kind,
-            base_url=base_url.rstrip("/"),
-            service_domain=settings.api.service_domain,
-            virtual_clusters=settings.virtual_clusters,
-            allowed_origins=settings.api.allowed_origins,
-            max_document_bytes=settings.api.max_document_bytes,
-        ),
+        site=site,
         store=store,
         engine=engine,
         tokens=tokens,
@@ -96,6 +86,20 @@ async def _application(
         checks=lambda: _checks(parts, store),
     )
     return make_application(ctx, proxy_rules(proxy))
+
+
+def _site(parts: Parts, base_url: str) -> Site:
+    settings = parts.settings
+    return Site(
+        name=settings.cluster_name,
+        version=parts.version,
+        engine=settings.engine.kind,
+        base_url=base_url.rstrip("/"),
+        service_domain=settings.api.service_domain,
+        virtual_clusters=settings.virtual_clusters,
+        allowed_origins=settings.api.allowed_origins,
+        max_document_bytes=settings.api.max_document_bytes,
+    )
 
 
 def _tokens(settings: Settings) -> TokenTable:
@@ -162,10 +166,11 @@ async def _checks(parts: Parts, store: ObservedStore) -> Sequence[Check]:
     return checks
 
 
-async def _drain(server: tornado.httpserver.HTTPServer) -> None:
-    """Close connections; what is under way gets a little time."""
+async def _drain(server: tornado.httpserver.HTTPServer, metrics: Metrics) -> None:
+    """Let requests under way be answered, for a little time, then close all connections."""
     try:
         async with asyncio.timeout(DRAIN_S):
-            await server.close_all_connections()
+            await metrics.idle()
     except TimeoutError:
-        log.info("connections were cut at the end")
+        log.info("requests were cut at the end")
+    await server.close_all_connections()

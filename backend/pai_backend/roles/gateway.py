@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from collections.abc import Iterator
@@ -23,10 +24,11 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     store = await parts.store_or_stop()
     if store is None:
         return
-    kept = parts.settings.data_dir / "gateway.port"
+    kept, has_port = parts.settings.data_dir / "gateway.port", asyncio.Event()
     with ExitStack() as files:
 
         def listening(host: str, port: int) -> None:
+            has_port.set()
             keep_port(kept, port)
             facts = {"pid": os.getpid(), "host": host, "port": port}
             files.enter_context(runtime_file(parts.runtime("gateway.json"), facts))
@@ -36,6 +38,8 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
             try:
                 return await serve_gateway(_options(settings, port), store, parts.engine(), parts.stop, listening)
             except OSError as error:
+                if has_port.is_set():
+                    raise
                 if settings.port or error.errno != errno.EADDRINUSE:
                     # asyncio puts a sentence of its own where the system's word belongs, so ask the system.
                     reason = os.strerror(error.errno) if error.errno else str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from pai_backend.model.errors import Unavailable
 from tests.support.api_site import ALICE, ApiSite
 from tests.support.documents import scm_document
 
@@ -314,3 +316,52 @@ async def test_a_request_id_that_could_forge_a_log_line_is_replaced(api: ApiSite
     async with api.client() as client:
         answer = await client.get("/api/v2/jobs/x", headers={"X-Request-Id": "a b=c"})
     assert answer.headers["x-request-id"] != "a b=c"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/api/v2/jobs/a%00b", "/api/v2/jobs/%ff", "/api/v2/jobs/a%0Ab", "/" + "x" * 3000])
+async def test_paths_that_no_name_can_have_are_the_callers_mistake(api: ApiSite, path: str) -> None:
+    async with api.client() as client:
+        answer = await client.get(path)
+    assert answer.status_code in (400, 404)
+    assert set(answer.json()) == BODY_KEYS
+    assert len(answer.content) < 1000
+
+
+@pytest.mark.asyncio
+async def test_a_database_that_is_away_is_503(api: ApiSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object) -> None:
+        raise Unavailable("The database does not answer.", hint="Try again.")
+
+    monkeypatch.setattr(api.store, "submit", away)
+    async with api.client() as client:
+        answer = await client.post("/api/v2/jobs", content=scm_document())
+    assert assert_is_error(answer, 503, "UnavailableError")["message"] == "The database does not answer."
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/nothing", b""),
+        ("POST", "/nothing", b"x" * 300_000),
+        ("POST", "/api/v2/jobs?nme=x", b"x" * 300_000),
+        ("POST", "/api/v2/jobs", b"x" * 3_000_000),
+        ("GET", "/api/v2/jobs/nothing", b""),
+    ],
+)
+async def test_a_refusal_leaves_the_connection_usable(api: ApiSite, method: str, path: str, body: bytes) -> None:
+    """Clients keep connections; one that is closed without a word loses their next request."""
+    host, port = api.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = f"Host: {host}\r\nAuthorization: Bearer {ALICE}\r\nContent-Length: "
+    try:
+        for number in range(2):
+            writer.write(f"{method} {path} HTTP/1.1\r\n{head}{len(body)}\r\n\r\n".encode() + body)
+            answer = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)).decode().lower()
+            assert answer.startswith("http/1.1 4"), number
+            assert "connection: close" not in answer
+            length = next(line for line in answer.splitlines() if line.startswith("content-length:"))
+            await reader.readexactly(int(length.split()[1]))
+    finally:
+        writer.close()

@@ -12,5 +12,6 @@ class OpenApi(ApiHandler):
 
     def get(self) -> None:
         """The description, made once for the application."""
+        self.begin_verb()
         self.set_header("Content-Type", "application/json")
         self.write(self.settings["openapi"]())
