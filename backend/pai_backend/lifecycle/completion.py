@@ -56,5 +56,6 @@ def _failed(task: Task) -> Verdict:
     return Verdict(
         outcome=State.FAILED,
         causer=task.exit.causer,
+        reason=task.exit.reason,
         exit=JobExit(status=task.exit.status, message=f"task {task.name}: {text}", role=task.role, index=task.index),
     )

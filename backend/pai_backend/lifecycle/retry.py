@@ -1,7 +1,8 @@
 """Whether a decided attempt is followed by another, and when.
 
 Source: OpenPAI retryCount: n retries of the user's own failures, -1 without limit, -2 always, even
-after success. What the platform lost is run again without being charged (architecture §7).
+after success. What the platform lost is run again without being charged (architecture §7); what it
+could not even start is not lost, and would fail again: that is bounded by retryCount like the rest.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from pai_backend.model.job import Causer, Job, Retries, State, Verdict
 
 ALWAYS = -2
 UNLIMITED = -1
+FREE = frozenset({"lost", "vanished"})
+"""Exit reasons that cost no retry and have no limit: the task was taken from the user."""
+
 MAX_BACKOFF = timedelta(seconds=300)
 
 
@@ -23,15 +27,17 @@ def wants_retry(job: Job, verdict: Verdict) -> bool:
         return True
     if verdict.outcome is State.SUCCEEDED:
         return False
-    if verdict.causer is Causer.PLATFORM or job.spec.retry_count == UNLIMITED:
+    if verdict.reason in FREE or job.spec.retry_count == UNLIMITED:
         return True
-    return job.retries.user + job.retries.resource < job.spec.retry_count
+    charged = job.retries.total - job.retries.free
+    return charged < job.spec.retry_count
 
 
 def charge(retries: Retries, verdict: Verdict) -> Retries:
     """The counters after one more retry, charged to who caused it."""
     name = verdict.causer.value if verdict.outcome is State.FAILED else Causer.USER.value
-    return retries.model_copy(update={name: getattr(retries, name) + 1})
+    free = retries.free + (verdict.reason in FREE)
+    return retries.model_copy(update={name: getattr(retries, name) + 1, "free": free})
 
 
 def back_off(retries: Retries, verdict: Verdict) -> timedelta:

@@ -106,6 +106,7 @@ class Retries(Model):
     user: int = 0
     platform: int = 0
     resource: int = 0
+    free: int = Field(default=0, description="How many of these did not count against retryCount.")
 
     @property
     def total(self) -> int:
@@ -127,6 +128,7 @@ class Verdict(Model):
 
     outcome: State
     causer: Causer = Causer.USER
+    reason: str = Field(default="", description="Of a failure: the reason of the task's exit that decided it.")
     exit: JobExit
 
 

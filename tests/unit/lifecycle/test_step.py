@@ -172,6 +172,20 @@ def test_what_the_platform_lost_is_run_again_free_and_after_a_pause() -> None:
     assert step(job, Look(), wake)[0].phase is Phase.QUEUED
 
 
+def test_what_the_platform_cannot_start_fails_instead_of_trying_for_ever() -> None:
+    job = ended(running(make_job()), 0, code=255, causer=Causer.PLATFORM, reason="start-failed")
+    assert job.state is State.FAILED
+
+
+def test_free_retries_leave_the_documents_retries_untouched() -> None:
+    job = make_job(spec=make_spec(retry_count=1))
+    for _ in range(3):
+        job = forgotten(ended(running(job), 0, code=255, causer=Causer.PLATFORM, reason="lost"))
+    job = forgotten(ended(running(job), 0, code=1))
+    assert (job.state, job.retries.total, job.retries.free) == (State.WAITING, 4, 3)
+    assert ended(running(job), 0, code=1).state is State.FAILED
+
+
 def test_retry_count_minus_two_runs_again_after_success() -> None:
     job = forgotten(ended(running(make_job(spec=make_spec(retry_count=-2))), 0))
     assert (job.attempt, job.state) == (1, State.WAITING)
