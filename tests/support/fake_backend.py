@@ -141,18 +141,18 @@ class FakeBackend:
         self.events.append({"job": uid, "seq": seq, "at": NOW, "type": kind, "payload": {}})
 
     async def advance(self, uid: str, state: str, **changes: Any) -> None:
-        """Move a job to a state and tell everyone."""
+        """Move a job to a state and tell everyone; waits for streams that are sending, so none misses it."""
         phase = "ended" if state in FINAL else state.lower()
         tasks = [{"name": "main", "taskStatuses": [task_body(uid, state, phase)]}]
-        self.jobs[uid] = {**self.jobs[uid], "state": state, "phase": phase, "taskRoles": tasks, **changes}
-        self._event(uid, "job.state")
         async with self.changed:
+            self.jobs[uid] = {**self.jobs[uid], "state": state, "phase": phase, "taskRoles": tasks, **changes}
+            self._event(uid, "job.state")
             self.changed.notify_all()
 
     async def write_log(self, uid: str, data: bytes) -> None:
         """A task of the job has written something."""
-        self.logs[uid] = self.logs.get(uid, b"") + data
         async with self.changed:
+            self.logs[uid] = self.logs.get(uid, b"") + data
             self.changed.notify_all()
 
     def _application(self) -> tornado.web.Application:
