@@ -51,7 +51,7 @@ class JupyterServer:
             said += line
             found = _READY.search(line)
             if found:
-                threading.Thread(target=lambda: print(self.process.stderr.read().decode()), daemon=True).start()
+                threading.Thread(target=self.process.stderr.read, daemon=True).start()
                 self._until_it_listens(int(found[1]))
                 return f"http://127.0.0.1:{found[1].decode()}{BASE_URL}"
         raise AssertionError(f"the Jupyter server did not start:\n{said.decode()}")
