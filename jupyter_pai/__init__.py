@@ -7,8 +7,7 @@ Start reading with ``client`` (what can be asked) and ``embedded`` (who answers)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers take this name for true; importing typing would cost more than all the rest
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
