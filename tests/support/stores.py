@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -10,17 +10,21 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.store.sql import SqlStore
+from tests.support.postgres import PostgresServer
 
 DATABASES = ("sqlite", "postgresql")
 
 
 @pytest.fixture(params=DATABASES)
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/pai.sqlite"
-    url: str = request.getfixturevalue("postgres_server").new_database()
-    return url
+        yield f"sqlite:///{tmp_path}/pai.sqlite"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    url = server.new_database()
+    yield url
+    server.take_back(url)
 
 
 @asynccontextmanager

@@ -33,14 +33,14 @@ class SqlStore:
         self._writer = Writer(self._database, committed=self._wake.bump)
 
     async def open(self) -> None:
-        """Connect and bring the schema to head. Raises Unavailable."""
+        """Connect and bring the schema to head. Raises Unavailable; it may be called again then."""
         await self._database.open()
         try:
             if await self._database.read(migrate.revision) != migrate.HEAD:
                 await self._database.write(migrate.to_head, announce=False)
             await self._wake.mark()
         except BaseException:
-            await self.aclose()
+            await self._database.aclose()
             raise
 
     async def aclose(self) -> None:

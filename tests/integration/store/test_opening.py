@@ -183,6 +183,22 @@ async def test_a_file_that_cannot_be_a_database_is_named(tmp_path: Path, prepare
 
 
 @pytest.mark.asyncio
+async def test_opening_can_be_tried_again(tmp_path: Path) -> None:
+    path = tmp_path / "pai.sqlite"
+    path.write_bytes(b"not a database, but long enough to be looked at" * 99)
+    store = SqlStore(f"sqlite:///{path}")
+    with pytest.raises(Unavailable):
+        await store.open()
+    path.unlink()
+
+    await store.open()
+    try:
+        assert (await store.submit(make_job(), b"", "", "", [])).version == 1
+    finally:
+        await store.aclose()
+
+
+@pytest.mark.asyncio
 async def test_a_database_that_another_program_keeps_locked_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

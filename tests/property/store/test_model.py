@@ -205,9 +205,9 @@ def check(new_url: Callable[[], str], examples: int) -> None:
 def test_sqlite_holds_what_a_dictionary_would() -> None:
     with tempfile.TemporaryDirectory() as directory:
         numbers = iter(range(1_000_000))
-        check(lambda: f"sqlite:///{directory}/{next(numbers)}.sqlite", examples=30)
+        check(lambda: f"sqlite:///{directory}/{next(numbers)}.sqlite", examples=20)
 
 
 @pytest.mark.timeout(240)
 def test_postgresql_holds_what_a_dictionary_would(postgres_server: PostgresServer) -> None:
-    check(postgres_server.new_database, examples=8)
+    check(postgres_server.new_database, examples=5)
