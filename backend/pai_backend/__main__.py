@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> int:
         (sys.stdout if asked_for_help else sys.stderr).write(_USAGE + "\n")
         return 0 if asked_for_help else EXIT_CONFIG
     if "--inherited" in arguments:
-        from pai_backend import app
+        from pai_backend.app import run_inherited
 
-        return app.run_inherited(arguments[1:], package_version())
+        return run_inherited(arguments[1:], package_version())
     return _serve(arguments[1:])
 
 
@@ -67,9 +67,9 @@ def _serve(arguments: list[str]) -> int:
     for warning in invocation.warnings:
         sys.stderr.write(f"pai_backend: warning: {warning}\n")
     if invocation.roles:
-        from pai_backend import app
+        from pai_backend.app import run_alone
 
-        return app.run_alone(invocation.settings, invocation.roles, package_version(), invocation.ready_fd)
+        return run_alone(invocation.settings, invocation.roles, package_version(), invocation.ready_fd)
     become_supervisor(invocation.settings.reveal(package_version()), invocation.ready_fd)
 
 

@@ -44,7 +44,10 @@ class Backend:
         """The processes by their roles."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            words = child.cmdline()
+            try:
+                words = child.cmdline()
+            except psutil.NoSuchProcess:  # ended, and perhaps not yet reaped
+                continue
             if "--role" in words:
                 found[words[words.index("--role") + 1]] = child
         return found
