@@ -8,13 +8,15 @@ the lease to run out.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from pai_backend.store.base import Store
+from pai_backend.model.errors import Unavailable
+from pai_backend.store.base import Fenced, Store
 
 POLL_S = 0.2
 """How often a waiting controller tries again; bounds the time nobody decides after a crash."""
@@ -57,7 +59,8 @@ class LeaseKeeper:
         """Let the next one take over at once: end the lease and drop the lock."""
         if self._epoch is not None:
             epoch, self._epoch = self._epoch, None
-            await self._store.renew_lease(epoch, 0.0, self._clock())
+            with contextlib.suppress(Fenced, Unavailable):  # then it is another's already, or runs out by itself
+                await self._store.renew_lease(epoch, 0.0, self._clock())
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None

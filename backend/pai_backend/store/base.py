@@ -22,7 +22,7 @@ class Conflict(Exception):
 
 
 class Fenced(Exception):
-    """This controller's lease epoch is no longer the current one. Stop acting at once."""
+    """The lease epoch of the controller is no longer the current one. Stop acting at once."""
 
 
 class PortTaken(Exception):

@@ -1,0 +1,138 @@
+"""The controller over the real store and real processes: what unit tests script, here happens."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pai_backend.access.ports import PortRange
+from pai_backend.controller import Controller, ControllerOptions
+from pai_backend.engine.base import LogStream
+from pai_backend.engine.local.engine import LocalEngine
+from pai_backend.engine.local.nodes import simulated_node
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Job, NewEvent, State
+from pai_backend.model.spec import Completion, JobSpec, PortSpec
+from pai_backend.store.sql import SqlStore
+from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
+
+PATIENCE_S = 60.0
+
+
+async def submit(store: SqlStore, number: int, spec: JobSpec) -> Job:
+    spec = spec.model_copy(update={"name": f"job{number}"})
+    job = make_job(spec.name, uid=make_uid(number), spec=spec, submitted_at=datetime.now(UTC))
+    return await store.submit(job, b"{}", "job.json", "application/json", [NewEvent("job.submitted")])
+
+
+async def until(store: SqlStore, uid: JobUid, wanted: Callable[[Job], bool]) -> Job:
+    mark = -1
+    async with asyncio.timeout(PATIENCE_S):
+        while not wanted(job := await store.job(uid)):
+            mark = await store.wait_change(mark, 1.0)
+    return job
+
+
+async def final(store: SqlStore, job: Job) -> Job:
+    return await until(store, job.uid, lambda now: now.state.final)
+
+
+async def log_of(engine: LocalEngine, job: Job, number: int = 0) -> str:
+    chunks = [chunk async for chunk in engine.logs(job.tasks[number].uid, LogStream.ALL, 0, False)]
+    return b"".join(chunks).decode()
+
+
+@asynccontextmanager
+async def at_work(store: SqlStore, root: Path) -> AsyncIterator[LocalEngine]:
+    """A controller and a local engine with two nodes, until the block ends or is left by an exception."""
+    nodes = [simulated_node(name, "TITANX", 1, cpus=16, memory_mb=65536) for name in ("carol", "dan")]
+    engine = LocalEngine(root, nodes)
+    stop = asyncio.Event()
+    # A range of its own keeps tests that run side by side from probing the same ports.
+    first = random.SystemRandom().randrange(20000, 32000)
+    options = ControllerOptions(holder="test", ports=PortRange(first, first + 200), grace_s=2.0, lease_ttl_s=1.0)
+    work = asyncio.create_task(Controller(store, engine, options).run(stop))
+    try:
+        yield engine
+    finally:
+        stop.set()
+        async with asyncio.timeout(PATIENCE_S):
+            await work
+        await engine.aclose()
+
+
+@pytest.mark.asyncio
+async def test_peers_know_each_others_addresses_before_any_of_them_starts(store: SqlStore, tmp_path: Path) -> None:
+    ports = [PortSpec(label="http")]
+    ps = make_role("ps", gpus=1, ports=ports, command="echo $PAI_TASK_ROLE_worker_HOST_LIST")
+    worker = make_role("worker", gpus=1, ports=ports, command="echo $PAI_TASK_ROLE_ps_HOST_LIST")
+    async with at_work(store, tmp_path / "engine") as engine:
+        spec = make_spec(roles=[role.model_copy(update={"completion": Completion()}) for role in (ps, worker)])
+        done = await final(store, await submit(store, 1, spec))
+        assert done.state is State.SUCCEEDED
+        places = [task.placement for task in done.tasks]
+        assert [place.node for place in places if place] == ["carol", "dan"]
+        told = [(await log_of(engine, done, number)).strip() for number in (0, 1)]
+        assert told == [f"127.0.0.1:{places[n].ports['http'][0]}" for n in (1, 0) if places[n]]  # type: ignore[union-attr]
+    assert await store.port_leases() == []
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_outlives_its_controller_keeps_its_exit_status(store: SqlStore, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    command = f"echo up; until [ -e {gate} ]; do sleep 0.05; done; exit 7"
+    async with at_work(store, tmp_path / "engine"):
+        job = await submit(store, 1, make_spec(roles=[make_role(command=command)]))
+        await until(store, job.uid, lambda now: now.state is State.RUNNING)
+    gate.touch()
+    async with at_work(store, tmp_path / "engine") as engine:
+        done = await final(store, job)
+        assert (done.state, done.exit.status if done.exit else None) == (State.FAILED, 7)
+        assert await log_of(engine, done) == "up\n"
+
+
+@pytest.mark.asyncio
+async def test_a_retry_runs_on_the_same_ports(store: SqlStore, tmp_path: Path) -> None:
+    seen = tmp_path / "ports"
+    command = f"echo $PAI_CONTAINER_HOST_http_PORT_LIST >> {seen}; [ $(wc -l < {seen}) = 3 ]"
+    spec = make_spec(roles=[make_role(ports=[PortSpec(label="http")], command=command)], retry_count=5)
+    async with at_work(store, tmp_path / "engine"):
+        done = await final(store, await submit(store, 1, spec))
+    lines = seen.read_text().splitlines()
+    assert (done.state, done.retries.user) == (State.SUCCEEDED, 2)
+    assert len(lines) == 3
+    assert len(set(lines)) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_stop_reaches_the_process_and_the_job_says_who_asked(store: SqlStore, tmp_path: Path) -> None:
+    async with at_work(store, tmp_path / "engine"):
+        job = await submit(store, 1, make_spec(roles=[make_role(command="trap 'exit 9' TERM; sleep 600 & wait")]))
+        await until(store, job.uid, lambda now: now.state is State.RUNNING)
+        await store.request_stop(job.uid, "alice", datetime.now(UTC), "enough")
+        done = await final(store, job)
+        exit_ = done.tasks[0].exit
+        assert exit_ is not None
+        assert (done.state, exit_.reason, exit_.code) == (State.STOPPED, "stopped", 9)
+        events = [event for event in await store.events(job.uid) if event.type == "job.stop-requested"]
+        assert [event.payload["by"] for event in events] == ["alice"]
+
+
+@pytest.mark.asyncio
+async def test_two_controllers_on_one_store_act_one_at_a_time(
+    store: SqlStore, other_store: SqlStore, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    async with at_work(store, tmp_path / "engine"), at_work(other_store, tmp_path / "engine"):
+        jobs = [
+            await submit(store, number, make_spec(roles=[make_role(command=f"echo {number} >> {ran}")]))
+            for number in range(1, 9)
+        ]
+        assert {(await final(store, job)).state for job in jobs} == {State.SUCCEEDED}
+    assert sorted(ran.read_text().split()) == sorted(str(number) for number in range(1, 9))
