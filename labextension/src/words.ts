@@ -112,6 +112,12 @@ export function problemWords(
   }
 }
 
+/** A time of the wire as the page's language writes it; empty for none. */
+export function timeText(time: string | null): string {
+  const language = document.documentElement.lang.replace('_', '-');
+  return time ? new Date(time).toLocaleString(language || undefined) : '';
+}
+
 /** How long something took, in the two largest units. */
 export function duration(trans: TranslationBundle, ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));

@@ -61,6 +61,19 @@ class LabSite:
         url = f"{self.url}pai/api/v2/jobs/{job}/executionType"
         httpx.put(url, headers=self._headers, json={"value": "STOP"}, timeout=30).raise_for_status()
 
+    def end_jobs(self) -> None:
+        """Stop what a test left running: jobs outlive the backend, but must not outlive the test."""
+        active = "jobs?state=WAITING,RUNNING,STOPPING"
+        rows = self.get(active)
+        assert isinstance(rows, list)
+        for row in rows:
+            self.stop(row["id"])
+        deadline = time.monotonic() + END_TIMEOUT_S
+        while self.get(active):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"jobs did not stop within {END_TIMEOUT_S} s")
+            time.sleep(CHECK_INTERVAL_S)
+
     @property
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"token {self.token}"}
@@ -122,20 +135,6 @@ def _wait_until_up(process: subprocess.Popen[bytes], root: Path, log: Path) -> L
     raise LabDidNotStart(log.read_text(errors="replace")[-2000:])
 
 
-def _end_jobs(site: LabSite) -> None:
-    """Stop what a test left running: jobs outlive the backend, but must not outlive the test."""
-    active = "jobs?state=WAITING,RUNNING,STOPPING"
-    rows = site.get(active)
-    assert isinstance(rows, list)
-    for row in rows:
-        site.stop(row["id"])
-    deadline = time.monotonic() + END_TIMEOUT_S
-    while site.get(active):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"jobs did not stop within {END_TIMEOUT_S} s")
-        time.sleep(CHECK_INTERVAL_S)
-
-
 @contextmanager
 def running_lab(root: Path, extra_environment: Mapping[str, str] | None = None) -> Iterator[LabSite]:
     """JupyterLab in `root` until the block ends; then its jobs, itself and its backend are ended.
@@ -151,7 +150,7 @@ def running_lab(root: Path, extra_environment: Mapping[str, str] | None = None) 
     try:
         site = _wait_until_up(process, root, log)
         yield site
-        _end_jobs(site)
+        site.end_jobs()
     finally:
         process.terminate()
         try:

@@ -1,6 +1,7 @@
-"""One real JupyterLab and one browser for the browser tests; each test gets a page of its own.
+"""One real JupyterLab and one browser for the tests of a module; each test gets a page of its own.
 
-The Lab is shared because starting it is most of the cost; tests use job names of their own.
+The Lab is shared because starting it is most of the cost; tests use job names of their own, and their jobs are
+stopped after each, so that the next finds both GPUs free.
 `PAI_SCREENSHOTS=DIR` keeps pictures of the screens, as the documentation shows them.
 """
 
@@ -29,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(300))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSite]:
     """JupyterLab with the panel of this checkout and two simulated nodes of one GPU."""
     if not (PANEL / "package.json").is_file():
@@ -38,9 +39,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSite]:
         yield site
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium."""
+    """The system's Chromium. No wider: while playwright's sync face is open, no test of asyncio can run here."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.fail("no Chromium on PATH; `apt-get install chromium` brings one")
@@ -62,6 +63,7 @@ def page(browser: Browser, lab: LabSite) -> Iterator[Page]:
     open_panel(page, lab)
     yield page
     context.close()
+    lab.end_jobs()
 
 
 @pytest.fixture

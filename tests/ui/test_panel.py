@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.support.lab_site import LabSite
@@ -16,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 JUPYTER = ROOT / "examples" / "scm-jupyter.json"
 HELLO = ROOT / "examples" / "scm-helloworld.json"
 TIMEOUT_MS = 60_000
+
+# A hundred lines with a colour in each, over five seconds.
+TRAINING = r"for i in $(seq 1 100); do printf 'epoch %3d  \033[32mloss %.2f\033[0m\n' $i 1; sleep 0.05; done"
 
 Shoot = Callable[[Page, str], None]
 
@@ -73,7 +75,6 @@ def test_imported_jupyter_job_runs_and_its_service_opens(page: Page, shoot: Shoo
     expect(job.locator("[data-code=open-jupyter]")).to_contain_text("listens on the network")
     expect(job.get_by_role("table", name="Tasks")).to_contain_text(re.compile("carol|dan"))
     expect(job.get_by_role("log")).to_contain_text("Serving notebooks")
-    shoot(page, "panel-job")
 
     with page.expect_popup() as popup:
         job.get_by_role("button", name="Open jupyter").click()
@@ -118,13 +119,14 @@ def test_running_job_stops_after_a_question(page: Page, lab: LabSite) -> None:
     assert detail["state"] == "STOPPED"
 
 
-def test_log_shows_colours_and_what_comes_while_it_is_watched(page: Page, lab: LabSite) -> None:
-    command = r"printf '\033[31mred\033[0m\n'; for i in $(seq 1 200); do echo line $i; sleep 0.02; done"
-    paste(page, document("coloured", command))
+def test_log_shows_colours_and_what_comes_while_it_is_watched(page: Page, shoot: Shoot) -> None:
+    paste(page, document("coloured", TRAINING))
     job = submit(page, "coloured")
     log = job.get_by_role("log")
-    expect(log.locator(".ansi-red-fg")).to_have_text("red")
-    expect(log).to_contain_text("line 200")
+    expect(log.locator(".ansi-green-fg").first).to_have_text("loss 1.00")
+    in_state(job, "RUNNING")
+    shoot(page, "panel-job")
+    expect(log).to_contain_text("epoch 100")
     in_state(job, "SUCCEEDED")
     assert log.evaluate("log => log.scrollHeight - log.scrollTop - log.clientHeight") < 30
 
@@ -175,10 +177,22 @@ def test_file_of_the_jupyter_server_is_opened_from_the_file_browser(page: Page, 
     expect(shown.get_by_role("status")).to_contain_text("Ready to submit: from-the-server")
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Dark"])
-def test_dark_theme_reaches_every_part(page: Page, theme: str, shoot: Shoot) -> None:
-    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
-    page.locator("body[data-jp-theme-light=false]").wait_for()
+def test_job_without_a_free_gpu_says_why_it_waits_and_runs_when_one_is_free(page: Page, lab: LabSite) -> None:
+    for name in ("holds-one", "holds-another"):
+        paste(page, document(name, "sleep 600"))
+        in_state(submit(page, name), "RUNNING")
+    paste(page, document("waits", "sleep 600"))
+    job = submit(page, "waits")
+    in_state(job, "WAITING")
+    expect(job.locator("[data-kind=why]")).to_contain_text("1 TITANX GPU")
+    lab.stop("holds-one")
+    in_state(job, "RUNNING")
+    expect(job.locator("[data-kind=why]")).to_have_count(0)
+
+
+def test_dark_theme_reaches_every_part(page: Page, shoot: Shoot) -> None:
+    page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
     paste(page, document("dark", "echo dark; sleep 600"))
     job = submit(page, "in-the-dark")
     in_state(job, "RUNNING")

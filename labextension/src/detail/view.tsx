@@ -14,7 +14,7 @@ import { ModelView, ProblemBox, StateMark, WarningBoxes } from '../parts';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IJobDetail, IService, LogStream } from '../types';
 import { isFinal } from '../types';
-import { dialectWord, duration, phaseBeside } from '../words';
+import { dialectWord, duration, phaseBeside, timeText } from '../words';
 import type { DetailModel } from './model';
 import { tasksOf } from './model';
 import { TaskTable } from './tasks';
@@ -26,13 +26,12 @@ interface IPageProps {
   readonly trans: TranslationBundle;
 }
 
-/** How long the job ran or has been running; empty before its first start. */
+/** How long the job ran; empty before its end. */
 function ranFor(trans: TranslationBundle, job: IJobDetail): string {
-  if (!job.launchedTime) {
-    return '';
-  }
-  const end = job.completedTime ? new Date(job.completedTime) : new Date();
-  return duration(trans, end.getTime() - new Date(job.launchedTime).getTime());
+  const { launchedTime, completedTime } = job;
+  return launchedTime && completedTime
+    ? duration(trans, Date.parse(completedTime) - Date.parse(launchedTime))
+    : '';
 }
 
 /** Label and value of each fact worth a line; empty values are left out. */
@@ -46,7 +45,8 @@ function factsOf(
     [trans.__('Virtual cluster'), job.virtualCluster],
     [trans.__('Image'), job.image],
     [trans.__('Dialect'), dialectWord(job.dialect)],
-    [trans.__('Submitted'), new Date(job.submissionTime).toLocaleString()],
+    [trans.__('Submitted'), timeText(job.submissionTime)],
+    [trans.__('Started'), timeText(job.launchedTime)],
     [trans.__('Ran for'), ranFor(trans, job)],
     [
       trans.__('Retries'),

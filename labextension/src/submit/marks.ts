@@ -8,9 +8,12 @@ import type { Extension, Text } from '@codemirror/state';
 import { EditorView } from '@codemirror/view';
 import type { IFault } from '../types';
 
-/** What an editor needs to show marks. */
-export function markExtensions(): Extension[] {
-  return [lintGutter()];
+/** What an editor needs to show marks, and to have a name for those who do not see it. */
+export function markExtensions(label: string): Extension[] {
+  return [
+    lintGutter(),
+    EditorView.contentAttributes.of({ 'aria-label': label })
+  ];
 }
 
 /**

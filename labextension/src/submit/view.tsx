@@ -152,8 +152,13 @@ export class DocumentPage extends Panel {
       factory: options.editorServices.factoryService.newDocumentEditor,
       model: new CodeEditor.Model({ mimeType: 'application/json' }),
       editorOptions: {
-        config: { lineNumbers: true, lineWrap: true, matchBrackets: true },
-        extensions: markExtensions()
+        config: {
+          highlightActiveLine: true,
+          lineNumbers: true,
+          lineWrap: true,
+          matchBrackets: true
+        },
+        extensions: markExtensions(trans.__('Job document'))
       }
     });
     this._editor.addClass('jp-pai-Document-editor');
