@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import importlib
 import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -86,9 +88,11 @@ async def run_roles(
     stop = asyncio.Event()
     _end_on_request(stop, lifeline_fd)
     parts = Parts(settings, roles, version, stop)
+    runs = [(role, _role(role)) for role in roles]
+    _favour_latency()
     try:
         async with asyncio.TaskGroup() as group:
-            running = [group.create_task(_role(role)(parts, ready), name=role.value) for role in roles]
+            running = [group.create_task(run(parts, ready), name=role.value) for role, run in runs]
             ending = group.create_task(stop.wait())
             await asyncio.wait([*running, ending], return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()
@@ -102,6 +106,18 @@ def _role(role: Role) -> RunRole:
     module = importlib.import_module(f"pai_backend.roles.{role.value}")
     run: RunRole = module.run
     return run
+
+
+def _favour_latency() -> None:
+    """Let database threads take turns with the event loop sooner, and collect garbage less often.
+
+    Submissions by 16 clients, as fast as they can, on 2 cores shared with other work: p95 76 to 126 ms in three
+    runs without, 52 to 73 ms in five runs with both (2026-11-21). Either alone does little.
+    """
+    sys.setswitchinterval(0.0005)  # seconds
+    gc.collect()
+    gc.freeze()  # what was imported is never garbage
+    gc.set_threshold(20_000, 20, 20)
 
 
 def _end_on_request(stop: asyncio.Event, lifeline_fd: int | None) -> None:
