@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import httpx
+import aiohttp
 
 from bench.figures import Figure, percentile
 from bench.scene import backend, document
@@ -23,11 +23,10 @@ LISTS = 100
 async def measure() -> list[Figure]:
     """All figures of the api benchmark."""
     async with backend() as scene:
-        async with httpx.AsyncClient(
+        async with aiohttp.ClientSession(
             base_url=scene.endpoint.url,
             headers={"Authorization": f"Bearer {scene.endpoint.token}"},
-            limits=httpx.Limits(max_connections=CLIENTS),
-            timeout=30.0,
+            connector=aiohttp.TCPConnector(limit=CLIENTS),
         ) as client:
             await _submit(client, "warm-up")
             rate = await _as_fast_as_it_goes(client)
@@ -42,15 +41,16 @@ async def measure() -> list[Figure]:
     ]
 
 
-async def _submit(client: httpx.AsyncClient, name: str) -> float:
+async def _submit(client: aiohttp.ClientSession, name: str) -> float:
     """Milliseconds one submission took; raises when it was not accepted."""
     started = time.perf_counter()
-    answer = await client.post("/api/v2/jobs", content=document(name, gpus=64))
-    answer.raise_for_status()
+    async with client.post("/api/v2/jobs", data=document(name, gpus=64)) as answer:
+        answer.raise_for_status()
+        await answer.read()
     return (time.perf_counter() - started) * 1000
 
 
-async def _as_fast_as_it_goes(client: httpx.AsyncClient) -> float:
+async def _as_fast_as_it_goes(client: aiohttp.ClientSession) -> float:
     """Submissions a second with every client submitting one after the other."""
     names = iter(range(SUBMISSIONS))
 
@@ -63,7 +63,7 @@ async def _as_fast_as_it_goes(client: httpx.AsyncClient) -> float:
     return SUBMISSIONS / (time.perf_counter() - started)
 
 
-async def _at_a_pace(client: httpx.AsyncClient) -> list[float]:
+async def _at_a_pace(client: aiohttp.ClientSession) -> list[float]:
     """Latencies in ms of submissions that arrive evenly at the promised rate."""
     started = time.perf_counter()
     running: list[asyncio.Task[float]] = []
@@ -73,21 +73,22 @@ async def _at_a_pace(client: httpx.AsyncClient) -> list[float]:
     return list(await asyncio.gather(*running))
 
 
-async def _list(client: httpx.AsyncClient) -> list[float]:
+async def _list(client: aiohttp.ClientSession) -> list[float]:
     """Latencies in ms of a page of the list."""
     taken = []
     for number in range(LISTS):
         started = time.perf_counter()
-        answer = await client.get("/api/v2/jobs", params={"limit": 100, "offset": 100 * (number % 5)})
+        async with client.get("/api/v2/jobs", params={"limit": 100, "offset": 100 * (number % 5)}) as answer:
+            page = await answer.json()
         taken.append((time.perf_counter() - started) * 1000)
-        assert len(answer.json()) == 100
+        assert len(page) == 100
     return taken
 
 
-async def _check(client: httpx.AsyncClient) -> None:
+async def _check(client: aiohttp.ClientSession) -> None:
     """The work was done: every job is there and waits."""
-    answer = await client.get("/api/v2/jobs", params={"limit": 1, "state": "WAITING", "withTotalCount": "true"})
-    total = answer.json()["totalCount"]
+    async with client.get("/api/v2/jobs", params={"limit": 1, "state": "WAITING", "withTotalCount": "true"}) as answer:
+        total = (await answer.json())["totalCount"]
     assert total == 1 + SUBMISSIONS + PACED_PER_S * PACED_S, total
 
 
