@@ -1,0 +1,181 @@
+"""Make the pictures of the documentation from the running program: ``python -m tools.pictures [DIRECTORY]``.
+
+A JupyterLab and a private backend of their own with two simulated nodes run the jobs that the pictures
+show. Needs Chromium and what the tests need.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.support.lab_site import LabSite, running_lab
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
+IMAGES = ROOT / "docs" / "images"
+
+SIZE = {"width": 1280, "height": 800}
+TIMEOUT_MS = 60_000
+LANGUAGE_PLUGIN = "@jupyterlab/translation-extension:plugin"
+TITLE = {"en": "PAI jobs", "zh_CN": "PAI 作业"}
+
+KERNEL_IS_CONNECTED = (
+    "() => window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.connectionStatus === 'connected'"
+)
+
+TRAINING = (
+    "for epoch in $(seq 1 12); do "
+    'echo "epoch $epoch of 12  loss 0.$((90 - epoch * 6))  accuracy 0.$((40 + epoch * 4))"; '
+    "done; sleep 600"
+)
+"""Stands for a training: what it prints is made up, who runs it is not."""
+
+
+def training() -> bytes:
+    """The hello world of the examples as a job that goes on."""
+    document = json.loads((EXAMPLES / "scm-helloworld.json").read_text(encoding="utf-8"))
+    document["jobName"] = "train_resnet"
+    document["taskRoles"][0]["command"] = TRAINING
+    return json.dumps(document).encode()
+
+
+def submit(site: LabSite, document: bytes, name: str, state: str, page: Page) -> None:
+    """Submit through the Jupyter server and wait until the list shows the job in a state."""
+    url = f"{site.url}pai/api/v2/jobs"
+    answer = httpx.post(url, content=document, headers={"Authorization": f"token {site.token}"}, timeout=60)
+    answer.raise_for_status()
+    row = page.get_by_role("option").filter(has_text=name)
+    expect(row.locator(f".jp-pai-StateMark[data-state={state}]")).to_be_visible()
+
+
+@contextmanager
+def opened(browser: Browser, site: LabSite, title: str) -> Iterator[Page]:
+    """JupyterLab with the list of jobs open and nothing else."""
+    context = browser.new_context(viewport=SIZE, permissions=["clipboard-read", "clipboard-write"])
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    page.goto(site.page)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")
+    page.get_by_role("tab", name=title).click()
+    page.get_by_role("region", name=title).wait_for()
+    run(page, "application:close-all")
+    yield page
+    context.close()
+
+
+def run(page: Page, command: str, arguments: dict[str, object] | None = None) -> None:
+    """Start a command of JupyterLab. What it does is waited for in the page: a command may end with a question."""
+    page.evaluate(
+        "([command, args]) => { void window.jupyterapp.commands.execute(command, args); }",
+        [command, arguments or {}],
+    )
+
+
+def keep(page: Page, directory: Path, name: str) -> None:
+    """Take a picture, once fonts are loaded and the pointer lies over nothing."""
+    page.mouse.move(SIZE["width"] - 5, SIZE["height"] - 5)
+    page.evaluate("document.fonts.ready.then(() => true)")
+    page.screenshot(path=directory / f"{name}.png", animations="disabled")
+    print(f"{name}.png", flush=True)
+
+
+def job_page(page: Page, name: str, words: str) -> None:
+    """Open a job from the list and wait for words in its log."""
+    page.get_by_role("option").filter(has_text=name).dblclick()
+    expect(page.locator(".jp-pai-JobPage:visible").get_by_role("log")).to_contain_text(words)
+
+
+def faulty_document(page: Page) -> None:
+    """Paste a document with a number written as a word."""
+    text = (
+        (EXAMPLES / "scm-helloworld.json").read_text(encoding="utf-8").replace('"gpuNumber": 1', '"gpuNumber": "one"')
+    )
+    page.evaluate("text => navigator.clipboard.writeText(text)", text)
+    page.get_by_role("region", name=TITLE["en"]).get_by_role("button", name="Type or paste").first.click()
+    shown = page.locator(".jp-pai-Document:visible")
+    shown.locator(".cm-content").click()
+    page.keyboard.press("Control+V")
+    expect(shown.locator(".cm-lint-marker-error")).to_be_visible()
+    expect(shown.get_by_role("list", name="Errors")).to_be_visible()
+
+
+def notebook(page: Page) -> None:
+    """Run two cells that end in a live view."""
+    run(page, "docmanager:open", {"path": "train.ipynb"})
+    panel = page.locator(".jp-NotebookPanel:visible")
+    # Run before its kernel is connected, a notebook asks which one to use.
+    page.wait_for_function(KERNEL_IS_CONNECTED)
+    run(page, "notebook:run-all-cells")
+    expect(panel.locator(".jp-OutputArea").last).to_contain_text(re.compile("RUNNING.*epoch 12", re.DOTALL))
+
+
+def write_notebook(path: Path) -> None:
+    """The notebook of the picture."""
+    import nbformat
+
+    cells = ["%load_ext jupyter_pai", "job = %pai submit train.json --name train_2\njob"]
+    path.with_name("train.json").write_bytes(training())
+    made = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}
+    )
+    made.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    nbformat.write(made, path)
+
+
+def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
+    """A list with jobs, a job's page, a document with an error, a notebook."""
+    hello, jupyter = ((EXAMPLES / f"scm-{name}.json").read_bytes() for name in ("helloworld", "jupyter"))
+    write_notebook(site.root / "files" / "train.ipynb")
+    with opened(browser, site, TITLE["en"]) as page:
+        submit(site, hello, "helloworld_16be675e", "SUCCEEDED", page)
+        submit(site, jupyter, "jupyter_16be8b71", "RUNNING", page)
+        # The last line that a Jupyter server writes at its start.
+        job_page(page, "jupyter_16be8b71", "Skipped non-installed server")
+        keep(page, directory, "job")
+    with opened(browser, site, TITLE["en"]) as page:
+        faulty_document(page)
+        keep(page, directory, "submit")
+    with opened(browser, site, TITLE["en"]) as page:
+        notebook(page)
+        keep(page, directory, "notebook")
+
+
+def in_chinese(browser: Browser, site: LabSite, directory: Path) -> None:
+    """A list with jobs and the page of a training."""
+    settings = f"{site.url}lab/api/settings/{LANGUAGE_PLUGIN}"
+    body = {"raw": json.dumps({"locale": "zh_CN"})}
+    answer = httpx.put(settings, json=body, headers={"Authorization": f"token {site.token}"}, timeout=60)
+    answer.raise_for_status()
+    with opened(browser, site, TITLE["zh_CN"]) as page:
+        job_page(page, "train_2", "epoch 12")
+        keep(page, directory, "job-zh")
+
+
+def make(directory: Path) -> None:
+    """All pictures, into a directory."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("There is no Chromium; `apt-get install chromium` brings one.")
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ada-") as place, sync_playwright() as playwright:
+        expect.set_options(timeout=TIMEOUT_MS)
+        # Without a sandbox, because this may run as root, where Chromium has none.
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        with running_lab(Path(place), {"PAI_BACKEND_USER": "ada"}) as site:
+            in_english(browser, site, directory)
+            in_chinese(browser, site, directory)
+        browser.close()
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES)
