@@ -1,13 +1,8 @@
-"""Watching what passes between the controller, its engine and its store, for readiness and the list of nodes.
-
-Both observers change nothing. They exist because the one who knows best whether the controller works is the
-one who sees its calls succeed.
-"""
+"""Watching what passes between the controller and its engine, for readiness and the list of nodes; changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
 
 from pai_backend.engine.base import (
     Connection,
@@ -21,8 +16,6 @@ from pai_backend.engine.base import (
 )
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node, Placement
-from pai_backend.store.base import Lease
-from pai_backend.store.sql import SqlStore
 
 
 class ObservedEngine:
@@ -79,21 +72,3 @@ class ObservedEngine:
     async def aclose(self) -> None:
         """As the engine."""
         await self._engine.aclose()
-
-
-class ObservedStore(SqlStore):
-    """A store that remembers until when this process's controller holds the lease."""
-
-    lease_until: datetime | None = None
-
-    async def acquire_lease(self, holder: str, ttl_s: float, now: datetime, *, force: bool = False) -> Lease | None:
-        """As the store."""
-        lease = await super().acquire_lease(holder, ttl_s, now, force=force)
-        self.lease_until = lease.expires_at if lease is not None else None
-        return lease
-
-    async def renew_lease(self, epoch: int, ttl_s: float, now: datetime) -> Lease:
-        """As the store; a lease that could not be renewed keeps its old end."""
-        lease = await super().renew_lease(epoch, ttl_s, now)
-        self.lease_until = lease.expires_at
-        return lease

@@ -15,7 +15,8 @@ from pai_backend.runtime_files import read_json
 
 if TYPE_CHECKING:
     from pai_backend.model.node import Node
-    from pai_backend.observed import ObservedEngine, ObservedStore
+    from pai_backend.observed import ObservedEngine
+    from pai_backend.store.sql import SqlStore
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +34,10 @@ class Parts:
         self.settings, self.roles, self.version, self.stop = settings, roles, version, stop
         self.engine_root = settings.data_dir / "engine"
         self.database_trouble = "The database is being opened."
-        self._store: ObservedStore | None = None
+        self._store: SqlStore | None = None
         self._engine: ObservedEngine | None = None
         self.configured_nodes: list[Node] = []
-        self._opening: asyncio.Task[ObservedStore] | None = None
+        self._opening: asyncio.Task[SqlStore] | None = None
 
     def runtime(self, name: str) -> Path:
         """Path of a runtime file."""
@@ -46,7 +47,7 @@ class Parts:
         """What a runtime file says."""
         return read_json(self.runtime(name))
 
-    async def store_or_stop(self) -> ObservedStore | None:
+    async def store_or_stop(self) -> SqlStore | None:
         """The open store, or None when the process is told to end before the database answers.
 
         The first call begins to open it, and goes on trying while the database is away.
@@ -59,12 +60,12 @@ class Parts:
         ending.cancel()
         return self._opening.result() if self._opening.done() else None
 
-    async def _open_store(self) -> ObservedStore:
+    async def _open_store(self) -> SqlStore:
         from pai_backend.model.errors import InvalidParameters
-        from pai_backend.observed import ObservedStore
+        from pai_backend.store.sql import SqlStore
 
         try:
-            store = self._store = ObservedStore(self.settings.database_url)
+            store = self._store = SqlStore(self.settings.database_url)
         except InvalidParameters as error:
             raise RoleError(f"database: {error.message} {error.hint}") from None
         pause = FIRST_RETRY_S

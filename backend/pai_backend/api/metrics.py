@@ -28,6 +28,9 @@ class Metrics:
             registry=self.registry,
         )
         self._jobs = Gauge("pai_jobs", "Jobs by state.", ["state"], registry=self.registry)
+        self._lease = Gauge(
+            "pai_controller_lease_seconds", "Time the controller's lease still holds.", registry=self.registry
+        )
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -67,8 +70,9 @@ class Metrics:
         """A figure of another part of this process, read when it is scraped."""
         Gauge(name, meaning, registry=self.registry).set_function(read)
 
-    def text(self, jobs: dict[str, int]) -> bytes:
-        """The exposition in Prometheus's text format; ``jobs`` is the number of jobs by state."""
+    def text(self, jobs: dict[str, int], lease_s: float) -> bytes:
+        """The exposition in Prometheus's text format: jobs by state, and how long the controller's lease holds."""
+        self._lease.set(lease_s)
         self._jobs.clear()
         for state, count in jobs.items():
             self._jobs.labels(state).set(count)

@@ -27,9 +27,9 @@ from pai_backend.controller.planning import SIGNING_SECRET
 from pai_backend.listening import bind_kept
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
-from pai_backend.observed import ObservedStore
 from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.runtime_files import runtime_file
+from pai_backend.store.base import Lease, Store
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
 
 
 async def _application(
-    parts: Parts, store: ObservedStore, site: Site, tokens: TokenTable, changes: Changes, metrics: Metrics
+    parts: Parts, store: Store, site: Site, tokens: TokenTable, changes: Changes, metrics: Metrics
 ) -> tornado.routing.RuleRouter:
     """The API with the service proxy in front of it."""
     engine = parts.engine()
@@ -71,7 +71,6 @@ async def _application(
     proxy = ServiceProxy(store, engine, domain=site.service_domain, signing_key=signing_key, authenticate=tokens.user)
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
     if Role.CONTROLLER in parts.roles:
-        metrics.gauge("pai_controller_lease_seconds", "Time the lease still has.", lambda: _lease_left(store))
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
     ctx = ApiContext(
         site=site,
@@ -145,23 +144,22 @@ def _nodes(parts: Parts) -> Sequence[Node]:
     return list(engine.nodes.values()) if Role.CONTROLLER in parts.roles else parts.configured_nodes
 
 
-def _lease_left(store: ObservedStore) -> float:
-    until = store.lease_until
-    return (until - datetime.now(UTC)).total_seconds() if until is not None else 0.0
+def _controller_check(lease: Lease | None) -> Check:
+    """Whether some controller decides, in whichever process it is."""
+    left = (lease.expires_at - datetime.now(UTC)).total_seconds() if lease is not None else 0.0
+    words = f"the lease holds for {left:.0f} s more" if left > 0 else "nobody holds the lease"
+    return Check(name="controller", ok=left > 0, message=words)
 
 
-async def _checks(parts: Parts, store: ObservedStore) -> Sequence[Check]:
-    """The database always; controller and engine when they are in this process."""
+async def _checks(parts: Parts, store: Store) -> Sequence[Check]:
+    """The database and the controller's lease always; the engine when its watcher is in this process."""
     try:
-        await store.job_counts()
-        checks = [Check(name="database", ok=True, message="answers")]
+        lease = await store.lease()
     except Unavailable as error:
-        checks = [Check(name="database", ok=False, message=error.message)]
+        return [Check(name="database", ok=False, message=error.message)]
+    checks = [Check(name="database", ok=True, message="answers"), _controller_check(lease)]
     if Role.CONTROLLER in parts.roles:
-        left = _lease_left(store)
-        words = f"holds the lease for {left:.0f} s more" if left > 0 else "holds no lease"
         listed = parts.engine().listed
-        checks.append(Check(name="controller", ok=left > 0, message=words))
         checks.append(Check(name="engine", ok=listed, message="is listed" if listed else "is not listed yet"))
     return checks
 

@@ -129,6 +129,10 @@ class Store(Protocol):
         """Prolong. Raises Fenced when the epoch is no longer current."""
         ...
 
+    async def lease(self) -> Lease | None:
+        """The latest controller lease, expired or not; None before the first controller."""
+        ...
+
     async def save(
         self,
         job: Job,

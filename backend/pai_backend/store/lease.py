@@ -21,6 +21,12 @@ def current_epoch(conn: Connection) -> int:
     return 0 if row is None else int(row.epoch)
 
 
+def latest(conn: Connection) -> Lease | None:
+    """The lease as it stands."""
+    row = conn.execute(_ROW).one_or_none()
+    return None if row is None else Lease(epoch=row.epoch, expires_at=row.expires_at)
+
+
 def acquire(conn: Connection, holder: str, ttl_s: float, now: datetime, *, force: bool) -> Lease | None:
     """A new epoch for ``holder``, or None while another's is unexpired and not forced."""
     row = conn.execute(_ROW).one_or_none()

@@ -69,6 +69,10 @@ class SqlStore:
         """Remain the controller."""
         return await self._writer.run(partial(lease.renew, epoch=epoch, ttl_s=ttl_s, now=now), announce=False)
 
+    async def lease(self) -> Lease | None:
+        """Who decides, and until when."""
+        return await self._database.read(lease.latest)
+
     async def save(
         self,
         job: Job,

@@ -95,3 +95,11 @@ async def test_a_holder_that_starts_again_gets_a_new_epoch(store: SqlStore) -> N
     await store.acquire_lease("one", 10.0, T0)
 
     assert await store.acquire_lease("one", 10.0, T0) == Lease(2, T0 + timedelta(seconds=10))
+
+
+@pytest.mark.asyncio
+async def test_anyone_can_see_who_decides_and_until_when(store: SqlStore, other_store: SqlStore) -> None:
+    assert await other_store.lease() is None
+    taken = await store.acquire_lease("one", 10.0, T0)
+    assert taken is not None
+    assert await other_store.lease() == taken

@@ -45,7 +45,9 @@ class ClusterService:
 
     async def metrics(self) -> bytes:
         """What Prometheus scrapes."""
-        return self._ctx.metrics.text(await self._ctx.store.job_counts())
+        lease = await self._ctx.store.lease()
+        left = max(0.0, (lease.expires_at - self._ctx.clock()).total_seconds()) if lease is not None else 0.0
+        return self._ctx.metrics.text(await self._ctx.store.job_counts(), left)
 
 
 def _load(name: str, jobs: list[Job], gpus: int) -> VirtualCluster:
