@@ -65,7 +65,7 @@ def measure(folders: list[str], endings: list[str]) -> Shape:
 
 
 def _python(tree: ast.Module, path: Path, shape: Shape) -> None:
-    for node in [tree, *ast.walk(tree)]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             shape.functions.append((length, f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"))
