@@ -86,7 +86,11 @@ def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
     (settings / "overrides.json").write_text(json.dumps(OVERRIDES))
     (root / "backend.yaml").write_text(NODES)
     (root / "files").mkdir()
+    (root / "labextensions").mkdir()
+    (root / "labextensions" / "jupyter-pai").symlink_to(PANEL)
     own = {
+        # Searched before the environment's own directories, where an older build may lie.
+        "JUPYTER_PATH": str(root),
         "HOME": str(root / "home"),
         "JUPYTER_CONFIG_DIR": str(root / "config"),
         "JUPYTER_DATA_DIR": str(root / "share"),
@@ -103,9 +107,6 @@ def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def _command(root: Path) -> list[str]:
-    panels = root / "labextensions"
-    panels.mkdir()
-    (panels / "jupyter-pai").symlink_to(PANEL)
     return [
         sys.executable,
         "-m",
@@ -116,8 +117,8 @@ def _command(root: Path) -> list[str]:
         "--ServerApp.port=0",
         f"--ServerApp.root_dir={root / 'files'}",
         f"--LabApp.app_settings_dir={root / 'app' / 'settings'}",
-        f"--LabApp.extra_labextensions_path={panels}",
         "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.news_url=None",
     ]
 

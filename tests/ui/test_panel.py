@@ -17,7 +17,8 @@ HELLO = ROOT / "examples" / "scm-helloworld.json"
 TIMEOUT_MS = 60_000
 
 # A hundred lines with a colour in each, over five seconds.
-TRAINING = r"for i in $(seq 1 100); do printf 'epoch %3d  \033[32mloss %.2f\033[0m\n' $i 1; sleep 0.05; done"
+TRAINING = r"""awk 'BEGIN { for (i = 1; i <= 100; i++) {
+  printf "epoch %3d  \033[32mloss %.4f\033[0m\n", i, 2.3 / i; fflush(); system("sleep 0.05") } }'"""
 
 Shoot = Callable[[Page, str], None]
 
@@ -120,10 +121,11 @@ def test_running_job_stops_after_a_question(page: Page, lab: LabSite) -> None:
 
 
 def test_log_shows_colours_and_what_comes_while_it_is_watched(page: Page, shoot: Shoot) -> None:
-    paste(page, document("coloured", TRAINING))
-    job = submit(page, "coloured")
+    paste(page, document("cifar10-training", TRAINING))
+    job = submit(page, "cifar10-training")
     log = job.get_by_role("log")
-    expect(log.locator(".ansi-green-fg").first).to_have_text("loss 1.00")
+    expect(log.locator(".ansi-green-fg").first).to_have_text("loss 2.3000")
+    expect(log).to_contain_text("epoch  20")
     in_state(job, "RUNNING")
     shoot(page, "panel-job")
     expect(log).to_contain_text("epoch 100")
@@ -147,12 +149,13 @@ def test_keyboard_walks_the_list_and_opens_a_job(page: Page) -> None:
         in_state(submit(page, name), "SUCCEEDED")
     region = page.get_by_role("region", name="PAI jobs")
     region.get_by_role("searchbox").fill("by-key")
-    expect(region.get_by_role("option")).to_have_count(2)
-    region.get_by_role("listbox").focus()
+    jobs = region.get_by_role("listbox", name="Jobs")
+    expect(jobs.get_by_role("option")).to_have_count(2)
+    jobs.focus()
     page.keyboard.press("Home")
-    expect(region.get_by_role("option", selected=True)).to_contain_text("second-by-key")
+    expect(jobs.get_by_role("option", selected=True)).to_contain_text("second-by-key")
     page.keyboard.press("ArrowDown")
-    expect(region.get_by_role("option", selected=True)).to_contain_text("first-by-key")
+    expect(jobs.get_by_role("option", selected=True)).to_contain_text("first-by-key")
     page.keyboard.press("Enter")
     expect(page.locator(".jp-pai-JobPage:visible").get_by_role("heading")).to_have_text("first-by-key")
 
@@ -188,6 +191,18 @@ def test_job_without_a_free_gpu_says_why_it_waits_and_runs_when_one_is_free(page
     lab.stop("holds-one")
     in_state(job, "RUNNING")
     expect(job.locator("[data-kind=why]")).to_have_count(0)
+
+
+def test_notebook_7_shows_the_panel_and_submits_below_the_notebook(page: Page, lab: LabSite) -> None:
+    # With a kernel named, or a question for one would lie over the page.
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    notebook = {"cells": [], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    (lab.root / "files" / "empty.ipynb").write_text(json.dumps(notebook))
+    page.goto(f"{lab.url}notebooks/empty.ipynb?token={lab.token}")
+    page.locator(".jp-Notebook").wait_for()
+    page.evaluate("window.jupyterapp.restored.then(() => window.jupyterapp.commands.execute('pai:show-jobs'))")
+    paste(page, document("from-notebook-7", "true"))
+    in_state(submit(page, "from-notebook-7"), "SUCCEEDED")
 
 
 def test_dark_theme_reaches_every_part(page: Page, shoot: Shoot) -> None:

@@ -10,6 +10,7 @@ import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { showPage } from '../place';
 import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
 import { addOpenJob } from './commands';
 import type { JobPage } from './view';
@@ -41,7 +42,7 @@ export const detailPlugin: JupyterFrontEndPlugin<void> = {
       open: async job => {
         const shown = tracker.find(page => page.content.model.name === job);
         if (shown) {
-          shell.activateById(shown.id);
+          showPage(shell, labShell, shown);
           return;
         }
         const [{ JobPage }, { DetailModel }] = await Promise.all([
@@ -57,10 +58,8 @@ export const detailPlugin: JupyterFrontEndPlugin<void> = {
         const page = new MainAreaWidget({ content });
         page.toolbar.hide();
         page.id = `jp-pai-job-page-${job}`;
-        // Notebook 7 keeps its main area for the notebook.
-        shell.add(page, labShell ? 'main' : 'down', { type: 'PAI' });
         await tracker.add(page);
-        shell.activateById(page.id);
+        showPage(shell, labShell, page);
       }
     });
     tracker.currentChanged.connect((_, page) => {

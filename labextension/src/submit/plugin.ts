@@ -18,6 +18,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import type { Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { showPage } from '../place';
 import { CommandIDs, DOMAIN, IJobListModel, IPaiClient } from '../tokens';
 import { addSubmitCommands } from './commands';
 import type { DocumentModel } from './model';
@@ -106,10 +107,8 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
       });
       const page = new MainAreaWidget({ content });
       page.toolbar.hide();
-      // Notebook 7 keeps its main area for the notebook.
-      shell.add(page, labShell ? 'main' : 'down', { type: 'PAI' });
       await tracker.add(page);
-      shell.activateById(page.id);
+      showPage(shell, labShell, page);
       return model;
     };
     addSubmitCommands(commands, {
