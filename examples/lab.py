@@ -9,20 +9,33 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parent
 
 
-def main() -> None:
+def options(environ: Mapping[str, str], platform: str, is_root: bool) -> list[str]:
+    """What this machine needs: root must ask for it, and without a display no browser can open.
+
+    Then the address with its token, which JupyterLab prints, is there to be opened elsewhere.
+    """
+    needed = ["--LabApp.default_url=/lab/tree/quickstart.ipynb"]
+    if is_root:
+        needed.append("--allow-root")
+    if platform == "linux" and not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
+        needed.append("--no-browser")
+    return needed
+
+
+def main(arguments: Sequence[str]) -> None:
     """Become ``jupyter lab``."""
     os.environ.setdefault("PAI_DATA_DIR", str(EXAMPLES.parent / ".run" / "lab"))
     os.environ.setdefault("PAI_BACKEND_CONFIG", str(EXAMPLES / "backend.yaml"))
-    root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    notebook = "--LabApp.default_url=/lab/tree/quickstart.ipynb"
     os.chdir(EXAMPLES)
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", notebook, *root, *sys.argv[1:]])
+    needed = options(os.environ, sys.platform, hasattr(os, "geteuid") and os.geteuid() == 0)
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *needed, *arguments])
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
