@@ -54,7 +54,9 @@ def main() -> int:
     now = PAGE.read_text(encoding="utf-8")
     if "--check" in sys.argv:
         if now != drawn(now):
-            print("docs/architecture.md: its pictures are stale; run .venv/bin/python tools/diagrams.py", file=sys.stderr)
+            print(
+                "docs/architecture.md: its pictures are stale; run .venv/bin/python tools/diagrams.py", file=sys.stderr
+            )
             return 1
         return 0
     PAGE.write_text(drawn(now), encoding="utf-8")
