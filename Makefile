@@ -32,13 +32,13 @@ test: install ## Run every test: what CI runs
 	@tools/system-packages test
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
-	@cd labextension && jlpm test:ci
+	@cd labextension && jlpm test
 
 check: install ## Lint, types, import rules: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --config .importlinter
-	@cd labextension && jlpm --silent lint:check
+	@cd labextension && jlpm lint:check
 
 unit: install ## Run the fast tests only
 	@$(BIN)/python -m pytest -q tests/unit tests/property
@@ -51,7 +51,7 @@ crash: install ## Kill the backend KILLS times under a stream of jobs (make cras
 
 format: install ## Format Python and TypeScript
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix --quiet .
-	@cd labextension && jlpm --silent lint
+	@cd labextension && jlpm lint
 
 shape: install ## Print the size and shape of the code beside good projects'
 	@$(BIN)/python tools/shape.py
