@@ -32,7 +32,7 @@ test: install ## Run every test: what CI runs
 	@tools/system-packages test
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
-	@cd labextension && jlpm test
+	@cd labextension && jlpm test:ci
 
 check: install ## Lint, types, import rules: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
