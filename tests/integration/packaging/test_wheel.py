@@ -26,7 +26,8 @@ PANEL = "share/jupyter/labextensions/jupyter-pai"
 BUILD_TIMEOUT_S = 300
 LIST_TIMEOUT_S = 60
 
-pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600), pytest.mark.xdist_group("packaging")]
+# One worker with the browser tests: building may replace the panel that they load.
+pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600), pytest.mark.xdist_group("panel")]
 
 
 def run(command: list[str], cwd: Path, environment: Mapping[str, str], timeout_s: float) -> str:
