@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.ui)
-            item.add_marker(pytest.mark.xdist_group("panel"))
+            item.add_marker(pytest.mark.xdist_group("ui"))
             item.add_marker(pytest.mark.timeout(300))
 
 

@@ -27,7 +27,7 @@ BUILD_TIMEOUT_S = 300
 LIST_TIMEOUT_S = 60
 
 # One worker with the browser tests: building may replace the panel that they load.
-pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600), pytest.mark.xdist_group("panel")]
+pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600), pytest.mark.xdist_group("ui")]
 
 
 def run(command: list[str], cwd: Path, environment: Mapping[str, str], timeout_s: float) -> str:
