@@ -88,13 +88,19 @@ class Place:
     def end(self) -> None:
         """Stop jobs and backend; jobs outlive the backend, but must not outlive the test."""
         private = Embedded(self.data_dir)
-        endpoint = private.find()
-        if endpoint is not None:
-            with Client(endpoint) as client:
-                for job in client.jobs(state=",".join(ACTIVE_STATES)):
-                    client.stop(job["uid"])
-                deadline = time.monotonic() + END_TIMEOUT_S
-                while client.active_count():
-                    assert time.monotonic() < deadline, f"jobs did not stop within {END_TIMEOUT_S} s"
-                    time.sleep(CHECK_INTERVAL_S)
-        private.stop()
+        try:
+            endpoint = private.find()
+            if endpoint is not None:
+                with Client(endpoint) as client:
+                    _end_jobs(client)
+        finally:
+            private.stop()
+
+
+def _end_jobs(client: Client) -> None:
+    for job in client.jobs(state=",".join(ACTIVE_STATES)):
+        client.stop(job["uid"])
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while client.active_count():
+        assert time.monotonic() < deadline, f"jobs did not stop within {END_TIMEOUT_S} s"
+        time.sleep(CHECK_INTERVAL_S)

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from jupyter_pai.following import observe
 from tests.docs.pages import read
 from tests.docs.place import Place
 
@@ -20,18 +19,18 @@ PAYLOADS = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_payloads_have_the_documented_fields(place: Place) -> None:
     assert place.run("pai backend start")[0] == 0
     failing = {"jobName": "failing", "image": "none", "retryCount": 1, "taskRoles": [{**ROLE, "command": "exit 3"}]}
-    waiting = {"jobName": "waiting", "image": "none", "taskRoles": [{**ROLE, "command": "sleep 600"}]}
+    sleeping = {"jobName": "sleeping", "image": "none", "taskRoles": [{**ROLE, "command": "sleep 600"}]}
     with place.client() as client:
-        for document in (failing, waiting):
+        for document in (failing, sleeping):
             client.submit(json.dumps(document).encode())
-        client.stop("waiting")
-        for name in ("failing", "waiting"):
-            assert list(client.iterate(observe(client.api, name, log=False)))
-        events = client.events("failing") + client.events("waiting")
+        assert "RUNNING" in place.run_until("pai status sleeping", lambda text: "RUNNING" in text)
+        client.stop("sleeping")
+        assert [place.run(f"pai status {name} --watch")[0] for name in ("failing", "sleeping")] == [1, 1]
+        events = client.events("failing") + client.events("sleeping")
     seen = {event["type"] for event in events}
     assert seen == PAYLOADS.keys()
     for event in events:
