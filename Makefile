@@ -5,6 +5,7 @@ PYTHON ?= python3
 BIN    := .venv/bin
 KILLS  ?= 100
 JOBS   ?= 300
+PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
@@ -14,7 +15,7 @@ help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## Install everything into .venv, editable
-.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock tools/system-packages
+.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages
 	@tools/system-packages demo
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --upgrade pip

@@ -86,8 +86,7 @@ def summary(jobs: list[JobDetail]) -> str:
     """Addresses of all jobs."""
     rows = [(job["name"], job["state"], "ssh", job["sshCommand"]) for job in jobs]
     for job in jobs:
-        declared = [service for service in job["services"] if service["label"] not in ("ssh", "http")]
-        rows += [(job["name"], job["state"], service["label"], service["url"]) for service in declared]
+        rows += [(job["name"], job["state"], service["label"], service["url"]) for service in job["services"]]
     return table(("JOB", "STATE", "WHAT", "ADDRESS"), sorted(rows))
 
 

@@ -18,7 +18,6 @@ from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
 
-_IMPLICIT_PORTS = frozenset({"ssh", "http"})
 MAX_JOBS = 200  # an included file with more names than this helps nobody choose
 
 
@@ -78,21 +77,16 @@ def _entry(answer: SshAnswer, role: str | None, index: int | None) -> SshEntry:
 
 
 def service_label(job: JobDetail, label: str | None) -> str:
-    """The label named, or that of the job's first service. Raises NotFound when the job has none.
-
-    The implicit ``ssh`` and ``http`` ports count only when they are named: nothing may listen there.
-    """
+    """The label named, or that of the job's first service. Raises NotFound when the job has none."""
     if label is not None:
         return label
-    labels = [service["label"] for service in job["services"]]
-    chosen = next((name for name in labels if name not in _IMPLICIT_PORTS), None)
-    if chosen is None:
+    if not job["services"]:
         raise NotFound(
             f"Job {job['name']} declares no service.",
             code="NoServiceError",
             hint="Declare a port in its portList, or name a label.",
         )
-    return chosen
+    return job["services"][0]["label"]
 
 
 def ssh_command(

@@ -31,6 +31,7 @@ EXIT_CODES = {
     "UnauthorizedUserError": USAGE,
     "ForbiddenUserError": USAGE,
     "NoApiError": USAGE,
+    "MethodNotAllowedError": USAGE,
     "NoKeyError": USAGE,
     "TooLargeError": USAGE,
     "UnavailableError": AWAY,

@@ -16,9 +16,17 @@ import tornado.websocket
 from pydantic import BaseModel, ValidationError
 
 from pai_backend.api.context import ApiContext
-from pai_backend.api.errors import MethodNotAllowed, bad_body, bad_query, translate
+from pai_backend.api.errors import bad_body, bad_query, translate
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchPath, PaiError, TooLarge, Unauthorized
+from pai_backend.model.errors import (
+    Forbidden,
+    InvalidParameters,
+    MethodNotAllowed,
+    NoSuchPath,
+    PaiError,
+    TooLarge,
+    Unauthorized,
+)
 from pai_backend.validation import nearest
 
 log = logging.getLogger(__name__)

@@ -32,12 +32,6 @@ STATUS: dict[str, int] = {
 }
 
 
-class MethodNotAllowed(PaiError):
-    """The path exists but not with this verb (RFC 9110 §15.5.6)."""
-
-    code = "MethodNotAllowedError"
-
-
 def translate(error: BaseException | None, request_id: str) -> tuple[int, ErrorBody]:
     """Status and body of an error. One that is not ours tells its text to the log only."""
     if isinstance(error, PaiError):

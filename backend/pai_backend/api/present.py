@@ -124,12 +124,13 @@ def _ssh_command(alias: str, gateway: Address | None) -> str:
 
 
 def _services(job: Job, site: Site) -> Iterator[ServiceWire]:
-    """Every port group of every task but SSH's, in document order."""
-    labels = {role.name: [port.label for port in role.ports] for role in job.spec.task_roles}
+    """Every port group of every task that the document asks for, but SSH's, in document order."""
+    offered = {
+        role.name: [port.label for port in role.ports if not port.implicit and port.label != SSH_LABEL]
+        for role in job.spec.task_roles
+    }
     for task in job.tasks:
-        for label in labels[task.role]:
-            if label == SSH_LABEL:
-                continue
+        for label in offered[task.role]:
             alias = service_alias(job.alias, job.spec, task.role, task.index, label)
             ports = task.placement.ports.get(label, ()) if task.placement else ()
             yield ServiceWire(

@@ -111,6 +111,12 @@ class NoSuchPath(PaiError):
     code = "NoApiError"
 
 
+class MethodNotAllowed(PaiError):
+    """The path exists but not with this verb (RFC 9110 §15.5.6)."""
+
+    code = "MethodNotAllowedError"
+
+
 class NoSuchKey(PaiError):
     """No registered SSH key has that fingerprint."""
 

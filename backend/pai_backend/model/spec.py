@@ -32,6 +32,9 @@ class PortSpec(Model):
     begin_at: int = Field(
         default=0, ge=0, le=65535, description="First port of a fixed range; 0 means chosen at random."
     )
+    implicit: bool = Field(
+        default=False, description="Given by the protocol, not asked for: it has an address, but is not offered."
+    )
 
 
 class Resources(Model):

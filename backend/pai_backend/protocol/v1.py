@@ -27,7 +27,7 @@ MAX_PATH: Final = 4096
 """Directories and images: the longest path of Linux (PATH_MAX)."""
 MAX_ARGUMENT: Final = 131_071
 """Bytes that Linux passes to a program in one argument or variable (MAX_ARG_STRLEN, without the final NUL)."""
-IMPLICIT_PORTS: Final = (PortSpec(label="http"), PortSpec(label="ssh"))
+IMPLICIT_PORTS: Final = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
 """OpenPAI v1 gives every task one port of each, declared or not."""
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9\-._~]+")

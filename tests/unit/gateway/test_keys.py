@@ -101,6 +101,7 @@ PUBLIC = PRIVATE.export_public_key().decode().strip()
         ("x" * 20_000, "longer than"),
         ("PuTTY-User-Key-File-3: ssh-ed25519", "private key"),
     ],
+    ids=[f"case{number}" for number in range(13)],  # the texts hold a key that is new in every process
 )
 def test_what_is_no_key_is_refused_with_reason_and_remedy(text: str, message: str) -> None:
     with pytest.raises(InvalidParameters, match=message) as caught:

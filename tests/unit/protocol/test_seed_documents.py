@@ -10,7 +10,7 @@ from pai_backend.model.spec import Completion, Dialect, JobSpec, PortSpec, Resou
 from pai_backend.protocol import Document, read_document
 
 DOCUMENTS = Path(__file__).parents[2] / "data" / "documents"
-HTTP_AND_SSH = (PortSpec(label="http"), PortSpec(label="ssh"))
+HTTP_AND_SSH = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
 
 
 def read(name: str) -> Document:
@@ -61,7 +61,7 @@ def test_the_qizhi_document_with_its_comments() -> None:
         ("ps_server", 2, 0),
         ("worker", 2, 4),
     ]
-    assert all(role.ports == HTTP_AND_SSH for role in spec.task_roles)
+    assert all(role.ports == (PortSpec(label="http"), PortSpec(label="ssh")) for role in spec.task_roles)
     assert all(role.completion == Completion(min_failed=1, min_succeeded=None) for role in spec.task_roles)
     assert document.warnings == ()
 

@@ -95,7 +95,7 @@ def test_http_and_ssh_are_added_after_declared_ports() -> None:
     assert document({"portList": ports}).spec.task_roles[0].ports == (
         PortSpec(label="ssh", begin_at=2200, count=2),
         PortSpec(label="tb"),
-        PortSpec(label="http"),
+        PortSpec(label="http", implicit=True),
     )
 
 
