@@ -141,6 +141,8 @@ def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
         submit(site, jupyter, "jupyter_16be8b71", "RUNNING", page)
         # The last line that a Jupyter server writes at its start.
         job_page(page, "jupyter_16be8b71", "Skipped non-installed server")
+        # Lower, so that the log's last lines fill it: those above name this machine's directories.
+        page.set_viewport_size({**SIZE, "height": 700})
         keep(page, directory, "job")
     with opened(browser, site, TITLE["en"]) as page:
         faulty_document(page)
