@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jupyter_server.base.handlers import APIHandler, JupyterHandler
-from jupyter_server.base.websocket import WebSocketMixin
-from tornado.websocket import WebSocketHandler
+from jupyter_server.base.handlers import APIHandler
 
 from jupyter_pai import passing
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.errors import ClientError
 from jupyter_pai.guard import authenticated, authorized
+from jupyter_pai.passing_socket import PassingSocket
 
 JOBS, SERVICES, KEYS = "pai:jobs", "pai:services", "pai:keys"
 """Resources that an authorizer is asked about."""
@@ -117,16 +116,10 @@ class KeysHandler(Relay):
         await self.relay()
 
 
-class StreamHandler(WebSocketMixin, JupyterHandler, WebSocketHandler):
+class StreamHandler(PassingSocket):
     """Events and logs as they come."""
 
-    link: BackendLink
     auth_resource = JOBS
-
-    def initialize(self, link: BackendLink) -> None:
-        """Called by tornado with the arguments of the route."""
-        self.link = link
-        self.passage: passing.Passage | None = None
 
     @authenticated
     @authorized("read", JOBS)
@@ -140,20 +133,3 @@ class StreamHandler(WebSocketMixin, JupyterHandler, WebSocketHandler):
             self.finish(json.dumps(error.body()))
             return
         await super().get(*args, **kwargs)
-
-    def open(self, *args: Any, **kwargs: Any) -> None:
-        """The browser's side is open: begin to pass messages on."""
-        super().open(*args, **kwargs)
-        assert self.passage is not None
-        self.passage.start()
-
-    async def on_message(self, message: str | bytes) -> None:
-        """A message of the browser."""
-        assert self.passage is not None
-        await self.passage.send(message)
-
-    def on_close(self) -> None:
-        """The browser's side is closed; close the backend's."""
-        super().on_close()
-        if self.passage is not None:
-            self.passage.close()

@@ -9,29 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.base.websocket import WebSocketMixin
 from tornado.web import HTTPError
-from tornado.websocket import WebSocketHandler
 
 from jupyter_pai import passing
-from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.errors import ClientError
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import SERVICES
+from jupyter_pai.passing_socket import PassingSocket
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _FOREIGN = frozenset({"cross-site", "same-site"})
 
 
-class ServiceHandler(WebSocketMixin, JupyterHandler, WebSocketHandler):
+class ServiceHandler(PassingSocket):
     """Any request or WebSocket of a service."""
 
     auth_resource = SERVICES
-
-    def initialize(self, link: BackendLink) -> None:
-        """Called by tornado with the arguments of the route."""
-        self.link = link
-        self.passage: passing.Passage | None = None
 
     @property
     def upgrading(self) -> bool:
@@ -109,20 +102,3 @@ class ServiceHandler(WebSocketMixin, JupyterHandler, WebSocketHandler):
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
         """What the service chose."""
         return self.passage.subprotocol if self.passage is not None else None
-
-    def open(self, *args: Any, **kwargs: Any) -> None:
-        """The browser's side is open: begin to pass messages on."""
-        super().open(*args, **kwargs)
-        assert self.passage is not None
-        self.passage.start()
-
-    async def on_message(self, message: str | bytes) -> None:
-        """A message of the browser."""
-        assert self.passage is not None
-        await self.passage.send(message)
-
-    def on_close(self) -> None:
-        """The browser's side is closed; close the service's."""
-        super().on_close()
-        if self.passage is not None:
-            self.passage.close()
