@@ -155,6 +155,17 @@ async def test_a_stop_request_reaches_the_task_and_frees_its_place(tmp_path: Pat
 
 
 @pytest.mark.asyncio
+async def test_a_stop_that_races_with_the_placement_is_never_lost(tmp_path: Path) -> None:
+    async with cluster(tmp_path, lab_node("carol", gpus=30)) as lab:
+        jobs = []
+        for _ in range(30):
+            job = await lab.submit(on_gpu())
+            await lab.store.request_stop(job.uid, "alice", datetime.now(UTC))
+            jobs.append(job)
+        assert {(await lab.final(job)).state for job in jobs} == {State.STOPPED}
+
+
+@pytest.mark.asyncio
 async def test_a_retry_keeps_its_ports_on_the_same_machine(tmp_path: Path) -> None:
     async with cluster(tmp_path) as lab:
         job = await lab.running(await lab.submit(on_gpu(retry_count=1)))
