@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 
 from pydantic import SecretStr
@@ -21,13 +22,28 @@ SIGNING_SECRET = "service-signing"
 
 
 class Planner:
-    """Makes plans; remembers the two server-wide keys after the first use."""
+    """Makes plans; remembers the two server-wide keys after the first use, and host keys until their first plan."""
 
     def __init__(self, store: Store, default_fs_uri: str = "") -> None:
         self._store = store
         self._default_fs_uri = default_fs_uri
         self._gateway_key: str | None = None
         self._signing_key: str | None = None
+        self._host_keys: dict[str, asyncio.Task[str]] = {}
+
+    async def prepare(self, job: Job) -> None:
+        """Have the host keys of a job's tasks ready. Beside the write of its placement, they share its transaction.
+
+        Raises Unavailable when the store is away; the plan asks for the key again then.
+        """
+        making = {slot: self._host_key(slot) for slot in _slots_with_ssh(job)}
+        self._host_keys.update(making)
+        try:
+            await asyncio.gather(*making.values())
+        except BaseException:
+            for slot in making:
+                self._host_keys.pop(slot, None)
+            raise
 
     async def plan(self, job: Job, task: Task) -> TaskPlan:
         """The plan of a placed task. Raises Unavailable when the store is away."""
@@ -43,5 +59,15 @@ class Planner:
         ports = task.placement.ports.get(SSH_LABEL)
         if not ports:
             return None
-        host_key = await task_host_key(self._store, slot_of(task.uid))
+        slot = slot_of(task.uid)
+        host_key = await (self._host_keys.pop(slot, None) or self._host_key(slot))
         return SshPlan(port=ports[0], host_key=SecretStr(host_key), authorized_keys=(self._gateway_key,))
+
+    def _host_key(self, slot: str) -> asyncio.Task[str]:
+        return asyncio.create_task(task_host_key(self._store, slot))
+
+
+def _slots_with_ssh(job: Job) -> list[str]:
+    """Slots of the tasks whose role has a port for SSH."""
+    having = {role.name for role in job.spec.task_roles if any(port.label == SSH_LABEL for port in role.ports)}
+    return [slot_of(task.uid) for task in job.tasks if task.role in having]

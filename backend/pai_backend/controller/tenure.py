@@ -193,6 +193,8 @@ class Tenure:
                 )
             except Conflict:
                 self._jobs[uid] = await self._store.job(uid)
+                # Whoever wrote first left an intent, and the next write takes its mark away: look at it now.
+                news = [*news, Look()]
                 continue
             except PortTaken:
                 self._placing.ports.reset(await self._store.port_leases())
@@ -284,7 +286,10 @@ class Tenure:
         if isinstance(outcome, Wait):
             await self._advance(job.uid, [Waiting(outcome.message)])
             return
-        written = await self._advance(job.uid, [Placed(outcome.placements)], outcome.lease, outcome.release)
+        written, _ = await asyncio.gather(
+            self._advance(job.uid, [Placed(outcome.placements)], outcome.lease, outcome.release),
+            self._planner.prepare(job),
+        )
         after = self._jobs.get(job.uid)
         if not written or after is None or after.tasks[0].placement is None:
             self._placing.undo(job, outcome)

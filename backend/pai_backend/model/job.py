@@ -178,7 +178,7 @@ class Event(Model):
     job: JobUid
     seq: int
     at: datetime
-    type: str = Field(description="job.submitted, job.state, task.state, job.retry, job.stop-requested, job.waiting, …")
+    type: str = Field(description="job.submitted, job.state, task.state, job.retry, job.exit, job.stop-requested")
     payload: dict[str, object] = Field(default_factory=dict)
 
 

@@ -69,7 +69,7 @@ class FirstFit:
         for ask in asks:
             place = next((found for room in free if (found := room.take(ask)) is not None), None)
             if place is None:
-                return self._why(ask, len(asks))
+                return self._why(ask, asks)
             assignments[ask.uid] = place
         return Bound(assignments)
 
@@ -87,7 +87,12 @@ class FirstFit:
                 room.gpus = [index for index in room.gpus if index not in assignment.gpus]
         return list(rooms.values())
 
-    def _why(self, ask: Ask, gang: int) -> Wait:
+    def _fits_when_empty(self, asks: Sequence[Ask]) -> bool:
+        """Whether the whole gang would fit if nothing were held and every node were ready."""
+        rooms = [_Free(node, node.cpus, node.memory_mb, _indexes(node)) for _, node in sorted(self._nodes.items())]
+        return all(any(room.take(ask) is not None for room in rooms) for ask in asks)
+
+    def _why(self, ask: Ask, asks: Sequence[Ask]) -> Wait:
         """The most permanent reason that holds for this ask."""
         wanted = _words(ask)
         nodes = list(self._nodes.values())
@@ -101,13 +106,16 @@ class FirstFit:
         able = [node for node in nodes if _Free(node, node.cpus, node.memory_mb, _indexes(node)).take(ask)]
         if not able:
             return Wait(WaitCode.TOO_BIG, f"a task needs {wanted}, and no node is that large: {_sizes(nodes)}")
+        if not self._fits_when_empty(asks):
+            message = f"{len(asks)} tasks at once do not fit into the whole cluster: {_sizes(nodes)}"
+            return Wait(WaitCode.TOO_BIG, message, needed=sum(each.gpus for each in asks), available=len(typed))
         if not any(node.ready for node in able):
             return Wait(WaitCode.NOT_READY, "; ".join(f"node {n.name} is not ready: {n.reason}" for n in able))
-        together = f", for {gang} tasks at once" if gang > 1 else ""
+        together = f", for {len(asks)} tasks at once" if len(asks) > 1 else ""
         return Wait(
             WaitCode.BUSY,
             f"waits for {wanted}{together}: what could serve it is in use",
-            needed=ask.gpus * gang,
+            needed=sum(each.gpus for each in asks),
             available=len(typed),
         )
 

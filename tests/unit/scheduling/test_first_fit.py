@@ -81,6 +81,12 @@ def test_a_task_no_node_could_ever_hold_is_told_the_sizes() -> None:
     assert "carol has 1 GPU, 4 CPU, 16384 MiB" in wait.message
 
 
+def test_a_gang_larger_than_the_cluster_is_told_so_though_all_is_free() -> None:
+    wait = why(lab(), ask("a"), ask("b"), ask("c"))
+    assert wait.code is WaitCode.TOO_BIG
+    assert wait.message.startswith("3 tasks at once do not fit into the whole cluster: ")
+
+
 def test_an_empty_cluster_and_a_node_that_is_not_ready_are_reasons_of_their_own() -> None:
     placer = FirstFit()
     assert why(placer, ask("a")).code is WaitCode.NO_NODES
