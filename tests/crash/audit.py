@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from pai_backend.model.job import Job
+from pai_backend.model.job import Job, State
 from pai_backend.store.base import JobFilter
 from pai_backend.store.sql import SqlStore
 from tests.crash.backend import Backend
@@ -17,12 +17,13 @@ from tests.crash.backend import Backend
 
 @dataclass(frozen=True)
 class Expected:
-    """A short job and the exit code it must end with."""
+    """A short job and the exit code it must end with; one with ``stop`` is asked to stop once it is submitted."""
 
     name: str
     code: int
     instances: int
     seconds: float
+    stop: bool = False
 
     def document(self, runs: Path) -> bytes:
         """Its OpenPAI v1 document; each run of a task appends one line to ``runs``."""
@@ -48,7 +49,7 @@ async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
         findings = _exits(expected, jobs) + _runs(expected, backend.runs)
         findings += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.port_leases()]
         findings += [finding for job in jobs.values() for finding in await _history(store, job)]
-        findings += _logs(backend, jobs)
+        findings += _logs(backend, {job.name: jobs[job.name] for job in expected if not job.stop and job.name in jobs})
     finally:
         await store.aclose()
     return findings + _leftovers(backend)
@@ -69,6 +70,10 @@ def _exits(expected: list[Expected], jobs: dict[str, Job]) -> list[str]:
     found = [f"job {job.name} was acknowledged and is lost" for job in expected if job.name not in jobs]
     for want in expected:
         job = jobs.get(want.name)
+        if want.stop:
+            if job is not None and job.state not in (State.STOPPED, State.SUCCEEDED):
+                found.append(f"{want.name} was asked to stop and is {job.state}: {job.exit}")
+            continue
         for task in job.tasks if job else ():
             code = task.exit.status if task.exit else None
             if code != want.code:
@@ -81,7 +86,8 @@ def _exits(expected: list[Expected], jobs: dict[str, Job]) -> list[str]:
 def _runs(expected: list[Expected], runs: Path) -> list[str]:
     seen = Counter(runs.read_text(encoding="utf-8").splitlines())
     wanted = Counter(f"{job.name} {index}" for job in expected for index in range(job.instances))
-    odd = (seen - wanted) + (wanted - seen)
+    may_be_stopped_first = {f"{job.name} {index}" for job in expected if job.stop for index in range(job.instances)}
+    odd = (seen - wanted) + Counter({name: 1 for name in wanted - seen if name not in may_be_stopped_first})
     return [f"task {name!r} ran {seen[name]} times" for name in sorted(odd)]
 
 

@@ -94,6 +94,18 @@ class Backend:
             raise AssertionError(f"{name}: {answer.status_code} {answer.text}")
         return True
 
+    async def asked_to_stop(self, client: httpx.AsyncClient, name: str) -> bool:
+        """Whether the backend has taken the stop request; asking twice is the same as once."""
+        try:
+            path = f"{self.url}/api/v2/jobs/{name}/executionType"
+            answer = await client.put(path, json={"value": "STOP"}, headers=self.bearer)
+        except (httpx.HTTPError, OSError, KeyError, json.JSONDecodeError):
+            return False
+        if answer.status_code >= 500:
+            return False
+        assert answer.status_code == 202, f"{name}: {answer.status_code} {answer.text}"
+        return True
+
     async def unfinished(self, client: httpx.AsyncClient) -> list[tuple[str, str]]:
         """Name and state of every job that has not ended."""
         states = "WAITING,RUNNING,STOPPING"

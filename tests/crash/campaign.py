@@ -73,6 +73,7 @@ class Campaign:
             code=rng.choice([0, 0, 1, 7, 42, 137]),
             instances=rng.choice([1, 1, 1, 2]),
             seconds=round(rng.uniform(0.0, 1.5), 2),
+            stop=rng.random() < 0.15,
         )
 
     async def _submit(self, backend: Backend, queue: asyncio.Queue[Expected]) -> None:
@@ -81,6 +82,8 @@ class Campaign:
             while not queue.empty():
                 job = queue.get_nowait()
                 while not await backend.submitted(client, job.name, job.document(backend.runs)):
+                    await backend.answering()
+                while job.stop and not await backend.asked_to_stop(client, job.name):
                     await backend.answering()
                 await self._in_step(queue)
 

@@ -27,13 +27,13 @@ from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Gpu, Node, Placement
 
 
-def lab_node(name: str, gpus: int = 1) -> Node:
+def lab_node(name: str, gpus: int = 1, cpus: int = 8) -> Node:
     """A node of the seeds' lab: all nodes share one machine's ports."""
     return Node(
         name=name,
         address="127.0.0.1",
         machine="laptop",
-        cpus=8,
+        cpus=cpus,
         memory_mb=32768,
         gpus=tuple(Gpu(index=index, type="TITANX", simulated=True) for index in range(gpus)),
         simulated=True,

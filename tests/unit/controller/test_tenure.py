@@ -63,7 +63,7 @@ async def controlled(store: SqlStore, engine: ScriptedEngine, **options: object)
     controller = Controller(
         store,
         engine,
-        ControllerOptions(holder="test", ports=SMALL, lease_ttl_s=1.0, **options),  # type: ignore[arg-type]
+        ControllerOptions(**{"holder": "test", "ports": SMALL, "lease_ttl_s": 1.0, **options}),  # type: ignore[arg-type]
         rng=random.Random(1),
     )
     work = asyncio.create_task(controller.run(stop))
@@ -90,6 +90,15 @@ async def cluster(path: Path, *nodes: object) -> AsyncIterator[Cluster]:
     async with opened(path) as store:
         engine = ScriptedEngine(*nodes)  # type: ignore[arg-type]
         async with controlled(store, engine):
+            yield Cluster(store, engine)
+
+
+@asynccontextmanager
+async def roomy_cluster(path: Path) -> AsyncIterator[Cluster]:
+    """Room and ports for thirty jobs at once."""
+    async with opened(path) as store:
+        engine = ScriptedEngine(lab_node("carol", gpus=30, cpus=64))
+        async with controlled(store, engine, ports=PortRange(15000, 15999)):
             yield Cluster(store, engine)
 
 
@@ -156,13 +165,14 @@ async def test_a_stop_request_reaches_the_task_and_frees_its_place(tmp_path: Pat
 
 @pytest.mark.asyncio
 async def test_a_stop_that_races_with_the_placement_is_never_lost(tmp_path: Path) -> None:
-    async with cluster(tmp_path, lab_node("carol", gpus=30)) as lab:
+    async with roomy_cluster(tmp_path) as lab:
         jobs = []
         for _ in range(30):
             job = await lab.submit(on_gpu())
             await lab.store.request_stop(job.uid, "alice", datetime.now(UTC))
             jobs.append(job)
         assert {(await lab.final(job)).state for job in jobs} == {State.STOPPED}
+        assert await lab.store.port_leases() == []
 
 
 @pytest.mark.asyncio
