@@ -181,6 +181,7 @@ class Tenure:
             if after == job and (uid not in self._unwritten or self._will_be_tried(job)):
                 return True
             over = _slots(after) if after.state.final else []
+            taken = lease if _is_placed(after) else ()  # a stop may have overtaken the placement
             try:
                 saved = await self._store.save(
                     after,
@@ -188,7 +189,7 @@ class Tenure:
                     epoch=self._epoch,
                     events=events_between(job, after),
                     at=self._clock(),
-                    lease=lease,
+                    lease=taken,
                     release=[*release, *over],
                 )
             except Conflict:
@@ -295,6 +296,10 @@ class Tenure:
             self._placing.undo(job, outcome)
             self._fresh.add(job.uid)
             self._room_changed = True
+
+
+def _is_placed(job: Job) -> bool:
+    return any(task.placement is not None for task in job.tasks)
 
 
 def _slots(job: Job) -> list[str]:
