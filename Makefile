@@ -9,7 +9,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab test check unit ui-test bench crash format shape clean
+.PHONY: help install demo lab test check unit bench crash format pictures docs shape clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,14 @@ crash: install ## Kill the backend KILLS times under a stream of jobs (make cras
 format: install ## Format Python and TypeScript
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix --quiet .
 	@cd labextension && jlpm lint
+
+pictures: install ## Make docs/images anew from the running program
+	@$(BIN)/python -m tools.pictures
+
+docs: install ## Write the generated pages: commands, errors, configuration, diagrams
+	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/diagrams.py
+	@$(BIN)/python -m pai_backend.config.reference
 
 shape: install ## Print the size and shape of the code beside good projects'
 	@$(BIN)/python tools/shape.py

@@ -130,7 +130,7 @@ def error_text(error: ClientError, *, source: str = "", name: str = "") -> str:
         lines += _caret(source, fault)
         if fault.hint:
             lines.append(f"    {safe(fault.hint)}")
-    if error.hint:
+    if error.hint and error.hint not in {fault.hint for fault in error.faults}:
         lines.append(f"  {safe(error.hint)}")
     return "\n".join(lines)
 

@@ -150,8 +150,10 @@ def running_lab(root: Path, extra_environment: Mapping[str, str] | None = None) 
         )
     try:
         site = _wait_until_up(process, root, log)
-        yield site
-        site.end_jobs()
+        try:
+            yield site
+        finally:
+            site.end_jobs()
     finally:
         process.terminate()
         try:
