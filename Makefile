@@ -60,7 +60,7 @@ pictures: install ## Make docs/images anew from the running program
 docs: install ## Write the generated pages: commands, errors, configuration, diagrams
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/diagrams.py
-	@$(BIN)/python -m pai_backend.config.reference
+	@$(BIN)/python -m pai_backend.config.reference > docs/configuration.md
 
 shape: install ## Print the size and shape of the code beside good projects'
 	@$(BIN)/python tools/shape.py

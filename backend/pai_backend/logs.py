@@ -16,7 +16,7 @@ from pathlib import Path
 OLD_FILES = 3
 _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
 # Libraries that say at info what only their authors want to know.
-_QUIET = ("tornado.access", "asyncssh", "sqlalchemy", "alembic", "aiosqlite")
+_QUIET = ("tornado.access", "asyncssh", "sqlalchemy", "alembic")
 
 
 class RotatingStderr(logging.StreamHandler):  # type: ignore[type-arg]

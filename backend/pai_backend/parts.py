@@ -34,6 +34,7 @@ class Parts:
         self.settings, self.roles, self.version, self.stop = settings, roles, version, stop
         self.engine_root = settings.data_dir / "engine"
         self.database_trouble = "The database is being opened."
+        self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}
         self._store: SqlStore | None = None
         self._engine: ObservedEngine | None = None
         self.configured_nodes: list[Node] = []
@@ -44,8 +45,15 @@ class Parts:
         return self.settings.data_dir / "runtime" / name
 
     def runtime_json(self, name: str) -> dict[str, object] | None:
-        """What a runtime file says."""
-        return read_json(self.runtime(name))
+        """What a runtime file says; read again only when it was replaced, because requests ask for it."""
+        path = self.runtime(name)
+        try:
+            stamp = path.stat().st_mtime_ns
+        except OSError:
+            return None
+        if name not in self._runtime_said or self._runtime_said[name][0] != stamp:
+            self._runtime_said[name] = stamp, read_json(path)
+        return self._runtime_said[name][1]
 
     async def store_or_stop(self) -> SqlStore | None:
         """The open store, or None when the process is told to end before the database answers.

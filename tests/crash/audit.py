@@ -42,7 +42,7 @@ class Expected:
 
 async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
     """Every promise that does not hold, in words."""
-    store = SqlStore(f"sqlite+aiosqlite:///{backend.data}/pai.sqlite")
+    store = SqlStore(f"sqlite:///{backend.data}/pai.sqlite")
     await store.open()
     try:
         jobs = await _all_jobs(store)

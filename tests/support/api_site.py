@@ -111,7 +111,7 @@ class ApiSite:
 @asynccontextmanager
 async def running_api(directory: Path, *, max_document_bytes: int = 1_048_576) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
-    store = SqlStore(f"sqlite+aiosqlite:///{directory / 'pai.sqlite'}")
+    store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}")
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])

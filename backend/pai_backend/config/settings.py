@@ -162,7 +162,7 @@ class Settings(Model):
     )
     database: SecretStr | None = Field(
         default=None,
-        description="SQLAlchemy URL, `sqlite+aiosqlite:///FILE` or `postgresql+asyncpg://…`. "
+        description="SQLAlchemy URL, `sqlite:///FILE` or `postgresql://…`. "
         "Default: `pai.sqlite` in the data directory. May hold a password, so not a flag.",
     )
     processes: tuple[tuple[Role, ...], ...] = Field(
@@ -211,7 +211,7 @@ class Settings(Model):
         """The SQLAlchemy URL; may hold a password."""
         if self.database is not None:
             return self.database.get_secret_value()
-        return f"sqlite+aiosqlite:///{self.data_dir / 'pai.sqlite'}"
+        return f"sqlite:///{self.data_dir / 'pai.sqlite'}"
 
     def reveal(self, version: str) -> bytes:
         """All of it as JSON with its secrets and our version, for inherited descriptors only."""

@@ -5,8 +5,8 @@ write transaction takes first. So a write may look before it leaps (is the name 
 mine?) without a race, no two writers can deadlock, and event positions become visible in their order.
 The price is one commit at a time; ``writer`` pays it by sharing a commit among all who wait.
 
-Queries and changes are plain functions of a SQLAlchemy ``Connection``. They run in a greenlet, where
-each statement gives the event loop back while it waits: they look synchronous and block nothing.
+Queries and changes are plain functions of a SQLAlchemy ``Connection``. Where they run is the backing's business: a
+thread for SQLite, a greenlet over an asynchronous driver for PostgreSQL. They block no event loop in either.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import Connection, Engine
 
 from pai_backend.model.errors import Bug
 from pai_backend.store.faults import reported
@@ -30,23 +29,30 @@ class Backing(Protocol):
     place: str
     """Which database, as the subject of an error's sentence; has no password in it."""
 
-    def engines(self) -> tuple[AsyncEngine, AsyncEngine]:
-        """The engine for reading (transactions see one snapshot) and the engine for writing."""
+    async def open(self) -> None:
+        """Make the place ready and the engines; safe when several processes do it at once."""
         ...
 
-    async def prepare(self) -> None:
-        """Make the place ready before the first connection; safe when several processes do it at once."""
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        """Run a query in a read-only transaction that sees one snapshot."""
         ...
 
-    def begin_write(self, conn: Connection, *, announce: bool) -> None:
-        """First act of a write transaction: become the one writer, and announce the commit to other processes."""
+    async def write(self, change: Callable[[Connection], T], *, announce: bool) -> T:
+        """Run a change in a transaction of the one writer and commit it, announced to other processes or not.
+
+        Called by one task at a time.
+        """
         ...
 
-    async def mark(self, database: Database) -> None:
+    def writing_engine(self) -> Engine:
+        """The engine behind :meth:`write`, for listening to its events."""
+        ...
+
+    async def mark(self) -> None:
         """The store is open: what other processes commit from now on counts as changed."""
         ...
 
-    async def changed(self, database: Database) -> bool:
+    async def changed(self) -> bool:
         """Whether another process may have committed since the last call (or since :meth:`mark`)."""
         ...
 
@@ -62,7 +68,7 @@ class Backing(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what :meth:`changed` holds."""
+        """Close all connections. Idempotent."""
         ...
 
 
@@ -72,57 +78,36 @@ class Database:
     def __init__(self, backing: Backing) -> None:
         self.backing = backing
         self._write_lock = asyncio.Lock()
-        self._engines: tuple[AsyncEngine, AsyncEngine] | None = None
+        self._open = False
 
     async def open(self) -> None:
         """Make the place and the engines. Raises Unavailable."""
         with reported(self.backing.place):
-            await self.backing.prepare()
-            self._engines = self.backing.engines()
-
-    @property
-    def reader(self) -> AsyncEngine:
-        """The engine for reading. Raises Bug before :meth:`open` and after :meth:`aclose`."""
-        return self._opened()[0]
-
-    @property
-    def writer(self) -> AsyncEngine:
-        """The engine for writing; use it under :meth:`exclusive` only."""
-        return self._opened()[1]
-
-    def _opened(self) -> tuple[AsyncEngine, AsyncEngine]:
-        if self._engines is None:
-            raise Bug("the store is not open")
-        return self._engines
-
-    def exclusive(self) -> asyncio.Lock:
-        """The lock that makes this process's writers wait in line, first come first served."""
-        return self._write_lock
+            await self.backing.open()
+        self._open = True
 
     async def read(self, query: Callable[[Connection], T]) -> T:
-        """What ``query`` returns, from one consistent snapshot. Raises Unavailable."""
+        """What ``query`` returns, from one consistent snapshot. Raises Unavailable, and Bug while not open."""
+        self._check()
         with reported(self.backing.place):
-            async with self.reader.connect() as conn:
-                return await conn.run_sync(query)
+            return await self.backing.read(query)
 
     async def write(self, change: Callable[[Connection], T], *, announce: bool) -> T:
         """Run ``change`` as the one writer and commit; durable on return, or nothing happened and it raises.
 
         With ``announce`` other processes are woken. Raises Unavailable (after a broken connection during
-        the commit itself, whether it happened is unknown) and whatever ``change`` raises.
+        the commit itself, whether it happened is unknown), Bug while not open, and whatever ``change`` raises.
         """
-
-        def whole(conn: Connection) -> T:
-            self.backing.begin_write(conn, announce=announce)
-            return change(conn)
-
+        self._check()
         with reported(self.backing.place):
-            async with self._write_lock, self.writer.begin() as conn:
-                return await conn.run_sync(whole)
+            async with self._write_lock:
+                return await self.backing.write(change, announce=announce)
 
     async def aclose(self) -> None:
         """Close all connections. Idempotent."""
-        engines, self._engines = self._engines, None
+        self._open = False
         await self.backing.aclose()
-        for engine in engines or ():
-            await engine.dispose()
+
+    def _check(self) -> None:
+        if not self._open:
+            raise Bug("the store is not open")

@@ -9,13 +9,15 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable
+from typing import TypeVar
 
-from sqlalchemy import URL, BigInteger, Connection, String, bindparam, func, select
+from sqlalchemy import URL, BigInteger, Connection, Engine, String, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from pai_backend.model.errors import Bug, InvalidParameters
-from pai_backend.store.database import Database
 from pai_backend.store.tables import events
+
+T = TypeVar("T")
 
 WRITE_LOCK = 0x7061_695F_7772
 """Key of the advisory lock of all write transactions ("pai_wr" in ASCII)."""
@@ -46,6 +48,8 @@ class PostgresBacking:
 
     def __init__(self, url: URL) -> None:
         self._url = url.set(drivername="postgresql+asyncpg")
+        self._reader: AsyncEngine | None = None
+        self._writer: AsyncEngine | None = None
         self._seen = -1
         self._wake: Callable[[], None] = lambda: None
         self._look: Callable[[], None] = lambda: None
@@ -54,8 +58,8 @@ class PostgresBacking:
         self._sender = uuid.uuid4().hex  # in each notification, so that we do not wake ourselves twice
         self.place = f"The PostgreSQL server {url.host or 'localhost'}:{url.port or 5432}, database {url.database},"
 
-    def engines(self) -> tuple[AsyncEngine, AsyncEngine]:
-        """Both share one pool; readers see one snapshot for all statements of a transaction."""
+    async def open(self) -> None:
+        """Make the pool; readers see one snapshot for all statements of a transaction. The server is there or not."""
         try:
             writer = create_async_engine(
                 self._url,
@@ -75,12 +79,35 @@ class PostgresBacking:
                 "A PostgreSQL database needs the Python package asyncpg, which is not installed.",
                 hint="pip install 'jupyter-pai[postgres]'",
             ) from error
-        return writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True), writer
+        self._writer = writer
+        self._reader = writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
-    async def prepare(self) -> None:
-        """Nothing: the server is there or it is not."""
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        """In a greenlet, where each statement gives the event loop back while it waits."""
+        async with self._opened(self._reader).connect() as conn:
+            return await conn.run_sync(query)
 
-    def begin_write(self, conn: Connection, *, announce: bool) -> None:
+    async def write(self, change: Callable[[Connection], T], *, announce: bool) -> T:
+        """In a greenlet too, as the one writer of all processes."""
+
+        def whole(conn: Connection) -> T:
+            self._begin_write(conn, announce=announce)
+            return change(conn)
+
+        async with self._opened(self._writer).begin() as conn:
+            return await conn.run_sync(whole)
+
+    def writing_engine(self) -> Engine:
+        """The synchronous heart of the writing engine."""
+        return self._opened(self._writer).sync_engine
+
+    @staticmethod
+    def _opened(engine: AsyncEngine | None) -> AsyncEngine:
+        if engine is None:
+            raise Bug("the store is not open")
+        return engine
+
+    def _begin_write(self, conn: Connection, *, announce: bool) -> None:
         """Take the write lock until the transaction ends; the notification goes out when it commits.
 
         Event positions come from a sequence, which counts before the commit. Because the lock is held from
@@ -92,20 +119,20 @@ class PostgresBacking:
         else:
             conn.execute(_LOCK, {"key": WRITE_LOCK})
 
-    async def mark(self, database: Database) -> None:
+    async def mark(self) -> None:
         """Nothing: the first :meth:`changed` says yes in any case."""
 
-    async def changed(self, database: Database) -> bool:
+    async def changed(self) -> bool:
         """Look at the newest event, and listen (again) if nobody does: then something may have been missed."""
         if not self._listening:
-            await self._attach(database)
+            await self._attach()
             return True
-        seen, self._seen = self._seen, await database.read(_newest)
+        seen, self._seen = self._seen, await self.read(_newest)
         return seen != self._seen
 
-    async def _attach(self, database: Database) -> None:
+    async def _attach(self) -> None:
         await self._detach()
-        self._listener = await database.writer.connect()
+        self._listener = await self._opened(self._writer).connect()
         driver = (await self._listener.get_raw_connection()).driver_connection
         if driver is None:
             raise Bug("a fresh PostgreSQL connection has no driver connection")
@@ -140,8 +167,11 @@ class PostgresBacking:
         self._wake, self._look = wake, look
 
     async def aclose(self) -> None:
-        """Stop listening."""
+        """Stop listening and close the pool."""
         await self._detach()
+        writer, self._writer, self._reader = self._writer, None, None
+        if writer is not None:
+            await writer.dispose()
 
 
 def _newest(conn: Connection) -> int:

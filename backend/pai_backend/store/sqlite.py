@@ -1,6 +1,8 @@
 """SQLite: a file in WAL mode, one connection that writes, a few that read.
 
-Several processes of one machine may have the file open; SQLite's own locks order their writes.
+Several processes of one machine may have the file open; SQLite's own locks order their writes. SQLite is a library
+that blocks, so it needs threads: a whole transaction runs in one of them and costs the event loop one change of
+threads, where an asynchronous driver costs one for every statement (docs/adr/0006).
 """
 
 from __future__ import annotations
@@ -8,18 +10,21 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-import aiosqlite
-from sqlalchemy import URL, Connection, event
+from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from pai_backend.model.errors import Bug, InvalidParameters, Unavailable
-from pai_backend.store.database import Database
+
+T = TypeVar("T")
 
 BUSY_S = 10.0
 """How long a writer waits for another process's transaction before it gives up."""
@@ -44,27 +49,24 @@ class SqliteBacking:
                 hint="Write `database: sqlite:////absolute/path/pai.sqlite`, without options after it.",
             )
         self._path = Path(url.database)
-        self._url = url.set(drivername="sqlite+aiosqlite")
-        self._driver: aiosqlite.Connection | None = None
-        self._seen: tuple[aiosqlite.Connection, int] | None = None
+        self._url = url.set(drivername="sqlite+pysqlite")
+        self._driver: sqlite3.Connection | None = None
+        self._seen: tuple[sqlite3.Connection | None, int] = (None, -1)
+        self._engines: tuple[Engine, Engine] | None = None
+        self._start_threads()
         self.place = f"The database file {self._path}"
 
-    def engines(self) -> tuple[AsyncEngine, AsyncEngine]:
-        """Readers cannot write; the writer takes SQLite's write lock when its transaction begins."""
-        writer = self._engine("BEGIN IMMEDIATE", 1, "foreign_keys=ON")
-        event.listen(writer.sync_engine, "connect", self._remember)
-        return self._engine("BEGIN", READERS, "query_only=ON"), writer
-
-    def _engine(self, begin: str, connections: int, setting: str) -> AsyncEngine:
+    def _engine(self, begin: str, connections: int, setting: str) -> Engine:
         # isolation_level None keeps the driver from beginning transactions itself: it would begin them late,
         # and a deferred transaction that turns writer is refused at once when somebody else wrote meanwhile.
-        engine = create_async_engine(
+        engine = create_engine(
             self._url,
+            poolclass=QueuePool,
             pool_size=connections,
             max_overflow=0,
             pool_use_lifo=True,
             hide_parameters=True,
-            connect_args={"isolation_level": None, "timeout": BUSY_S},
+            connect_args={"isolation_level": None, "timeout": BUSY_S, "check_same_thread": False},
         )
 
         def on_connect(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
@@ -77,29 +79,78 @@ class SqliteBacking:
         def on_begin(connection: Connection) -> None:
             connection.exec_driver_sql(begin)
 
-        event.listen(engine.sync_engine, "connect", on_connect)
-        event.listen(engine.sync_engine, "begin", on_begin)
+        event.listen(engine, "connect", on_connect)
+        event.listen(engine, "begin", on_begin)
         return engine
+
+    def _start_threads(self) -> None:
+        """Pools that start a thread when there is work for it."""
+        self._reading = ThreadPoolExecutor(READERS, "sqlite-read")
+        self._writing = ThreadPoolExecutor(1, "sqlite-write")
 
     def _remember(self, _connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
         driver = entry.driver_connection
-        self._driver = driver if isinstance(driver, aiosqlite.Connection) else None
+        self._driver = driver if isinstance(driver, sqlite3.Connection) else None
 
-    async def prepare(self) -> None:
+    async def open(self) -> None:
         """Create the file for its owner's eyes only (it keeps private keys) and switch it to WAL.
 
-        Under a lock file: two processes that switch a new file at the same moment can fail each other.
         Raises Unavailable where WAL is impossible, as on most network file systems.
         """
+        await self._in_thread(self._writing, self._prepare)
+        # Readers cannot write; the writer takes SQLite's write lock when its transaction begins.
+        writer = self._engine("BEGIN IMMEDIATE", 1, "foreign_keys=ON")
+        event.listen(writer, "connect", self._remember)
+        self._engines = self._engine("BEGIN", READERS, "query_only=ON"), writer
+
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        """In one of the reading threads."""
+        reader = self._opened()[0]
+
+        def whole() -> T:
+            with reader.connect() as conn:
+                return query(conn)
+
+        return await self._in_thread(self._reading, whole)
+
+    async def write(self, change: Callable[[Connection], T], *, announce: bool) -> T:
+        """In the writing thread. The file itself tells other processes that something was committed."""
+        writer = self.writing_engine()
+
+        def whole() -> T:
+            with writer.begin() as conn:
+                return change(conn)
+
+        return await self._in_thread(self._writing, whole)
+
+    def writing_engine(self) -> Engine:
+        """The engine of the writing thread."""
+        return self._opened()[1]
+
+    def _opened(self) -> tuple[Engine, Engine]:
+        if self._engines is None:
+            raise Bug("the store is not open")
+        return self._engines
+
+    @staticmethod
+    async def _in_thread(threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        """What ``work`` returns. Work that has begun is finished also when nobody waits for it any more."""
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+    def _prepare(self) -> None:
         try:
-            await asyncio.to_thread(self._create)
+            self._create()
         except OSError as error:
             raise Unavailable(
                 f"{self.place} cannot be created: {error.strerror}.",
                 hint="Check that the backend's user may write in its directory, and that the disk is not full.",
             ) from error
-        async with self._alone(), aiosqlite.connect(self._path, timeout=BUSY_S, isolation_level=None) as connection:
-            ((mode,),) = await connection.execute_fetchall("PRAGMA journal_mode=WAL")
+        # Under a lock file: two processes that switch a new file at the same moment can fail each other.
+        with (
+            self._alone(),
+            closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as connection,
+        ):
+            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         if mode != "wal":
             raise Unavailable(
                 f"{self.place} is on a file system without shared memory, which write-ahead logging needs.",
@@ -110,49 +161,45 @@ class SqliteBacking:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
 
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         """Hold the lock file; the system releases it when the holder dies. Raises Unavailable after a minute."""
         path = self._path.with_name(f"{self._path.name}-open.lock")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            deadline = asyncio.get_running_loop().time() + _OPEN_LOCK_S
+            deadline = time.monotonic() + _OPEN_LOCK_S
             while not _locked(descriptor):
-                if asyncio.get_running_loop().time() > deadline:
+                if time.monotonic() > deadline:
                     raise Unavailable(
                         f"{self.place} is still being opened by another process, which holds {path}.",
                         hint=f"End the process that `fuser {path}` names.",
                     )
-                await asyncio.sleep(_OPEN_LOCK_STEP_S)
+                time.sleep(_OPEN_LOCK_STEP_S)
             yield
         finally:
             os.close(descriptor)
 
-    def begin_write(self, conn: Connection, *, announce: bool) -> None:
-        """Nothing: BEGIN IMMEDIATE is the lock, and the file itself tells other processes."""
-
-    async def mark(self, database: Database) -> None:
+    async def mark(self) -> None:
         """Read the counter once, so that :meth:`changed` has something to compare with."""
-        async with database.exclusive(), database.writer.connect():
-            pass  # only so that the writing connection is there
-        self._seen = await self._version(database)
+        self._seen = await self._in_thread(self._writing, self._version)
 
-    async def changed(self, database: Database) -> bool:
+    async def changed(self) -> bool:
         """By ``PRAGMA data_version`` on the writing connection: it counts the commits of all others.
 
         The number means something on its own connection only; a new one may have missed anything.
         """
-        seen, self._seen = self._seen, await self._version(database)
+        seen, self._seen = self._seen, await self._in_thread(self._writing, self._version)
         return seen != self._seen
 
-    async def _version(self, database: Database) -> tuple[aiosqlite.Connection, int]:
-        # Past the pool, which would cost ten times as much CPU, and this runs all day: there is one writing
-        # connection, and whoever holds the lock has it to himself.
-        async with database.exclusive():
-            if self._driver is None:
-                raise Bug("the writing connection is not open")
-            ((version,),) = await self._driver.execute_fetchall("PRAGMA data_version")
-            return self._driver, version
+    def _version(self) -> tuple[sqlite3.Connection | None, int]:
+        """In the writing thread, so nobody else uses the connection. Past the pool: this runs all day."""
+        if self._driver is None:
+            with self.writing_engine().connect():
+                pass  # only so that the writing connection is there
+        if self._driver is None:
+            raise Bug("the writing connection is not open")
+        (version,) = self._driver.execute("PRAGMA data_version").fetchone()
+        return self._driver, version
 
     def interval_s(self, quiet_s: float) -> float:
         """An idle process looks four times a second, which costs about 0.2 % of a slow core."""
@@ -162,8 +209,14 @@ class SqliteBacking:
         """Nothing: SQLite cannot call."""
 
     async def aclose(self) -> None:
-        """Forget the connection; the engine closes it."""
-        self._seen = self._driver = None
+        """Finish what runs in the threads and close all connections. Idempotent."""
+        for threads in (self._reading, self._writing):
+            await asyncio.to_thread(threads.shutdown)
+        self._start_threads()  # a store whose opening failed may be opened again
+        engines, self._engines = self._engines, None
+        self._driver = None
+        for engine in engines or ():
+            engine.dispose()
 
 
 def _locked(descriptor: int) -> bool:

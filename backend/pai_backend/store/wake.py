@@ -33,7 +33,7 @@ class Wake:
     async def mark(self) -> None:
         """The store is open: count other processes' commits from here. Raises Unavailable."""
         with reported(self._database.backing.place):
-            await self._database.backing.mark(self._database)
+            await self._database.backing.mark()
 
     def bump(self) -> None:
         """Something was committed."""
@@ -68,7 +68,7 @@ class Wake:
         while self._waiting:
             try:
                 with reported(backing.place):
-                    if await backing.changed(self._database):
+                    if await backing.changed():
                         self.bump()
                 reachable = True
             except Unavailable as error:

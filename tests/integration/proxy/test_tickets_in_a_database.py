@@ -16,7 +16,7 @@ from tests.support.proxy_fakes import KEY
 
 @pytest.mark.asyncio
 async def test_one_of_many_replicas_redeems_a_ticket(tmp_path: Path) -> None:
-    stores = [SqlStore(f"sqlite+aiosqlite:///{tmp_path}/pai.sqlite") for _ in range(4)]
+    stores = [SqlStore(f"sqlite:///{tmp_path}/pai.sqlite") for _ in range(4)]
     try:
         for store in stores:
             await store.open()

@@ -24,7 +24,7 @@ def counted(store: SqlStore, what: str) -> Iterator[list[str]]:
     def note(_conn: Connection) -> None:
         seen.append(what)
 
-    engine = store._database.writer.sync_engine
+    engine = store._database.backing.writing_engine()
     event.listen(engine, what, note)
     try:
         yield seen

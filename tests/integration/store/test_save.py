@@ -242,7 +242,7 @@ async def test_only_tasks_that_differ_are_written(store: SqlStore) -> None:
         if "UPDATE tasks" in statement or "INSERT INTO tasks" in statement:
             written.append(parameters)
 
-    engine = store._database.writer.sync_engine
+    engine = store._database.backing.writing_engine()
     event.listen(engine, "before_cursor_execute", note)
     try:
         await save(store, job.model_copy(update={"tasks": tasks}), job, epoch)

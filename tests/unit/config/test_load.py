@@ -37,7 +37,7 @@ def test_defaults_are_those_of_an_embedded_backend() -> None:
     settings = load([]).settings
     assert settings.processes == ((Role.API, Role.CONTROLLER), (Role.GATEWAY,), (Role.AGENT,))
     assert (settings.api.host, settings.api.port, settings.gateway.port) == ("127.0.0.1", 0, 0)
-    assert settings.database_url == f"sqlite+aiosqlite:///{settings.data_dir}/pai.sqlite"
+    assert settings.database_url == f"sqlite:///{settings.data_dir}/pai.sqlite"
     assert settings.token_path == settings.data_dir / "token"
 
 

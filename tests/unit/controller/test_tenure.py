@@ -77,7 +77,7 @@ async def controlled(store: SqlStore, engine: ScriptedEngine, **options: object)
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqlStore]:
-    store = SqlStore(f"sqlite+aiosqlite:///{path}/pai.sqlite")
+    store = SqlStore(f"sqlite:///{path}/pai.sqlite")
     await store.open()
     try:
         yield store
