@@ -107,10 +107,18 @@ export class LogView extends Widget {
     return '';
   }
 
-  /** Follow the end as long as the user stays there. */
+  /**
+   * Follow the end until the user goes up. Being away from it is no sign of that: the event comes late, and
+   * the output may have grown meanwhile.
+   */
   private _scrolled(): void {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
-    this._follow = scrollTop + clientHeight >= scrollHeight - NEAR;
+    if (scrollTop + clientHeight >= scrollHeight - NEAR) {
+      this._follow = true;
+    } else if (scrollTop < this._top) {
+      this._follow = false;
+    }
+    this._top = scrollTop;
   }
 
   private readonly _area: SimplifiedOutputArea;
@@ -121,5 +129,6 @@ export class LogView extends Widget {
   private readonly _note: Widget;
   private readonly _output: OutputAreaModel;
   private _shown = '';
+  private _top = 0;
   private readonly _trans: TranslationBundle;
 }
