@@ -49,6 +49,7 @@ class FakeStore:
     def __init__(self, *jobs: Job) -> None:
         self.jobs = {job.alias: job for job in jobs}
         self.secrets: dict[str, str] = {}
+        self.claimed: set[str] = set()
         self.lookups = 0
 
     async def by_alias(self, alias: str) -> Job | None:
@@ -57,6 +58,11 @@ class FakeStore:
 
     async def secret(self, name: str, make: str) -> str:
         return self.secrets.setdefault(name, make)
+
+    async def claim(self, name: str, until: datetime, now: datetime) -> bool:
+        first = name not in self.claimed
+        self.claimed.add(name)
+        return first
 
     def put(self, job: Job) -> None:
         self.jobs[job.alias] = job

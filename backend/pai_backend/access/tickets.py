@@ -31,11 +31,11 @@ _TICKET_KIND = "pai-ticket"  # part of what is signed: a cookie is never taken f
 _SIGNATURE_AGE_DAYS = 31.0  # an outer bound only; ``expires_at`` inside the statement is what counts
 
 
-class SecretStore(Protocol):
+class ClaimStore(Protocol):
     """The part of the store that decides who comes first."""
 
-    async def secret(self, name: str, make: str) -> str:
-        """The kept value of that name, or ``make`` stored atomically."""
+    async def claim(self, name: str, until: datetime, now: datetime) -> bool:
+        """Whether the caller is the first to claim this name."""
         ...
 
 
@@ -58,7 +58,7 @@ def utc_now() -> datetime:
 class TicketOffice:
     """Issues and redeems tickets and session cookies. Any number of replicas may share store and key."""
 
-    def __init__(self, store: SecretStore, key: str, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, store: ClaimStore, key: str, now: Callable[[], datetime] = utc_now) -> None:
         self._store = store
         self._key = key
         self._now = now
@@ -76,8 +76,7 @@ class TicketOffice:
         claims = self._read(_TICKET_KIND, ticket, service)
         if claims is None:
             raise Unauthorized("This sign-in link is not valid or has expired.", hint="Open the service again.")
-        mine = secrets.token_hex(16)
-        if await self._store.secret(f"ticket-spent:{claims.number}", mine) != mine:
+        if not await self._store.claim(f"ticket:{claims.number}", claims.expires_at, self._now()):
             raise Unauthorized("This sign-in link was used before.", hint="Open the service again.")
         return claims
 

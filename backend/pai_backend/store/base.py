@@ -234,6 +234,10 @@ class Store(Protocol):
         """Raises NoSuchKey."""
         ...
 
+    async def claim(self, name: str, until: datetime, now: datetime) -> bool:
+        """Whether the caller is the first to claim this name; forgotten after ``until``. One wins of any number."""
+        ...
+
     async def secret(self, name: str, make: str) -> str:
         """A named server secret (gateway host key, signing key): the kept one, or ``make`` stored atomically."""
         ...

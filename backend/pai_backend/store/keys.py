@@ -1,12 +1,14 @@
-"""Registered SSH keys of users, host keys of tasks, and the server's own secrets."""
+"""Registered SSH keys of users, host keys of tasks, the server's own secrets, and names that only one may claim."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from pai_backend.model.errors import InvalidParameters, NoSuchKey
 from pai_backend.store.base import UserKey
-from pai_backend.store.tables import secrets, task_keys, user_keys
+from pai_backend.store.tables import claims, secrets, task_keys, user_keys
 
 _KEYS = select(user_keys).order_by(user_keys.c.added_at, user_keys.c.fingerprint)
 _KEYS_OF = _KEYS.where(user_keys.c.username == bindparam("username_"))
@@ -19,6 +21,9 @@ _TASK_KEY = select(task_keys.c.private_pem).where(task_keys.c.owner == bindparam
 _INSERT_TASK_KEY = insert(task_keys)
 _SECRET = select(secrets.c.value).where(secrets.c.name == bindparam("name_"))
 _INSERT_SECRET = insert(secrets)
+_CLAIM = select(claims.c.name).where(claims.c.name == bindparam("name_"))
+_INSERT_CLAIM = insert(claims)
+_FORGET_CLAIMS = delete(claims).where(claims.c.expires_at < bindparam("now_", type_=claims.c.expires_at.type))
 
 
 def add_key(conn: Connection, key: UserKey) -> None:
@@ -82,3 +87,12 @@ def put_secret(conn: Connection, name: str, make: str) -> str:
         return kept
     conn.execute(_INSERT_SECRET, {"name": name, "value": make})
     return make
+
+
+def claim(conn: Connection, name: str, until: datetime, now: datetime) -> bool:
+    """Whether the name was free; it is taken now. Names whose time is over are forgotten on the way."""
+    conn.execute(_FORGET_CLAIMS, {"now_": now})
+    if conn.execute(_CLAIM, {"name_": name}).one_or_none() is not None:
+        return False
+    conn.execute(_INSERT_CLAIM, {"name": name, "expires_at": until})
+    return True

@@ -164,6 +164,10 @@ class SqlStore:
         """Forget a public key."""
         await self._writer.run(partial(keys.remove_key, user=user, fingerprint=fingerprint))
 
+    async def claim(self, name: str, until: datetime, now: datetime) -> bool:
+        """First come, first served."""
+        return await self._writer.run(partial(keys.claim, name=name, until=until, now=now), announce=False)
+
     async def secret(self, name: str, make: str) -> str:
         """The kept secret, or ``make``, now kept."""
         kept = await self._database.read(partial(keys.secret, name=name))

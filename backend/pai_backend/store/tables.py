@@ -178,6 +178,13 @@ user_keys = Table(
     Column("added_at", Instant, nullable=False),
 )
 
+claims = Table(
+    "claims",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("expires_at", Instant, nullable=False, index=True),
+)
+
 secrets = Table(
     "secrets",
     metadata,

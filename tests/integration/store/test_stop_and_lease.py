@@ -103,3 +103,13 @@ async def test_anyone_can_see_who_decides_and_until_when(store: SqlStore, other_
     taken = await store.acquire_lease("one", 10.0, T0)
     assert taken is not None
     assert await other_store.lease() == taken
+
+
+@pytest.mark.asyncio
+async def test_a_name_is_claimed_once_and_forgotten_after_its_time(store: SqlStore, other_store: SqlStore) -> None:
+    end = T0 + timedelta(seconds=60)
+    answers = await asyncio.gather(*(each.claim("ticket:1", end, T0) for each in (store, other_store) * 4))
+    assert sorted(answers) == [False] * 7 + [True]
+    assert not await store.claim("ticket:1", end, end)
+    later = end + timedelta(seconds=1)
+    assert await other_store.claim("ticket:1", later, later)

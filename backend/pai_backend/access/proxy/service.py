@@ -15,7 +15,7 @@ from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.pages import Reply, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.proxy.visitor import Authenticate, Incoming, User, Visitor, identify, refuse_foreign
-from pai_backend.access.tickets import SecretStore, TicketOffice, utc_now
+from pai_backend.access.tickets import ClaimStore, TicketOffice, utc_now
 from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target, service_alias
 from pai_backend.model.errors import Forbidden, NoSuchService, Unauthorized
@@ -29,7 +29,7 @@ DIAL_S = 10.0  # seconds to reach a task's port; an engine on this machine needs
 RESPONSE_S = 300.0  # seconds from the end of a request to the first byte of its answer
 
 
-class ProxyStore(JobFinder, SecretStore, Protocol):
+class ProxyStore(JobFinder, ClaimStore, Protocol):
     """The part of the store that the proxy needs."""
 
 

@@ -81,6 +81,13 @@ def upgrade() -> None:
     )
     op.create_index("ix_port_leases_owner", "port_leases", ["owner"], unique=False)
     op.create_table(
+        "claims",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_claims"),
+    )
+    op.create_index("ix_claims_expires_at", "claims", ["expires_at"], unique=False)
+    op.create_table(
         "secrets",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),
@@ -147,6 +154,7 @@ def downgrade() -> None:
         "user_keys",
         "task_keys",
         "secrets",
+        "claims",
         "port_leases",
         "jobs",
         "controller_lease",
