@@ -32,7 +32,6 @@ from pai_backend.testing.builders import make_job, make_placement
 from tests.support.ssh_fakes import LoopbackEngine, MemoryStore
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
-HAS_SSHD = Path(SSHD).exists()
 USER = "alice"
 LIMIT_S = 60.0
 

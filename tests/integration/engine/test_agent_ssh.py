@@ -24,8 +24,6 @@ from pai_backend.testing.engine_contract import PATIENCE_S, watching
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import LocalBehind
 
-pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="needs the OpenSSH client")
-
 
 def free_port() -> int:
     """A port that nothing listens on."""

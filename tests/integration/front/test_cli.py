@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -177,7 +176,6 @@ def test_opening_gives_a_one_time_address(pai: Pai, fake: RunningFake) -> None:
     assert pai("open", "train", "--print")[1] == f"http://{uid}--web.localhost:8000/.pai/signin?ticket=t1\n"
 
 
-@pytest.mark.skipif(shutil.which("ssh") is None, reason="needs OpenSSH's client")
 def test_ssh_config_is_shown_written_and_removed(pai: Pai, fake: RunningFake, tmp_path: Path) -> None:
     uid = fake.add_job("train")
     fake.advance(uid, "RUNNING")

@@ -21,12 +21,9 @@ from asyncssh.constants import (
 )
 from asyncssh.packet import String, UInt32
 
-from tests.support.ssh_world import HAS_SSHD, World, eventually, login, make_world, program
+from tests.support.ssh_world import World, eventually, login, make_world, program
 
-pytestmark = [
-    pytest.mark.asyncio,
-    pytest.mark.skipif(not HAS_SSHD, reason="no sshd on this machine"),
-]
+pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture

@@ -12,14 +12,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.ssh_world import HAS_SSHD, World, answers, eventually, free_port, login, make_world, program, run
+from tests.support.ssh_world import World, answers, eventually, free_port, login, make_world, program, run
 
 pytestmark = pytest.mark.asyncio
 
-SERVERS = [
-    pytest.param("sshd", marks=pytest.mark.skipif(not HAS_SSHD, reason="no sshd on this machine")),
-    "asyncssh",
-]
+SERVERS = ["sshd", "asyncssh"]
 BULK_BYTES = 50_000_000
 
 
@@ -31,8 +28,6 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest_asyncio.fixture
 async def sshd_world(tmp_path: Path) -> AsyncIterator[World]:
-    if not HAS_SSHD:
-        pytest.skip("no sshd on this machine")
     async with make_world(tmp_path, "sshd") as made:
         yield made
 
