@@ -140,10 +140,14 @@ def test_mistakes_are_exit_code_2_with_one_message(pai: Pai, args: tuple[str, ..
 
 
 def test_a_backend_that_is_away_is_exit_code_3(pai: Pai, fake: RunningFake) -> None:
+    url = fake.endpoint.url
     fake.stop()
     code, out, err = pai("list")
     assert (code, out) == (3, "")
-    assert "does not answer: Connection refused" in err
+    assert err == (
+        f"pai: The backend at {url} does not answer: Connection refused.\n"
+        "  Start the private one with `pai backend start`, or check PAI_URL.\n"
+    )
     code, body = pai.json("list")
     assert code == 3
     assert body["code"] == "UnavailableError"  # type: ignore[index]
