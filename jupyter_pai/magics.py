@@ -190,7 +190,7 @@ class PaiMagics(Magics):
     def _stop(self, args: Namespace) -> Shown:
         client, job = self._connected(), self._name(args.job)
         client.stop(job)
-        return Shown(render.state_line(client.job(job)))
+        return Shown(render.stop_line(client.job(job)))
 
     @verb("pai ssh")
     @argument("job", help="name, alias or $variable")

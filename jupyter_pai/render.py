@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from jupyter_pai.errors import ClientError, Fault
-from jupyter_pai.wire import JobDetail, JobSummary, JobWarning, tasks_of
+from jupyter_pai.wire import FINAL_STATES, JobDetail, JobSummary, JobWarning, tasks_of
 
 CARET_CONTEXT = 60
 """Characters of a long source line shown before and behind the place of a fault."""
@@ -139,6 +139,11 @@ def state_line(job: JobDetail) -> str:
     """One line for a change of state while waiting."""
     text = f"{safe(job['name'])}: {state_words(job)}"
     return f"{text}: {safe(job['why'])}" if job["why"] else text
+
+
+def stop_line(job: JobDetail) -> str:
+    """The answer to a stop request: the job may not have heard of it yet, so its state would confuse."""
+    return state_line(job) if job["state"] in FINAL_STATES else f"{safe(job['name'])}: asked to stop"
 
 
 def verdict(job: JobDetail) -> str:

@@ -104,7 +104,7 @@ def stop(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         client.stop(args.job)
         job = client.job(args.job)
-    out.result(job, render.state_line(job))
+    out.result(job, render.stop_line(job))
     return OK
 
 

@@ -79,3 +79,9 @@ def test_the_verdict_names_the_task_that_decided() -> None:
 
 def test_an_empty_list_says_so() -> None:
     assert render.job_list([]) == "No jobs."
+
+
+def test_a_stop_request_is_answered_as_such_and_a_late_one_with_the_end() -> None:
+    job = job_body("train", "j1")
+    assert render.stop_line({**job, "state": "RUNNING"}) == "train: asked to stop"
+    assert render.stop_line({**job, "state": "SUCCEEDED"}).startswith("train: SUCCEEDED")
