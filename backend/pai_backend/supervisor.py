@@ -57,6 +57,11 @@ class Child:
     restart_at: float | None = None
     heard: bytearray = field(default_factory=bytearray)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has said that all its roles answer; the reason why they never will is said the same way."""
+        return self.ready is not None and "error" not in self.ready
+
 
 class Ended(Exception):
     """The supervisor must end now with this exit code and these last words."""
@@ -253,7 +258,7 @@ class Supervisor:
 
     def _announce(self, ready_fd: int | None) -> None:
         """Once all have said that they are ready, say so to whoever started us."""
-        if self._announced or not all(child.ready is not None for child in self._children):
+        if self._announced or not all(child.is_ready for child in self._children):
             return
         self._announced = True
         log.info("all processes are ready")
