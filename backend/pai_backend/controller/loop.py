@@ -67,9 +67,11 @@ class Controller:
         try:
             while not stop.is_set():
                 tenure = asyncio.create_task(self._tenure())
-                await asyncio.wait({tenure, ended}, return_when=asyncio.FIRST_COMPLETED)
-                tenure.cancel()
-                (outcome,) = await asyncio.gather(tenure, return_exceptions=True)
+                try:
+                    await asyncio.wait({tenure, ended}, return_when=asyncio.FIRST_COMPLETED)
+                finally:  # also when we are cancelled: nobody else would end it
+                    tenure.cancel()
+                    (outcome,) = await asyncio.gather(tenure, return_exceptions=True)
                 if isinstance(outcome, BaseException) and not isinstance(outcome, asyncio.CancelledError):
                     log.warning("controller starts anew: %s", _known(outcome))
                     await asyncio.wait({ended}, timeout=RETRY_S)

@@ -49,6 +49,12 @@ class Cluster:
                 mark = await self.store.wait_change(mark, 1.0)
         return job
 
+    async def until_decided(self) -> None:
+        """Wait until some controller holds the lease."""
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.store.lease() is None:  # noqa: ASYNC110 - taking the lease wakes nobody
+                await asyncio.sleep(0.01)
+
     async def running(self, job: Job) -> Job:
         return await self.until(job.uid, lambda now: now.state is State.RUNNING)
 
@@ -294,3 +300,15 @@ async def test_many_jobs_each_get_their_own_gpu_and_all_end(tmp_path: Path) -> N
             await lab.engine.exit(plans[done].uid, 0)
             done += 1
         assert {(await lab.final(job)).state for job in jobs} == {State.SUCCEEDED}
+
+
+@pytest.mark.asyncio
+async def test_a_cancelled_controller_leaves_no_task_behind(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        before = asyncio.all_tasks()
+        controller = Controller(store, ScriptedEngine(), ControllerOptions(holder="test"))
+        work = asyncio.create_task(controller.run(asyncio.Event()))
+        await Cluster(store, ScriptedEngine()).until_decided()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        assert {task for task in asyncio.all_tasks() - before if task.get_name() != "store-wake"} == set()
