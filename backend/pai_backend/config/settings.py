@@ -83,7 +83,7 @@ class GatewaySettings(Model):
         default=0,
         ge=0,
         le=65535,
-        description="Port to listen on; 0 means the first free one from 2222, kept over restarts.",
+        description="Port to listen on; 0 means a free one from 2222 to 2421, kept over restarts.",
     )
     public_host: str | None = Field(default=None, description="Host name users give to ssh, when it is not `host`.")
     public_port: int | None = Field(

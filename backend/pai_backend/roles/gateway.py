@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.server import serve_gateway
@@ -34,7 +36,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
             files.enter_context(runtime_file(parts.runtime("gateway.json"), facts))
             ready.role_is_ready(Role.GATEWAY)
 
-        for port in _candidates(settings, kept_port(kept)):
+        for port in _candidates(settings, kept_port(kept), parts.settings.data_dir):
             try:
                 return await serve_gateway(_options(settings, port), store, parts.engine(), parts.stop, listening)
             except OSError as error:
@@ -47,13 +49,21 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     raise RoleError(f"gateway.port: no port from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} is free")
 
 
-def _candidates(settings: GatewaySettings, kept: int | None) -> Iterator[int]:
+def _candidates(settings: GatewaySettings, kept: int | None, data_dir: Path) -> Iterator[int]:
+    """Ports to try in turn: the configured one alone; else the one kept, then all of the range.
+
+    Where the range is entered depends on the data directory, so that the backends of several users on one
+    machine do not wait for each other's port: one that is started while another's gateway is being
+    restarted would take it, and the address would not last.
+    """
     if settings.port:
         yield settings.port
         return
     if kept is not None:
         yield kept
-    yield from range(FIRST_PORT, FIRST_PORT + PORTS_TRIED)
+    offset = zlib.crc32(os.fsencode(data_dir)) % PORTS_TRIED
+    for step in range(PORTS_TRIED):
+        yield FIRST_PORT + (offset + step) % PORTS_TRIED
 
 
 def _options(settings: GatewaySettings, port: int) -> GatewayOptions:
