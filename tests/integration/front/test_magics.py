@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
+from jupyter_pai import magics
 from jupyter_pai.shown import JobFailed, Link, Trouble
 from jupyter_pai.widgets.job_view import JobView
 from tests.support.running_fake import RunningFake
@@ -118,21 +117,20 @@ def test_submitting_and_waiting_in_one(notebook: Notebook, fake: RunningFake) ->
     assert notebook.text.removesuffix("Out[0]: ").endswith("train: SUCCEEDED\n")
 
 
-def test_interrupting_leaves_the_job_running_and_says_so(notebook: Notebook, fake: RunningFake) -> None:
+def test_interrupting_leaves_the_job_running_and_says_so(
+    notebook: Notebook, fake: RunningFake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     uid = fake.add_job("train")
+    say = magics._say
 
-    async def interrupt() -> None:
-        async with fake.backend.changed:
-            await fake.backend.changed.wait_for(
-                lambda: any("events/stream" in path for _, path, _ in fake.backend.requests)
-            )
-        os.kill(os.getpid(), signal.SIGINT)
+    def say_and_interrupt(text: str) -> None:
+        """The signal comes while the magic waits, not before or after: elsewhere it would end the test run."""
+        say(text)
+        if "WAITING" in text:
+            signal.raise_signal(signal.SIGINT)
 
-    fake.thread.start(interrupt())
-    nudge = threading.Timer(0.5, fake.write_log, (uid, b""))
-    nudge.start()
+    monkeypatch.setattr(magics, "_say", say_and_interrupt)
     notebook.run("%pai status train --watch")
-    nudge.join()
     assert isinstance(notebook.error, Trouble)
     assert "the job goes on" in notebook.text
     assert fake.backend.jobs[uid]["state"] == "WAITING"
