@@ -49,6 +49,10 @@ class ObservedEngine:
         """As the engine."""
         await self._engine.stop(uid, grace)
 
+    async def refresh(self, uid: TaskUid, job_info: str) -> None:
+        """As the engine."""
+        await self._engine.refresh(uid, job_info)
+
     def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncIterator[bytes]:
         """As the engine."""
         return self._engine.logs(uid, stream, offset, follow)

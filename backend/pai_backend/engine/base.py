@@ -105,6 +105,9 @@ class Engine(Protocol):
         """Start the task unless this uid was ever started or stopped before. Idempotent.
 
         When it returns, the start is durable: after a crash of the caller the task is listed.
+        Inputs are fetched and outputs made before the command runs; when that fails, the task is EXITED
+        with reason ``input-failed``. A task with ``keep_on_failure`` whose command failed is EXITED too,
+        but its SSH server, files and peers' view stay until :meth:`forget`.
         Raises StartRefused when it can never start, EngineError when a later try may succeed.
         """
         ...
@@ -114,6 +117,13 @@ class Engine(Protocol):
 
         Returns once the request is durable. The watch then yields EXITED for this uid, also when the
         uid was never started (reason ``stopped``): a start that comes later is then a no-op.
+        """
+        ...
+
+    async def refresh(self, uid: TaskUid, job_info: str) -> None:
+        """Replace the file that PAI_JOB_INFO_FILE names in a task, atomically for its readers. Idempotent.
+
+        A task that is over or unknown is left alone. Raises EngineError when a later try may succeed.
         """
         ...
 

@@ -65,7 +65,9 @@ class TaskExit(Model):
     code: int | None = Field(default=None, description="Exit status 0..255, or None when a signal ended it.")
     signal: int | None = Field(default=None, description="Number of the signal that ended it.")
     reason: str = Field(
-        default="exited", description="exited, signalled, stopped, start-failed, disk-full, lost, vanished"
+        default="exited",
+        description="exited, signalled, stopped, start-failed, input-failed, out-of-memory, disk-full, "
+        "port-conflict, preempted, evicted, lost, vanished",
     )
     message: str = Field(default="", description="One sentence for the user.")
     causer: Causer = Causer.USER
@@ -93,6 +95,10 @@ class Task(Model):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     forgotten: bool = Field(default=False, description="The engine has been told to remove what is left.")
+    job_attempt: int = Field(
+        default=0, description="Attempt of the job it belongs to; ``attempt`` counts all runs of this slot."
+    )
+    kept_until: datetime | None = Field(default=None, description="When a task kept for debugging is released.")
 
     @property
     def name(self) -> str:
@@ -141,6 +147,7 @@ class Job(Model):
     alias: str
     spec: JobSpec
     warnings: tuple[DocumentWarning, ...] = ()
+    tags: tuple[str, ...] = ()
     state: State = State.WAITING
     phase: Phase = Phase.QUEUED
     why: str = Field(default="", description="Why it waits, in one sentence; empty when it does not.")

@@ -17,6 +17,22 @@ class SshPlan(Model):
     authorized_keys: tuple[str, ...] = Field(description="Public keys in authorized_keys form, one each.")
 
 
+class RegistryLogin(Model):
+    """Credentials to pull an image with, secrets put in."""
+
+    username: str
+    password: SecretStr
+    registry_uri: str = ""
+
+
+class StagedInput(Model):
+    """A directory that is copied into the task's working directory before its command runs, read-only."""
+
+    uri: str = Field(description="fsspec URI or absolute path.")
+    name: str = Field(description="Base name it gets in the working directory.")
+    max_bytes: int = Field(description="Larger is refused before anything is copied; OpenPAI: 200,000,000.")
+
+
 class TaskPlan(Model):
     """All that an engine needs to run one task."""
 
@@ -26,10 +42,21 @@ class TaskPlan(Model):
     role: str
     index: int
     image: str
-    command: str = Field(description="Shell text for exactly one bash parse (bash -c).")
-    env: dict[str, str] = Field(description="The whole PAI environment; the engine adds only what it must.")
+    command: str = Field(repr=False, description="Shell text for exactly one bash parse (bash -c), secrets put in.")
+    env: dict[str, str] = Field(repr=False, description="The whole PAI environment; the engine adds only what it must.")
     placement: Placement
     cpus: int = 1
     memory_mb: int = 0
     shm_mb: int = 64
     ssh: SshPlan | None = None
+    image_login: RegistryLogin | None = None
+    infiniband: bool = False
+    inputs: tuple[StagedInput, ...] = Field(default=(), description="Copied before the command runs, in this order.")
+    outputs: tuple[str, ...] = Field(default=(), description="URIs of directories made before the command runs.")
+    keep_on_failure: bool = Field(
+        default=False,
+        description="When the command fails, stay reachable by SSH with all files until forgotten (isDebug).",
+    )
+    job_info: str = Field(
+        default="", repr=False, description="JSON text of the file that PAI_JOB_INFO_FILE names; see Engine.refresh."
+    )

@@ -22,6 +22,7 @@ class Dialect(StrEnum):
     QIZHI = "qizhi"
     SCM = "scm"
     OPENPAI_V2 = "openpai-v2"
+    OPENPAI_V2_DRAFT = "openpai-v2-draft"
 
 
 class PortSpec(Model):
@@ -57,6 +58,23 @@ class Completion(Model):
     )
 
 
+class ImageAuth(Model):
+    """Credentials of a registry as the document gives them: texts may hold ``<% $secrets.x %>`` tags, never values."""
+
+    username: str = ""
+    password: str = Field(default="", repr=False)
+    registry_uri: str = ""
+
+
+class SshOptions(Model):
+    """What the ssh plugin of OpenPAI v2 asks for."""
+
+    job_ssh: bool = Field(default=False, description="Tasks of the job can log in to each other.")
+    authorized_keys: tuple[str, ...] = Field(default=(), description="Public keys that may log in besides the user's.")
+    barrier: bool = Field(default=False, description="Start the command only when all tasks answer SSH.")
+    barrier_timeout_s: int = Field(default=1800, ge=0, description="Seconds after which the barrier fails the task.")
+
+
 class TaskRole(Model):
     """A group of equal tasks."""
 
@@ -64,8 +82,51 @@ class TaskRole(Model):
     instances: int = Field(default=1, ge=1)
     resources: Resources = Resources()
     ports: tuple[PortSpec, ...] = ()
-    command: str = Field(description="Shell text; goes through exactly one bash parse.")
+    command: str = Field(
+        description="Shell text; goes through exactly one bash parse. In v2 it may hold ``<% $secrets.x %>`` tags."
+    )
+    strict: bool = Field(
+        default=False, description="Run with errexit, nounset and pipefail, as OpenPAI v2 runs its commands."
+    )
     completion: Completion = Completion()
+    task_retry_count: int = Field(
+        default=0, ge=-2, description="Retries of one task alone; followed when gang_allocation is off (v2)."
+    )
+    image: str | None = Field(default=None, description="Of this role, when it is not the job's.")
+    image_auth: ImageAuth | None = None
+    infiniband: bool = False
+    ssh: SshOptions = SshOptions()
+    sku_type: str | None = Field(default=None, description="extras.hivedScheduler skuType or gpuType of the role.")
+    pinned_cell_id: str | None = Field(default=None, description="pinnedCellId or reservationId of the role.")
+    affinity_group: str | None = Field(default=None, description="affinityGroupName of the role.")
+
+
+class PriorityClass(StrEnum):
+    """OpenPAI's words for priorities; the numbers are the scheduler's."""
+
+    CRIT = "crit"
+    PROD = "prod"
+    TEST = "test"
+    OPPO = "oppo"
+
+
+class Scheduling(Model):
+    """How a job wants to be scheduled (extras.hivedScheduler and extras.gangAllocation of OpenPAI v2)."""
+
+    gang_allocation: bool = Field(
+        default=True, description="All tasks start together or not at all; false: one by one, each retried alone."
+    )
+    priority_class: PriorityClass | None = Field(default=None, description="None: the default, test.")
+    lazy_preemption: bool = False
+    ignore_suggested_nodes: bool = True
+    gang_release: bool = False
+
+
+class StorageMount(Model):
+    """A team storage that a v2 document names."""
+
+    name: str
+    mount_path: str
 
 
 class JobSpec(Model):
@@ -87,6 +148,16 @@ class JobSpec(Model):
         default=None, description="QIZHI: end the job when this many tasks have completed."
     )
     debug: bool = Field(default=False, description="jobEnvs.isDebug: keep failed tasks for inspection.")
+    scheduling: Scheduling = Scheduling()
+    secret_names: tuple[str, ...] = Field(
+        default=(), description="Names in the document's secrets; the values are never part of a spec."
+    )
+    storages: tuple[StorageMount, ...] = ()
+    notify: tuple[str, ...] = Field(
+        default=(), description="jobStatusChangeNotification: running, succeeded, stopped, failed, retried."
+    )
+    submit_from: str = ""
+    description: str = ""
     task_roles: tuple[TaskRole, ...]
 
     def role(self, name: str) -> TaskRole:
@@ -95,6 +166,10 @@ class JobSpec(Model):
             if role.name == name:
                 return role
         raise KeyError(name)
+
+    def image_of(self, role: TaskRole) -> str:
+        """The image a role's tasks run in: its own or the job's."""
+        return role.image if role.image is not None else self.image
 
     @property
     def task_count(self) -> int:

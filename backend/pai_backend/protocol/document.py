@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
@@ -28,6 +29,8 @@ class Document:
     dialect: Dialect
     source: bytes = field(repr=False)
     warnings: tuple[DocumentWarning, ...] = ()
+    secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Values of a v2 document's ``secrets``, as written; ``spec.secret_names`` has the names."""
 
 
 def read_document(text: bytes | str, filename: str | None = None) -> Document:
