@@ -47,6 +47,7 @@ class ScriptedEngine:
         self.nodes = list(nodes) or [lab_node("carol"), lab_node("dan")]
         self.tasks: dict[TaskUid, TaskSeen] = {}
         self.starts: list[TaskPlan] = []
+        self.refreshed: list[tuple[TaskUid, str]] = []
         self.forgotten: set[TaskUid] = set()
         self.busy: set[int] = set()
         self.trouble: list[EngineError] = []
@@ -76,6 +77,16 @@ class ScriptedEngine:
         known = self.tasks.get(uid)
         if known is None or known.state is not TaskState.EXITED:
             await self.exit(uid, signal=15, reason="stopped")
+
+    async def refresh(self, uid: TaskUid, job_info: str) -> None:
+        if self.trouble:
+            raise self.trouble.pop(0)
+        known = self.tasks.get(uid)
+        if known is None or known.state is TaskState.EXITED:
+            return
+        self.refreshed.append((uid, job_info))
+        async with self._changed:
+            self._changed.notify_all()
 
     async def forget(self, uid: TaskUid) -> None:
         self.forgotten.add(uid)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pai_backend.launch.directories import directories
 from pai_backend.model.job import Job, Task
@@ -48,6 +48,17 @@ def environment(job: Job, task: Task, *, default_fs_uri: str = "", work_dir: str
     for name, given in job.spec.env.items():
         table.setdefault(name, given if isinstance(given, str) else _json(given))
     return table
+
+
+def path_variables(env: Mapping[str, str], *, work_dir: str, job_info_file: str) -> dict[str, str]:
+    """What only an engine can add to a plan's environment: where it put the task's directory and job info file.
+
+    A task whose variables also stand under ``QIZHI_`` gets these two under both prefixes.
+    """
+    own = {"PAI_WORK_DIR": work_dir, "PAI_JOB_INFO_FILE": job_info_file}
+    if "QIZHI_JOB_NAME" in env:
+        own |= {"QIZHI_" + name[len("PAI_") :]: value for name, value in own.items()}
+    return own
 
 
 def _of_platform(

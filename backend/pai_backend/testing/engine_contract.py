@@ -272,11 +272,12 @@ class EngineContract(ABC):
         self, make_engine: EngineMaker, placement: Placement, behind: Behind
     ) -> None:
         """A new engine lists the task as running, with the same processes, and sees its end."""
-        plan = self.plan(placement, "sleep 1000 & wait")
+        plan = self.plan(placement, "echo up; sleep 1000 & wait")
         engine = make_engine()
         async with watching(engine) as watch:
             await engine.start(plan)
             await watch.state(plan.uid, TaskState.RUNNING)
+            assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
         await engine.aclose()
         before = behind.processes(plan.uid)
         again = make_engine()
@@ -333,6 +334,60 @@ class EngineContract(ABC):
                 await engine.forget(plan.uid)
             await engine.stop(plan.uid, 0.0)
             await watch.state(plan.uid, TaskState.EXITED)
+
+    @pytest.mark.asyncio
+    async def test_a_task_is_told_its_directory_and_the_file_with_its_job_info(
+        self, make_engine: EngineMaker, placement: Placement
+    ) -> None:
+        """Under both prefixes for a document that speaks QIZHI."""
+        command = 'test "$PWD" = "$PAI_WORK_DIR" && cat "$PAI_JOB_INFO_FILE" && test "$QIZHI_WORK_DIR" = "$PWD"'
+        plan = self.plan(placement, command, QIZHI_JOB_NAME="j").model_copy(update={"job_info": '{"作业": 1}'})
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            ended = await watch.state(plan.uid, TaskState.EXITED)
+        assert ended.exit is not None
+        assert ended.exit.code == 0
+        assert (await read_log(engine, plan.uid, LogStream.STDOUT)).decode() == '{"作业": 1}'
+
+    @pytest.mark.asyncio
+    async def test_refresh_replaces_the_job_info_as_a_whole(
+        self, make_engine: EngineMaker, placement: Placement
+    ) -> None:
+        """A reader that looks all the time sees old or new, never a part of either; the last one stays."""
+        texts = [f"{number}{'x' * 200_000}{number}" for number in range(20)]
+        reader = (
+            "import os\npath = os.environ['PAI_JOB_INFO_FILE']\nprint('up', flush=True)\nseen = 0\n"
+            "while seen < 19:\n    text = open(path).read()\n    seen = int(text.split('x')[0])\n"
+            "    assert text == str(seen) + 'x' * 200_000 + str(seen), text[:9]\nprint('whole')"
+        )
+        plan = self.plan(placement, f'python -c "{reader}"').model_copy(update={"job_info": texts[0]})
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
+            for text in texts:
+                await engine.refresh(plan.uid, text)
+            await watch.state(plan.uid, TaskState.EXITED)
+        assert await read_log(engine, plan.uid, LogStream.ALL) == b"up\nwhole\n"
+
+    @pytest.mark.asyncio
+    async def test_refresh_leaves_tasks_alone_that_are_over_or_unknown(
+        self, make_engine: EngineMaker, placement: Placement
+    ) -> None:
+        """The controller may be late; that is no error, and nothing comes to be."""
+        plan = self.plan(placement, "true")
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.refresh(plan.uid, "early")
+            await engine.start(plan)
+            await watch.state(plan.uid, TaskState.EXITED)
+            await engine.refresh(plan.uid, "late")
+            await engine.forget(plan.uid)
+            await engine.refresh(plan.uid, "later")
+        again = make_engine()
+        async with watching(again) as watch:
+            assert watch.of(plan.uid) == []
 
     @pytest.mark.asyncio
     async def test_logs_are_kept_by_stream_and_read_from_any_offset(

@@ -53,6 +53,7 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
         os.mkfifo(fresh / layout.CONTROL, 0o600)
         _write(fresh / layout.PLAN, _plan_text(plan))
         _write(fresh / layout.LAUNCH, launch)
+        _write(fresh / layout.JOB_INFO, plan.job_info.encode())
         _write(fresh / layout.RESERVE, bytes(records.RESERVE_BYTES))
         if plan.placement.simulated_gpu and plan.placement.gpus:
             _add_simulated_smi(fresh / layout.BIN, plan)
@@ -103,6 +104,17 @@ def _plan_text(plan: TaskPlan) -> bytes:
     if plan.ssh is not None:
         fields["ssh"]["host_key"] = plan.ssh.host_key.get_secret_value()
     return json.dumps(fields).encode()
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Give a file new content so that a reader sees the old one whole or the new one whole. Raises OSError."""
+    fresh = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        _write(fresh, data)
+        os.replace(fresh, path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def _write(path: Path, data: bytes, mode: int = 0o600) -> None:

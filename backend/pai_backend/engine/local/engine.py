@@ -63,6 +63,13 @@ class LocalEngine:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds; durable on return. Raises EngineError."""
         await self._placing(uid, self._ledger.stop, uid, grace)
 
+    async def refresh(self, uid: TaskUid, job_info: str) -> None:
+        """Replace the task's job info file by one rename; a task that is over or unknown is left alone.
+
+        Raises EngineError when the disk refuses.
+        """
+        await asyncio.to_thread(self._ledger.refresh, uid, job_info)
+
     async def _placing(self, uid: TaskUid, act: Callable[P, bool], *args: P.args, **kwargs: P.kwargs) -> None:
         """Do something that makes a task's directory, with the watch told before and after.
 

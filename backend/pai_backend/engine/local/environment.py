@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout
+from pai_backend.launch.environment import path_variables
 
 INHERITED = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
@@ -37,11 +38,13 @@ def task_environment(plan: TaskPlan, directory: Path, source: Mapping[str, str])
     path = [os.path.dirname(sys.executable), base.get("PATH") or os.defpath]
     if plan.placement.simulated_gpu and plan.placement.gpus:
         path.insert(0, str(directory / layout.BIN))
+    work = str(directory / layout.WORK)
     return {
         **base,
         **plan.env,
+        **path_variables(plan.env, work_dir=work, job_info_file=str(directory / layout.JOB_INFO)),
         "PATH": os.pathsep.join(path if "PATH" not in plan.env else [*path[:-1], plan.env["PATH"]]),
-        "PWD": str(directory / layout.WORK),
+        "PWD": work,
         "CUDA_VISIBLE_DEVICES": devices,
         "NVIDIA_VISIBLE_DEVICES": devices or "none",
         layout.MARK: plan.uid,

@@ -4,7 +4,7 @@
 ``<root>/done/<uid>/``   a forgotten one: its logs stay readable, and its uid can never start again
 
 A task directory appears whole, by one rename. In it, in the order in which they come to be:
-``plan.json``, ``launch``, ``exit.reserve``, ``lock``, ``control``, ``work/``, perhaps ``bin/``; then
+``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, perhaps ``bin/``; then
 ``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone.
 ``stop`` is a wish to stop, written before anybody is told of it.
 """
@@ -33,6 +33,7 @@ SESSIONS = "sessions"  # exists once a process was started in the task from outs
 SSH_STATE = "ssh.json"  # what became of the task's SSH listener
 SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has a fault
 WORK = "work"  # the task's working directory
+JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``
 BIN = "bin"  # put first on the task's PATH
 
 LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine

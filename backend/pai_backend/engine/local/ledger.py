@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import layout, processes, records
-from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned
+from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
 from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.shim import boot_file
 from pai_backend.model.ids import TaskUid
@@ -238,6 +238,21 @@ class Ledger:
             if held and not any((directory / name).exists() for name in (layout.STARTED, layout.EXIT)):
                 message = "stopped before it started"
                 records.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
+
+    def refresh(self, uid: TaskUid, job_info: str) -> None:
+        """Replace the job info file of a task that is not over, as a whole for its readers. Raises EngineError.
+
+        It is not flushed: a crash of the machine that could lose it ends the task as well.
+        """
+        directory = self.live(uid)
+        if not checked_uid(uid) or not directory.is_dir() or (directory / layout.EXIT).exists():
+            return
+        try:
+            replace_file(directory / layout.JOB_INFO, job_info.encode())
+        except (FileNotFoundError, NotADirectoryError):  # forgotten or removed just now
+            return
+        except OSError as exc:
+            raise EngineError(f"the job info of task {uid} could not be written: {_os_error(exc)}") from exc
 
     def forget(self, uid: TaskUid) -> None:
         """Move an ended task out of the live ones, without its secrets. Raises EngineError when it has not ended."""
