@@ -1,0 +1,93 @@
+"""What can go wrong with a storage, said in one line: place, reason, remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pai_backend.storage.uris import Place
+
+_LONGEST = 300  # characters of another library's message that we pass on
+_REFUSED = re.compile(r"Permission denied: user=[^,\n]*, access=[A-Z_]+, inode=\"[^\"\n]*\"")
+_ABSENT = re.compile(r"FileNotFoundException|does not exist|No such file", re.IGNORECASE)
+
+
+class StorageFault(Exception):
+    """Something about a storage that a user or administrator can put right; holds no secret."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+    def line(self) -> str:
+        """Reason and remedy in one line."""
+        text = f"{self.reason}; {self.remedy}" if self.remedy else self.reason
+        return " ".join(text.split())
+
+
+class Absent(StorageFault):
+    """Nothing is at that place."""
+
+
+class NotAllowed(StorageFault):
+    """The storage refuses this user."""
+
+
+class Away(StorageFault):
+    """The storage does not answer now; trying again later may help."""
+
+
+def explained(error: BaseException, place: Place, secrets: Iterable[str] = ()) -> StorageFault:
+    """``error`` of a library as a fault at ``place``, without the secrets of the place and the ones given."""
+    if isinstance(error, StorageFault):
+        return error
+    if isinstance(error, ImportError):
+        return StorageFault(
+            f"{place.shown} cannot be used: the package for {place.scheme}:// is not installed",
+            f"install it where this runs: {installing(place.scheme)}",
+        )
+    said = _said(error, (*place.secrets, *secrets))
+    refused = _REFUSED.search(said)
+    if isinstance(error, PermissionError) or refused:
+        reason = f" ({refused[0]})" if refused else ""
+        return NotAllowed(f"no permission for {place.shown}{reason}", "ask its owner for access, or name another place")
+    if isinstance(error, FileNotFoundError) or _ABSENT.search(said):
+        return Absent(f"{place.shown} does not exist", "upload it (`pai upload PATH URI`) or correct the document")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFault(f"no room is left at {place.shown}", "remove what is not needed")
+    if isinstance(error, ConnectionError | TimeoutError) or _unreachable(said):
+        return Away(f"{place.shown} does not answer: {said}", "see that host and port are right and that it runs")
+    return StorageFault(f"{place.shown} cannot be used: {said}", "see whether the place is right")
+
+
+def installing(scheme: str) -> str:
+    """The command that installs what a scheme needs."""
+    if scheme in ("hdfs", "viewfs", "webhdfs"):
+        return "pip install 'jupyter-pai[hdfs]'"
+    return f"pip install 'fsspec[{scheme}]' (see fsspec's list of extras for {scheme}://)"
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """``text`` with every secret replaced, the longest first, so that none leaves a part of itself."""
+    for secret in sorted((secret for secret in secrets if secret), key=len, reverse=True):
+        text = text.replace(secret, "******")
+    return text
+
+
+def _said(error: BaseException, secrets: Iterable[str]) -> str:
+    """The first line of an error's own words; for the system's errors their usual wording."""
+    if isinstance(error, OSError) and error.errno is not None and type(error).__module__ == "builtins":
+        return os.strerror(error.errno)
+    lines = [line.strip() for line in masked(str(error), secrets).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _unreachable(said: str) -> bool:
+    words = ("connection refused", "timed out", "timeout", "name or service not known", "max retries", "unreachable")
+    return any(word in said.lower() for word in words)

@@ -1,0 +1,181 @@
+"""Copying a job's inputs into a working directory and making its output directories.
+
+Rules of the file. A copy has its final name only when it is complete, so a final name that is there already is
+a finished copy of an earlier try and stays. What an earlier try left half done is removed first.
+Everything here blocks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pai_backend.storage.faults import StorageFault, explained
+from pai_backend.storage.filesystems import filesystem, path_in
+from pai_backend.storage.tree import Entry, Kind, Tree, bounded, local_entries, remote_entries
+from pai_backend.storage.uris import Place, parse
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+CHUNK_BYTES = 1 << 20
+AT_ONCE = 8  # files read from a remote storage side by side: each costs round trips, not bandwidth
+READ_ONLY, READ_ONLY_PROGRAM = 0o444, 0o555
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A directory or file to copy: from where, under which base name, and how much of it at most."""
+
+    place: Place
+    name: str
+    max_bytes: int
+
+
+def inputs_of(values: list[dict[str, Any]]) -> list[Input]:
+    """Inputs as a plan has them. Raises StorageFault for a place or a name that is none."""
+    inputs = [Input(parse(str(value["uri"])), str(value["name"]), int(value["max_bytes"])) for value in values]
+    partial = {_partial(item.name) for item in inputs}
+    for number, item in enumerate(inputs):
+        if item.name in ("", ".", "..", *partial) or "/" in item.name or "\0" in item.name:
+            raise StorageFault(f"{item.place.shown} cannot be copied under the name {item.name!r}", "name a directory")
+        if item.name in [other.name for other in inputs[:number]]:
+            raise StorageFault(
+                f"two inputs would be called {item.name!r} in the working directory", "rename one of the directories"
+            )
+    return inputs
+
+
+def _partial(name: str) -> str:
+    return f".{name}.part"
+
+
+def copy_in(item: Input, work_dir: Path, user: str, say: Say) -> None:
+    """Copy an input under its name, read-only; does nothing when it is there already. Raises StorageFault."""
+    final, partial = work_dir / item.name, work_dir / _partial(item.name)
+    try:
+        discard(partial)
+        if final.exists():
+            say(f"{item.name} is in place already")
+            return
+        system = None if item.place.local else filesystem(item.place, user=user)
+        tree, copy = _source(item, system)
+        say(f"copying {item.place.shown} to {item.name}: {tree.files:,} files, {tree.size:,} bytes")
+        _make(tree, partial, copy, at_once=1 if system is None else AT_ONCE)
+        os.rename(partial, final)
+        if final.is_dir():
+            final.chmod(READ_ONLY_PROGRAM)
+        say(f"{item.name} is in place")
+    except Exception as error:  # noqa: BLE001 - each library has errors of its own
+        raise _at_either_end(error, item.place, partial) from None
+    finally:
+        discard(partial)
+
+
+def _at_either_end(error: Exception, place: Place, partial: Path) -> StorageFault:
+    """The fault, at the place read from or at the working directory, whichever the error is about."""
+    name, number = getattr(error, "filename", None), getattr(error, "errno", None)
+    if number in (errno.ENOSPC, errno.EDQUOT) or (isinstance(name, str | Path) and str(name).startswith(str(partial))):
+        return explained(error, Place("file", "", str(partial.parent)))
+    return explained(error, place)
+
+
+Copy = Callable[[Entry, Path], None]
+
+
+def _source(item: Input, system: AbstractFileSystem | None) -> tuple[Tree, Copy]:
+    """What there is to copy, and how one file of it is copied."""
+    if system is None:
+        root = Path(os.path.realpath(item.place.path))
+        tree = bounded(local_entries(item.place), item.place, item.max_bytes)
+        return tree, lambda entry, target: _copy_local(root / entry.path if entry.path else root, entry, target)
+    path = path_in(system, item.place)
+    tree = bounded(remote_entries(system, path, item.place), item.place, item.max_bytes)
+    return tree, lambda entry, target: _copy_remote(system, path, entry, target)
+
+
+def _make(tree: Tree, partial: Path, copy: Copy, at_once: int) -> None:
+    """Make ``partial`` a copy of the tree, its directories read-only too."""
+    if [entry.path for entry in tree.entries] == [""]:
+        copy(tree.entries[0], partial)
+        return
+    partial.mkdir()
+    with ThreadPoolExecutor(at_once, thread_name_prefix="copy") as pool:
+        copies = []
+        for entry in tree.entries:
+            target = partial / entry.path
+            if entry.kind is Kind.DIRECTORY:
+                target.mkdir()
+            elif entry.kind is Kind.LINK:
+                target.symlink_to(entry.target)
+            else:
+                copies.append(pool.submit(copy, entry, target))
+        try:
+            for done in copies:
+                done.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    for entry in reversed(tree.entries):
+        if entry.kind is Kind.DIRECTORY:
+            (partial / entry.path).chmod(READ_ONLY_PROGRAM)
+
+
+def _copy_local(source: Path, entry: Entry, target: Path) -> None:
+    # Neither a link nor a FIFO that took the file's place since it was listed is followed or waited for.
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as reader:
+        _write(reader, entry, target)
+
+
+def _copy_remote(system: AbstractFileSystem, root: str, entry: Entry, target: Path) -> None:
+    path = f"{root.rstrip('/')}/{entry.path}" if entry.path else root
+    with system.open(path, "rb") as reader:
+        _write(reader, entry, target)
+
+
+def _write(reader: BinaryIO, entry: Entry, target: Path) -> None:
+    """Copy exactly as many bytes as were listed. Raises StorageFault when there are fewer or more."""
+    left = entry.size
+    with open(target, "xb") as writer:
+        while left and (data := reader.read(min(CHUNK_BYTES, left))):
+            writer.write(data)
+            left -= len(data)
+    if left or reader.read(1):
+        raise StorageFault(f"{entry.path or target.name} changed while it was copied", "submit again when it is still")
+    target.chmod(READ_ONLY_PROGRAM if entry.executable else READ_ONLY)
+
+
+def discard(path: Path) -> None:
+    """Remove a file or a tree, read-only parts too; nothing happens when it is not there. Raises OSError."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.is_dir():
+        for folder, _, _ in os.walk(path):
+            os.chmod(folder, 0o700)
+        shutil.rmtree(path)
+
+
+def make_directory(place: Place, user: str) -> None:
+    """Make a directory and those above it; one that is there stays as it is. Raises StorageFault."""
+    try:
+        if place.local:
+            os.makedirs(place.path, exist_ok=True)
+            return
+        system = filesystem(place, user=user)
+        path = path_in(system, place)
+        system.makedirs(path, exist_ok=True)
+        if not system.isdir(path):
+            raise StorageFault(f"{place.shown} is a file", "name a directory as outputDir")
+    except FileExistsError:
+        raise StorageFault(f"{place.shown} is a file", "name a directory as outputDir") from None
+    except Exception as error:  # noqa: BLE001 - each library has errors of its own
+        raise explained(error, place) from None
