@@ -1,0 +1,137 @@
+"""The tags ``<% $scope.a.b[0] %>`` that OpenPAI v2 documents put into their texts, and filling them.
+
+``protocol`` fills all scopes but ``secrets`` when it reads a document and refuses tags that name nothing.
+``<% $secrets.x %>`` stays in the spec; its value is put in when a task's plan is built, nowhere before.
+A text is scanned once: what a tag stands for is put in as it is, neither escaped nor scanned again.
+Source: OpenPAI protocol v2, its sections on parameters, secrets and prerequisites.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+SCOPES: Final = ("parameters", "secrets", "data", "script", "output")
+"""What the first word of a tag may be."""
+
+# "<%" with a "$" or a lone word behind it is meant as a tag; a shell's or a template's other "<%" is not.
+_TAG = re.compile(r"<%\s*+(?:(\$[A-Za-z_][^\s%<>]*+)\s*+%>|(\$[A-Za-z_][\w.\[\]]*+)|[A-Za-z_][\w.\[\]]*+\s*+%>)")
+_WHOLE, _BROKEN = 1, 2  # groups of _TAG
+_STEP = re.compile(r"\.([^.\[\]]++)|\[([0-9]{1,9})\]")
+_INDEX = re.compile(r"[0-9]{1,9}")
+_SHOWN = 80
+"""Longest tag that an error repeats in full, in characters."""
+
+
+class UnresolvedTag(KeyError):
+    """A tag stands for nothing. ``tag`` is the tag as written, ``reason`` why; neither holds a value."""
+
+    def __init__(self, tag: str, reason: str) -> None:
+        super().__init__(tag, reason)
+        self.tag = tag if len(tag) <= _SHOWN else tag[: _SHOWN - 1] + "…"
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.tag}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A tag in a text, which starts at offset ``start`` and goes on behind it at ``end``.
+
+    ``flaw`` says why it is none that can be filled; ``scope`` and ``steps`` mean nothing then.
+    """
+
+    text: str
+    start: int
+    end: int
+    scope: str = ""
+    steps: tuple[str, ...] = ()
+    flaw: str = ""
+
+
+def find(text: str) -> Iterator[Tag]:
+    """All tags of ``text`` in order, those with a flaw included. Takes time linear in the length of ``text``."""
+    if "<%" not in text:
+        return
+    for found in _TAG.finditer(text):
+        yield _tag(found)
+
+
+def printed(tag: Tag, values: Mapping[str, Any]) -> str:
+    """What ``tag`` stands for in ``values``, the members of its scope, as text.
+
+    Scalars are printed as YAML 1.2 has them, a list of scalars with commas between its items (as upstream
+    does). Raises UnresolvedTag when there is no such value, or none that is a text.
+    """
+    value: Any = values
+    name = f"${tag.scope}"
+    for step in tag.steps:
+        value = _member(value, step, tag, name)
+        name = f"{name}.{step}"
+    if isinstance(value, list | tuple):
+        if any(item is None or isinstance(item, list | tuple | Mapping) for item in value):
+            raise UnresolvedTag(tag.text, f"{name} is a list of more than texts and numbers")
+        return ",".join(_scalar(item) for item in value)
+    if isinstance(value, Mapping):
+        raise UnresolvedTag(tag.text, f"{name} is an object, not a text")
+    if value is None:
+        raise UnresolvedTag(tag.text, f"{name} is null")
+    return _scalar(value)
+
+
+def fill(text: str, scope: str, values: Mapping[str, Any]) -> str:
+    """``text`` with each tag of ``scope`` replaced by its value; tags of other scopes stay as they are.
+
+    Raises UnresolvedTag, a ``KeyError`` that names the tag, when one of that scope stands for nothing.
+    """
+    parts: list[str] = []
+    done = 0
+    for tag in find(text):
+        if tag.scope == scope and not tag.flaw:
+            parts += text[done : tag.start], printed(tag, values)
+            done = tag.end
+    return "".join((*parts, text[done:])) if parts else text
+
+
+def _tag(found: re.Match[str]) -> Tag:
+    """The tag, or what is wrong with it."""
+    start, end = found.span()
+    if found[_BROKEN] is not None:
+        return Tag(found[0], start, end, flaw="it has no end '%>', or a space or '<' inside it")
+    word = found[_WHOLE]
+    if word is None:
+        return Tag(found[0], start, end, flaw="a tag begins with '$' and the name of its scope")
+    scope = re.split(r"[.\[]", word[1:], maxsplit=1)[0]
+    if scope not in SCOPES:
+        return Tag(found[0], start, end, flaw=f"no such scope; known are ${', $'.join(SCOPES)}")
+    rest = word[1 + len(scope) :]
+    steps = tuple(step[1] if step[1] is not None else step[2] for step in _STEP.finditer(rest))
+    if _STEP.sub("", rest):
+        return Tag(found[0], start, end, flaw="its steps are written .name or [0]")
+    if not steps:
+        return Tag(found[0], start, end, flaw=f"it names the whole of ${scope}; add .name")
+    return Tag(found[0], start, end, scope, steps)
+
+
+def _member(value: Any, step: str, tag: Tag, name: str) -> Any:
+    """The member of ``value``, which is called ``name``, that ``step`` leads to."""
+    if isinstance(value, Mapping):
+        if step not in value:
+            raise UnresolvedTag(tag.text, f"{name} has no member of that name")
+        return value[step]
+    if not isinstance(value, list | tuple):
+        raise UnresolvedTag(tag.text, f"{name} is {'null' if value is None else 'no list and no object'}")
+    if not _INDEX.fullmatch(step):
+        raise UnresolvedTag(tag.text, f"{name} is a list; its items are numbered from [0]")
+    if int(step) >= len(value):
+        raise UnresolvedTag(tag.text, f"{name} has {len(value)} items, numbered from [0]")
+    return value[int(step)]
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
