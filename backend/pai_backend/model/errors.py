@@ -123,6 +123,48 @@ class NoSuchKey(PaiError):
     code = "NoKeyError"
 
 
+class NoSuchTag(PaiError):
+    """The job has no such tag."""
+
+    code = "NoTagError"
+
+
+class NoSuchToken(PaiError):
+    """The caller has no such access token."""
+
+    code = "NoTokenError"
+
+
+class NoSuchUser(PaiError):
+    """There is no user of that name; 400 as OpenPAI has it, not 404."""
+
+    code = "NoUserError"
+
+
+class WrongPassword(PaiError):
+    """The password is not that of the user."""
+
+    code = "IncorrectPasswordError"
+
+
+class NoJobSsh(PaiError):
+    """No task of the job can be reached by SSH now."""
+
+    code = "NoJobSshInfoError"
+
+
+class NotSupported(PaiError):
+    """OpenPAI has this operation, and this backend does it another way, which the hint names."""
+
+    code = "NotImplementedError"
+
+
+class TooManyRequests(PaiError):
+    """The caller has sent more requests than the configuration allows in this time."""
+
+    code = "TooManyRequestsError"
+
+
 class TooLarge(PaiError):
     """A document or body is over its limit."""
 

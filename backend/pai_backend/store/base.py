@@ -66,20 +66,47 @@ class JobSummary:
     gpu_count: int
     exit_status: int | None
     warnings: int
+    desired: str
+    priority: str | None
+    role_count: int
+    platform_retries: int
+    resource_retries: int
+    tags: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class JobFilter:
-    """Which jobs to list; ``None`` and empty mean no restriction."""
+    """Which jobs to list; ``None`` and empty mean no restriction.
+
+    ``user`` is whose jobs may be listed at all, ``usernames`` are those asked for. In ``priorities`` None stands for
+    jobs that name none. A job matches with any of ``with_tags`` and without all of ``without_tags``. Unless ``count``
+    is set, the total that comes with a page is only what the page itself shows: its offset and its length.
+    """
 
     user: str | None = None
+    usernames: tuple[str, ...] = ()
     states: tuple[State, ...] = ()
-    virtual_cluster: str | None = None
+    virtual_clusters: tuple[str, ...] = ()
+    priorities: tuple[str | None, ...] = ()
+    with_tags: tuple[str, ...] = ()
+    without_tags: tuple[str, ...] = ()
     keyword: str = ""
     order: str = "submissionTime"
     descending: bool = True
     offset: int = 0
     limit: int = 100
+    count: bool = True
+
+
+@dataclass(frozen=True)
+class AccessToken:
+    """A token that a user made or signed in for, without the token: ``digest`` is its SHA-256 in hexadecimal."""
+
+    digest: str
+    user: str
+    application: bool
+    created_at: datetime
+    expires_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -186,7 +213,15 @@ class Store(Protocol):
         ...
 
     async def list_jobs(self, which: JobFilter) -> tuple[list[JobSummary], int]:
-        """A page and the total count that match."""
+        """A page and the total count that match (see ``JobFilter.count``)."""
+        ...
+
+    async def tag(self, uid: JobUid, tag: str) -> None:
+        """Give the job a tag. Idempotent. Raises NoSuchJob, InvalidParameters when it has too many."""
+        ...
+
+    async def untag(self, uid: JobUid, tag: str) -> None:
+        """Take a tag away. Raises NoSuchJob, NoSuchTag."""
         ...
 
     async def document(self, uid: JobUid) -> tuple[bytes, str, str]:
@@ -232,6 +267,22 @@ class Store(Protocol):
 
     async def remove_key(self, user: str, fingerprint: str) -> None:
         """Raises NoSuchKey."""
+        ...
+
+    async def add_token(self, token: AccessToken) -> None:
+        """Keep a token's digest; those whose time was over at its making are forgotten on the way."""
+        ...
+
+    async def token(self, digest: str, now: datetime) -> AccessToken | None:
+        """The token of this digest, unless its time is over."""
+        ...
+
+    async def tokens_of(self, user: str, now: datetime) -> list[AccessToken]:
+        """A user's tokens whose time is not over, oldest first."""
+        ...
+
+    async def remove_token(self, user: str, digest: str) -> None:
+        """Forget a token of the user, by its digest or the digest's beginning. Raises NoSuchToken."""
         ...
 
     async def claim(self, name: str, until: datetime, now: datetime) -> bool:

@@ -6,17 +6,19 @@ JSON text, ``rest``. Tasks are JSON texts of their own, so that a save writes on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError, from_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 from sqlalchemy import Row
 
 from pai_backend.model.errors import Bug, DocumentError
 from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import JobSpec
 from pai_backend.store.base import JobSummary
+from pai_backend.store.cipher import Cipher
 from pai_backend.store.tables import jobs
 
 Values: TypeAlias = dict[str, Any]
@@ -42,7 +44,7 @@ _COLUMN_OF = {
 }
 """Field of :class:`Job` -> column of ``jobs``. Columns not named here are derived, for lists and indexes."""
 
-_REST = set(Job.model_fields) - set(_COLUMN_OF) - {"spec", "tasks"}
+_REST = set(Job.model_fields) - set(_COLUMN_OF) - {"spec", "tasks", "tags"}
 """Fields in ``rest``: a field added to Job is kept here without a migration."""
 
 _TASKS = TypeAdapter(tuple[Task, ...])
@@ -64,6 +66,12 @@ SUMMARY = (
     jobs.c.gpu_count,
     jobs.c.exit_status,
     jobs.c.warning_count,
+    jobs.c.desired,
+    jobs.c.priority,
+    jobs.c.role_count,
+    jobs.c.platform_retries,
+    jobs.c.resource_retries,
+    jobs.c.tags,
 )
 """The columns of a :class:`JobSummary`, in its order."""
 
@@ -77,10 +85,29 @@ def fixed_values(job: Job) -> Values:
         "username": job.user,
         "alias": job.alias,
         "virtual_cluster": spec.virtual_cluster,
+        "priority": spec.scheduling.priority_class,
+        "tags": tags_text(job.tags),
+        "search": search_text(job),
+        "role_count": len(spec.task_roles),
         "task_count": spec.task_count,
         "gpu_count": sum(role.instances * role.resources.gpus for role in spec.task_roles),
         "submitted_at": job.submitted_at,
     }
+
+
+def search_text(job: Job) -> str:
+    """What a keyword is looked for in, as OpenPAI does: name, user and virtual cluster; the alias is ours."""
+    return "\n".join((job.name, job.alias, job.user, job.spec.virtual_cluster)).lower()
+
+
+def tags_text(tags: Iterable[str]) -> str:
+    """Tags as the column of a job's row has them, for lists to show."""
+    return to_json(sorted(tags)).decode()
+
+
+def read_tags(text: str) -> tuple[str, ...]:
+    """Tags of :func:`tags_text`, in alphabetical order."""
+    return tuple(from_json(text)) if text != "[]" else ()
 
 
 def changing_values(job: Job) -> Values:
@@ -92,6 +119,8 @@ def changing_values(job: Job) -> Values:
         "desired": job.desired.value,
         "attempt": job.attempt,
         "retries": job.retries.total,
+        "platform_retries": job.retries.platform,
+        "resource_retries": job.retries.resource,
         "warning_count": len(job.warnings),
         "exit_status": None if job.exit is None else job.exit.status,
         "launched_at": job.launched_at,
@@ -106,16 +135,27 @@ def settled(job: Job) -> bool:
     return job.state.final and all(task.forgotten for task in job.tasks)
 
 
-def document_values(job: Job, source: bytes, filename: str, media_type: str) -> Values:
-    """The row of ``documents``. Raises DocumentError for text that is not Unicode (a lone surrogate)."""
+def document_values(
+    job: Job, source: bytes, filename: str, media_type: str, secrets: Mapping[str, Any], cipher: Cipher
+) -> Values:
+    """The row of ``documents``, sealed. Raises DocumentError for text that is not Unicode (a lone surrogate)."""
     try:
-        spec = job.spec.model_dump_json()
-    except PydanticSerializationError as error:
+        spec = job.spec.model_dump_json().encode()
+    except PydanticSerializationError:  # its own words may repeat the document's
         raise DocumentError(
-            f"The document has text that cannot be stored: {error}.",
+            "The document has text that cannot be stored: half of a surrogate pair.",
             hint="Look for an escape such as \\ud800 that is half of a character, and remove it.",
-        ) from error
-    return {"job": job.uid, "spec": spec, "filename": filename, "media_type": media_type, "source": source}
+        ) from None
+    return {
+        "job": job.uid,
+        "spec": cipher.seal(spec),
+        "filename": filename,
+        "media_type": media_type,
+        "source": cipher.seal(source),
+        # Escaped to ASCII, because a secret may be text that is not Unicode.
+        "secrets": cipher.seal(json.dumps(dict(secrets)).encode()) if secrets else None,
+        "sealed_by": cipher.newest,
+    }
 
 
 def task_values(job: Job, tasks: Iterable[Task]) -> list[Values]:
@@ -142,17 +182,19 @@ def to_tasks(bodies: Sequence[str]) -> tuple[Task, ...]:
     return _TASKS.validate_json(f"[{','.join(bodies)}]")
 
 
-def to_job(row: AnyRow, bodies: Sequence[str]) -> Job:
-    """A job from its row (all of ``jobs``, and ``documents.spec``) and its tasks' JSON in order."""
+def to_job(row: AnyRow, bodies: Sequence[str], cipher: Cipher) -> Job:
+    """A job from its row (all of ``jobs``, and ``documents.spec``) and its tasks' JSON in order. Raises UnknownKey."""
     columns = row._mapping
     fields = {name: columns[column] for name, column in _COLUMN_OF.items()}
     # A field that an older version knew, and this one does not, is dropped rather than refused.
     rest = {name: value for name, value in from_json(row.rest).items() if name in _REST}
+    rest["tags"] = read_tags(row.tags)
     return Job.model_validate(
-        {**fields, **rest, "spec": JobSpec.model_validate_json(row.spec), "tasks": to_tasks(bodies)}
+        {**fields, **rest, "spec": JobSpec.model_validate_json(cipher.open(row.spec)), "tasks": to_tasks(bodies)}
     )
 
 
 def to_summary(row: AnyRow) -> JobSummary:
-    """A list row from :data:`SUMMARY`; no JSON is read."""
-    return JobSummary(*row)
+    """A list row from :data:`SUMMARY`; no JSON is read but the tags', where there are any."""
+    *values, tags = row
+    return JobSummary(*values, read_tags(tags))

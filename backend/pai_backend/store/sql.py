@@ -15,8 +15,8 @@ from sqlalchemy.exc import ArgumentError
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job
-from pai_backend.store import events, keys, lease, listing, lookup, migrate, ports, save, submit
-from pai_backend.store.base import JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
+from pai_backend.store import events, keys, lease, listing, lookup, migrate, ports, save, submit, tagging, tokens
+from pai_backend.store.base import AccessToken, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
@@ -126,6 +126,14 @@ class SqlStore:
         """A page and the total."""
         return await self._database.read(partial(listing.page, which=which))
 
+    async def tag(self, uid: JobUid, tag: str) -> None:
+        """Give a job a tag."""
+        await self._writer.run(partial(tagging.tag, uid=uid, tag=tag))
+
+    async def untag(self, uid: JobUid, tag: str) -> None:
+        """Take a tag away."""
+        await self._writer.run(partial(tagging.untag, uid=uid, tag=tag))
+
     async def document(self, uid: JobUid) -> tuple[bytes, str, str]:
         """What was submitted, byte for byte."""
         return await self._database.read(partial(lookup.document, uid=uid))
@@ -163,6 +171,22 @@ class SqlStore:
     async def remove_key(self, user: str, fingerprint: str) -> None:
         """Forget a public key."""
         await self._writer.run(partial(keys.remove_key, user=user, fingerprint=fingerprint))
+
+    async def add_token(self, token: AccessToken) -> None:
+        """Keep a token's digest."""
+        await self._writer.run(partial(tokens.add_token, token=token), announce=False)
+
+    async def token(self, digest: str, now: datetime) -> AccessToken | None:
+        """The living token of a digest."""
+        return await self._database.read(partial(tokens.token, digest=digest, now=now))
+
+    async def tokens_of(self, user: str, now: datetime) -> list[AccessToken]:
+        """A user's living tokens."""
+        return await self._database.read(partial(tokens.tokens_of, user=user, now=now))
+
+    async def remove_token(self, user: str, digest: str) -> None:
+        """Forget a token."""
+        await self._writer.run(partial(tokens.remove_token, user=user, digest=digest), announce=False)
 
     async def claim(self, name: str, until: datetime, now: datetime) -> bool:
         """First come, first served."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
 
@@ -12,14 +13,16 @@ from pai_backend.model.errors import Bug, InvalidParameters, NameTaken
 from pai_backend.model.job import Job
 from pai_backend.store import events
 from pai_backend.store.base import NewEvent
-from pai_backend.store.rows import Values, changing_values, document_values, fixed_values, task_values
-from pai_backend.store.tables import documents, jobs, tasks
+from pai_backend.store.cipher import Cipher
+from pai_backend.store.rows import Values, changing_values, document_values, fixed_values, search_text, task_values
+from pai_backend.store.tables import documents, jobs, tags, tasks
 
 _NAMES = select(jobs.c.name, jobs.c.username).where(jobs.c.name.in_(bindparam("names", expanding=True)))
 _ALIASES = select(jobs.c.alias).where(jobs.c.alias.in_(bindparam("aliases", expanding=True)))
 _INSERT_JOB = insert(jobs)
 _INSERT_DOCUMENT = insert(documents)
 _INSERT_TASK = insert(tasks)
+_INSERT_TAG = insert(tags)
 _MOST_GPUS = 2**31 - 1  # of PostgreSQL's integer
 
 
@@ -35,7 +38,15 @@ class Submission:
     events: list[Values]
 
 
-def prepare(job: Job, source: bytes, filename: str, media_type: str, new: Sequence[NewEvent]) -> Submission:
+def prepare(
+    job: Job,
+    source: bytes,
+    filename: str,
+    media_type: str,
+    new: Sequence[NewEvent],
+    secrets: Mapping[str, Any],
+    cipher: Cipher,
+) -> Submission:
     """Turn a job into rows. Raises DocumentError or InvalidParameters for text that cannot be stored."""
     _check(job, filename, media_type)
     stored = job.model_copy(update={"version": job.version + 1})
@@ -49,7 +60,7 @@ def prepare(job: Job, source: bytes, filename: str, media_type: str, new: Sequen
             "last_seq": len(new),
             "dirty": True,
         },
-        document=document_values(job, source, filename, media_type),
+        document=document_values(job, source, filename, media_type, secrets, cipher),
         tasks=task_values(job, job.tasks),
         events=events.event_values(job, 0, new, job.submitted_at),
     )
@@ -93,8 +104,10 @@ def submit_all(conn: Connection, submissions: Sequence[Submission]) -> list[Job 
         names.add((job.user, job.name))
         aliases.add(alias)
         accepted.append(submission)
-        rows.append({**submission.values, "alias": alias})
-        outcomes.append(job if alias == job.alias else job.model_copy(update={"alias": alias}))
+        if alias != job.alias:
+            job = job.model_copy(update={"alias": alias})
+        rows.append({**submission.values, "alias": alias, "search": search_text(job)})
+        outcomes.append(job)
     if accepted:
         _insert(conn, rows, accepted)
     return outcomes
@@ -107,6 +120,9 @@ def _insert(conn: Connection, rows: list[Values], accepted: Sequence[Submission]
     if new_tasks:
         conn.execute(_INSERT_TASK, new_tasks)
     events.append(conn, [row for s in accepted for row in s.events])
+    new_tags = [{"job": s.job.uid, "tag": tag} for s in accepted for tag in s.job.tags]
+    if new_tags:
+        conn.execute(_INSERT_TAG, new_tags)
 
 
 def _name_taken(job: Job) -> NameTaken:

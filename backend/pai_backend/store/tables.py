@@ -1,7 +1,8 @@
 """The tables, as SQLAlchemy metadata; the same on SQLite and PostgreSQL.
 
 ``jobs`` holds what changes and what lists show, in narrow rows; what was asked for (``documents``)
-is written once and never touched again. JSON is kept as text, exactly as it was written.
+is written once and never touched again. JSON is kept as text, exactly as it was written. What may hold a secret is
+sealed (``cipher``), and ``sealed_by`` names the key: spec, source and secrets of a document, private keys, our own secrets.
 Changing anything here needs a migration; a test compares this metadata with the migrated schema.
 """
 
@@ -65,6 +66,19 @@ metadata = MetaData(
     }
 )
 
+_LISTED = (
+    "state",
+    "virtual_cluster",
+    "priority",
+    "search",
+    "name",
+    "launched_at",
+    "completed_at",
+    "retries",
+    "task_count",
+    "gpu_count",
+)
+
 jobs = Table(
     "jobs",
     metadata,
@@ -79,6 +93,12 @@ jobs = Table(
     Column("desired", String(16), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("retries", Integer, nullable=False),
+    Column("platform_retries", Integer, nullable=False),
+    Column("resource_retries", Integer, nullable=False),
+    Column("priority", String(8)),
+    Column("tags", Text, nullable=False),
+    Column("search", Text, nullable=False),
+    Column("role_count", Integer, nullable=False),
     Column("task_count", Integer, nullable=False),
     Column("gpu_count", Integer, nullable=False),
     Column("warning_count", Integer, nullable=False),
@@ -93,9 +113,9 @@ jobs = Table(
     Column("rest", Text, nullable=False),
     # Name first: a group of submits is checked by ``name IN (…)`` over all users at once.
     UniqueConstraint("name", "username"),
-    Index("ix_jobs_submitted_at_uid", "submitted_at", "uid"),
-    Index("ix_jobs_username_submitted_at_uid", "username", "submitted_at", "uid"),
-    Index("ix_jobs_state_submitted_at_uid", "state", "submitted_at", "uid"),
+    # All that lists filter and order by: such a page, in any order, is found without a look at the wide rows.
+    Index("ix_jobs_list", "submitted_at", "uid", "username", *_LISTED),
+    Index("ix_jobs_username_list", "username", "submitted_at", "uid", *_LISTED),
     # The controller asks for these two all day long; almost no job is in them.
     Index("ix_jobs_dirty", "submitted_at", "uid", sqlite_where=text("dirty = 1"), postgresql_where=text("dirty")),
     Index(
@@ -111,10 +131,21 @@ documents = Table(
     "documents",
     metadata,
     Column("job", String(32), ForeignKey("jobs.uid"), primary_key=True),
-    Column("spec", Text, nullable=False),
+    Column("spec", LargeBinary, nullable=False),
     Column("filename", Text, nullable=False),
     Column("media_type", Text, nullable=False),
     Column("source", LargeBinary, nullable=False),
+    Column("secrets", LargeBinary),
+    Column("sealed_by", String(16), nullable=False),
+    Index("ix_documents_sealed_by_job", "sealed_by", "job"),
+)
+
+tags = Table(
+    "tags",
+    metadata,
+    Column("tag", String(64), nullable=False),
+    Column("job", String(32), ForeignKey("jobs.uid"), nullable=False, index=True),
+    PrimaryKeyConstraint("tag", "job"),
 )
 
 tasks = Table(
@@ -164,8 +195,10 @@ task_keys = Table(
     "task_keys",
     metadata,
     Column("owner", String(64), primary_key=True),
-    Column("private_pem", Text, nullable=False),
+    Column("private_pem", LargeBinary, nullable=False),
     Column("public", Text, nullable=False),
+    Column("sealed_by", String(16), nullable=False),
+    Index("ix_task_keys_sealed_by_owner", "sealed_by", "owner"),
 )
 
 user_keys = Table(
@@ -176,6 +209,17 @@ user_keys = Table(
     Column("public_key", Text, nullable=False),
     Column("comment", Text, nullable=False),
     Column("added_at", Instant, nullable=False),
+)
+
+access_tokens = Table(
+    "access_tokens",
+    metadata,
+    # The SHA-256 of the token, never the token.
+    Column("digest", String(64), primary_key=True),
+    Column("username", Text, nullable=False, index=True),
+    Column("application", Boolean, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("expires_at", Instant),
 )
 
 claims = Table(
@@ -189,5 +233,7 @@ secrets = Table(
     "secrets",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Column("sealed_by", String(16), nullable=False),
+    Index("ix_secrets_sealed_by_name", "sealed_by", "name"),
 )

@@ -10,7 +10,7 @@ import pytest
 
 from pai_backend.model.errors import InvalidParameters, NoSuchJob, NoSuchKey
 from pai_backend.model.job import Event, JobExit, Phase, Retries, State
-from pai_backend.model.spec import DocumentWarning
+from pai_backend.model.spec import DocumentWarning, PriorityClass, Scheduling
 from pai_backend.store import lookup
 from pai_backend.store.base import JobFilter, JobSummary, NewEvent, UserKey
 from pai_backend.store.sql import SqlStore
@@ -53,6 +53,8 @@ async def test_a_summary_shows_the_job_without_loading_it(store: SqlStore) -> No
         update={
             "why": "because",
             "retries": Retries(user=1, platform=2),
+            "tags": ("b", "a"),
+            "spec": spec.model_copy(update={"scheduling": Scheduling(priority_class=PriorityClass.PROD)}),
             "exit": JobExit(status=137, message="killed"),
             "launched_at": T0 + timedelta(seconds=1),
             "completed_at": T0 + timedelta(seconds=2),
@@ -79,6 +81,12 @@ async def test_a_summary_shows_the_job_without_loading_it(store: SqlStore) -> No
                 gpu_count=9,
                 exit_status=137,
                 warnings=1,
+                desired="START",
+                priority="prod",
+                role_count=2,
+                platform_retries=2,
+                resource_retries=0,
+                tags=("a", "b"),
             )
         ],
         1,
@@ -102,8 +110,12 @@ async def test_the_newest_jobs_come_first_and_pages_neither_overlap_nor_leave_ga
     [
         (JobFilter(user="bob"), [11, 9, 7, 5, 3, 1]),
         (JobFilter(states=(State.SUCCEEDED, State.FAILED)), [10, 8, 6, 4, 2, 0]),
-        (JobFilter(virtual_cluster="prod", user="alice"), []),
-        (JobFilter(virtual_cluster="prod", limit=2), [11, 9]),
+        (JobFilter(virtual_clusters=("prod",), user="alice"), []),
+        (JobFilter(virtual_clusters=("prod", "other"), limit=2), [11, 9]),
+        (JobFilter(usernames=("bob", "carol")), [11, 9, 7, 5, 3, 1]),
+        (JobFilter(user="alice", usernames=("bob",)), []),
+        (JobFilter(priorities=(None,), limit=1), [11]),
+        (JobFilter(priorities=("prod",)), []),
         (JobFilter(keyword="JOB_1"), [11, 10]),
         (JobFilter(keyword="_1"), [11, 10]),  # not "any character, then 1", which would find job_01
         (JobFilter(keyword="%"), []),

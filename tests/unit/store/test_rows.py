@@ -35,7 +35,7 @@ def test_a_time_without_a_zone_is_refused() -> None:
 
 
 def test_every_field_of_a_job_is_kept_in_one_place() -> None:
-    kept_elsewhere = {"spec", "tasks"}
+    kept_elsewhere = {"spec", "tasks", "tags"}
 
     assert set(_COLUMN_OF) | _REST | kept_elsewhere == set(Job.model_fields)
     assert not set(_COLUMN_OF) & _REST

@@ -179,7 +179,7 @@ def _filter(query: ListQuery, owner: str | None) -> JobFilter:
     return JobFilter(
         user=owner,
         states=query.states,
-        virtual_cluster=query.vc,
+        virtual_clusters=(query.vc,) if query.vc is not None else (),
         keyword=query.keyword,
         order=field,
         descending=direction != "ASC",

@@ -37,6 +37,12 @@ def upgrade() -> None:
         sa.Column("desired", sa.String(length=16), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("retries", sa.Integer(), nullable=False),
+        sa.Column("platform_retries", sa.Integer(), nullable=False),
+        sa.Column("resource_retries", sa.Integer(), nullable=False),
+        sa.Column("priority", sa.String(length=8), nullable=True),
+        sa.Column("tags", sa.Text(), nullable=False),
+        sa.Column("search", sa.Text(), nullable=False),
+        sa.Column("role_count", sa.Integer(), nullable=False),
         sa.Column("task_count", sa.Integer(), nullable=False),
         sa.Column("gpu_count", sa.Integer(), nullable=False),
         sa.Column("warning_count", sa.Integer(), nullable=False),
@@ -61,8 +67,10 @@ def upgrade() -> None:
         sqlite_where=sa.text("dirty = 1"),
         postgresql_where=sa.text("dirty"),
     )
-    op.create_index("ix_jobs_state_submitted_at_uid", "jobs", ["state", "submitted_at", "uid"], unique=False)
-    op.create_index("ix_jobs_submitted_at_uid", "jobs", ["submitted_at", "uid"], unique=False)
+    listed = ["state", "virtual_cluster", "priority", "search", "name", "launched_at", "completed_at"]
+    listed += ["retries", "task_count", "gpu_count"]
+    op.create_index("ix_jobs_list", "jobs", ["submitted_at", "uid", "username", *listed], unique=False)
+    op.create_index("ix_jobs_username_list", "jobs", ["username", "submitted_at", "uid", *listed], unique=False)
     op.create_index(
         "ix_jobs_unsettled",
         "jobs",
@@ -71,7 +79,24 @@ def upgrade() -> None:
         sqlite_where=sa.text("settled = 0"),
         postgresql_where=sa.text("NOT settled"),
     )
-    op.create_index("ix_jobs_username_submitted_at_uid", "jobs", ["username", "submitted_at", "uid"], unique=False)
+    op.create_table(
+        "tags",
+        sa.Column("tag", sa.String(length=64), nullable=False),
+        sa.Column("job", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(["job"], ["jobs.uid"], name="fk_tags_job"),
+        sa.PrimaryKeyConstraint("tag", "job", name="pk_tags"),
+    )
+    op.create_index("ix_tags_job", "tags", ["job"], unique=False)
+    op.create_table(
+        "access_tokens",
+        sa.Column("digest", sa.String(length=64), nullable=False),
+        sa.Column("username", sa.Text(), nullable=False),
+        sa.Column("application", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("digest", name="pk_access_tokens"),
+    )
+    op.create_index("ix_access_tokens_username", "access_tokens", ["username"], unique=False)
     op.create_table(
         "port_leases",
         sa.Column("machine", sa.Text(), nullable=False),
@@ -90,16 +115,20 @@ def upgrade() -> None:
     op.create_table(
         "secrets",
         sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("value", sa.Text(), nullable=False),
+        sa.Column("value", sa.LargeBinary(), nullable=False),
+        sa.Column("sealed_by", sa.String(length=16), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_secrets"),
     )
+    op.create_index("ix_secrets_sealed_by_name", "secrets", ["sealed_by", "name"], unique=False)
     op.create_table(
         "task_keys",
         sa.Column("owner", sa.String(length=64), nullable=False),
-        sa.Column("private_pem", sa.Text(), nullable=False),
+        sa.Column("private_pem", sa.LargeBinary(), nullable=False),
         sa.Column("public", sa.Text(), nullable=False),
+        sa.Column("sealed_by", sa.String(length=16), nullable=False),
         sa.PrimaryKeyConstraint("owner", name="pk_task_keys"),
     )
+    op.create_index("ix_task_keys_sealed_by_owner", "task_keys", ["sealed_by", "owner"], unique=False)
     op.create_table(
         "user_keys",
         sa.Column("fingerprint", sa.String(length=128), nullable=False),
@@ -113,13 +142,16 @@ def upgrade() -> None:
     op.create_table(
         "documents",
         sa.Column("job", sa.String(length=32), nullable=False),
-        sa.Column("spec", sa.Text(), nullable=False),
+        sa.Column("spec", sa.LargeBinary(), nullable=False),
         sa.Column("filename", sa.Text(), nullable=False),
         sa.Column("media_type", sa.Text(), nullable=False),
         sa.Column("source", sa.LargeBinary(), nullable=False),
+        sa.Column("secrets", sa.LargeBinary(), nullable=True),
+        sa.Column("sealed_by", sa.String(length=16), nullable=False),
         sa.ForeignKeyConstraint(["job"], ["jobs.uid"], name="fk_documents_job"),
         sa.PrimaryKeyConstraint("job", name="pk_documents"),
     )
+    op.create_index("ix_documents_sealed_by_job", "documents", ["sealed_by", "job"], unique=False)
     op.create_table(
         "events",
         sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -148,6 +180,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop them, those that refer to others first."""
     for table in (
+        "tags",
+        "access_tokens",
         "tasks",
         "events",
         "documents",

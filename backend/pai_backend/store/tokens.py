@@ -1,0 +1,67 @@
+"""Access tokens by their digests: whoever reads the database cannot sign in with what is in it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select
+
+from pai_backend.model.errors import NoSuchToken
+from pai_backend.store.base import AccessToken
+from pai_backend.store.rows import AnyRow
+from pai_backend.store.tables import access_tokens
+
+SHORTEST_ID = 12
+"""Digits of a digest by which a token may be named: 48 bits, more than one user's tokens will ever share."""
+
+_NOW = bindparam("now_", type_=access_tokens.c.expires_at.type)
+_LIVES: ColumnElement[bool] = or_(access_tokens.c.expires_at.is_(None), access_tokens.c.expires_at > _NOW)
+_ONE = select(access_tokens).where(access_tokens.c.digest == bindparam("digest_"), _LIVES)
+_OF_USER = (
+    select(access_tokens)
+    .where(access_tokens.c.username == bindparam("username_"), _LIVES)
+    .order_by(access_tokens.c.created_at, access_tokens.c.digest)
+)
+_DIGESTS = select(access_tokens.c.digest).where(access_tokens.c.username == bindparam("username_"))
+_INSERT = insert(access_tokens)
+_DELETE = delete(access_tokens).where(access_tokens.c.digest == bindparam("digest_"))
+_FORGET = delete(access_tokens).where(access_tokens.c.expires_at <= _NOW)
+
+
+def add_token(conn: Connection, token: AccessToken) -> None:
+    """Keep it, and forget those whose time is over."""
+    conn.execute(_FORGET, {"now_": token.created_at})
+    conn.execute(
+        _INSERT,
+        {
+            "digest": token.digest,
+            "username": token.user,
+            "application": token.application,
+            "created_at": token.created_at,
+            "expires_at": token.expires_at,
+        },
+    )
+
+
+def token(conn: Connection, digest: str, now: datetime) -> AccessToken | None:
+    """The token of this digest, unless its time is over."""
+    row = conn.execute(_ONE, {"digest_": digest, "now_": now}).one_or_none()
+    return _token(row) if row is not None else None
+
+
+def tokens_of(conn: Connection, user: str, now: datetime) -> list[AccessToken]:
+    """A user's tokens whose time is not over, oldest first."""
+    return [_token(row) for row in conn.execute(_OF_USER, {"username_": user, "now_": now})]
+
+
+def remove_token(conn: Connection, user: str, digest: str) -> None:
+    """Forget the user's token of that digest, or of that beginning of one. Raises NoSuchToken."""
+    mine = conn.execute(_DIGESTS, {"username_": user}).scalars()
+    found = [each for each in mine if len(digest) >= SHORTEST_ID and each.startswith(digest)]
+    if len(found) != 1:
+        raise NoSuchToken("You have no such token.", hint="`GET /api/v2/tokens` lists yours.")
+    conn.execute(_DELETE, {"digest_": found[0]})
+
+
+def _token(row: AnyRow) -> AccessToken:
+    return AccessToken(row.digest, row.username, row.application, row.created_at, row.expires_at)

@@ -1,0 +1,108 @@
+"""Tags, and the digests of access tokens."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pai_backend.model.errors import InvalidParameters, NoSuchJob, NoSuchTag, NoSuchToken
+from pai_backend.model.job import Job, State
+from pai_backend.store import tagging
+from pai_backend.store.base import AccessToken, JobFilter
+from pai_backend.store.sql import SqlStore
+from pai_backend.testing.builders import T0, make_job, make_uid
+
+
+async def submitted(store: SqlStore, number: int) -> Job:
+    return await store.submit(make_job(f"job{number}", uid=make_uid(number)), b"", "", "", [])
+
+
+async def names(store: SqlStore, which: JobFilter) -> set[str]:
+    return {row.name for row in (await store.list_jobs(which))[0]}
+
+
+@pytest.mark.asyncio
+async def test_jobs_are_found_by_any_of_the_tags_asked_for_and_none_of_those_excluded(store: SqlStore) -> None:
+    jobs = [await submitted(store, number) for number in range(3)]
+    await store.tag(jobs[0].uid, "slow")
+    await store.tag(jobs[0].uid, "vision")
+    await store.tag(jobs[1].uid, "vision")
+
+    assert await names(store, JobFilter(with_tags=("vision",))) == {"job0", "job1"}
+    assert await names(store, JobFilter(with_tags=("slow", "vision"))) == {"job0", "job1"}
+    assert await names(store, JobFilter(without_tags=("slow", "other"))) == {"job1", "job2"}
+    assert await names(store, JobFilter(with_tags=("vision",), without_tags=("slow",))) == {"job1"}
+
+
+@pytest.mark.asyncio
+async def test_a_tag_is_given_once_shown_in_order_and_taken_away(store: SqlStore) -> None:
+    job = await submitted(store, 1)
+    for tag in ("b", "a", "b"):
+        await store.tag(job.uid, tag)
+
+    assert (await store.job(job.uid)).tags == ("a", "b")
+    await store.untag(job.uid, "b")
+    assert (await store.job(job.uid)).tags == ("a",)
+    with pytest.raises(NoSuchTag):
+        await store.untag(job.uid, "b")
+    assert (await store.list_jobs(JobFilter()))[0][0].tags == ("a",)
+
+
+@pytest.mark.asyncio
+async def test_a_tag_disturbs_no_controller_and_outlives_its_save(store: SqlStore) -> None:
+    job = await submitted(store, 1)
+    lease = await store.acquire_lease("one", 10, T0)
+    assert lease is not None
+    await store.tag(job.uid, "mine")
+    running = job.model_copy(update={"state": State.RUNNING})
+
+    await store.save(running, seen=job, epoch=lease.epoch, events=[], at=T0)
+
+    assert (await store.job(job.uid)).tags == ("mine",)
+
+
+@pytest.mark.asyncio
+async def test_a_job_has_a_bounded_number_of_tags(store: SqlStore) -> None:
+    job = await submitted(store, 1)
+    for number in range(tagging.MOST):
+        await store.tag(job.uid, f"t{number}")
+
+    with pytest.raises(InvalidParameters):
+        await store.tag(job.uid, "one too many")
+    await store.tag(job.uid, "t0")
+    with pytest.raises(NoSuchJob):
+        await store.tag(make_uid(99), "t0")
+
+
+def token(number: int, user: str = "alice", *, life_s: int | None = None) -> AccessToken:
+    end = T0 + timedelta(seconds=life_s) if life_s is not None else None
+    return AccessToken(f"{number:064x}", user, life_s is None, T0, end)
+
+
+@pytest.mark.asyncio
+async def test_a_token_is_known_until_its_time_is_over_and_then_forgotten(store: SqlStore) -> None:
+    short, lasting = token(1, life_s=10), token(2)
+    await store.add_token(short)
+    await store.add_token(lasting)
+
+    assert await store.token(short.digest, T0 + timedelta(seconds=9)) == short
+    later = T0 + timedelta(seconds=10)
+    assert await store.token(short.digest, later) is None
+    assert await store.tokens_of("alice", later) == [lasting]
+    assert await store.tokens_of("alice", T0) == [short, lasting]
+
+
+@pytest.mark.asyncio
+async def test_a_token_is_revoked_by_its_owner_by_digest_or_beginning(store: SqlStore) -> None:
+    mine, other = AccessToken("a" * 64, "alice", True, T0, None), AccessToken("b" * 64, "bob", True, T0, None)
+    await store.add_token(mine)
+    await store.add_token(other)
+
+    for unknown in ("b" * 64, "a" * 11, "", "c" * 12):
+        with pytest.raises(NoSuchToken):
+            await store.remove_token("alice", unknown)
+    await store.remove_token("alice", "a" * 12)
+    await store.remove_token("bob", "b" * 64)
+    assert await store.token(mine.digest, T0) is None
+    assert await store.token(other.digest, T0) is None
