@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, Secret, SecretStr
 from pydantic.fields import FieldInfo
 
 from pai_backend.config.settings import Settings
@@ -74,13 +74,14 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 
 def _is_structured(annotation: Any) -> bool:
     """Whether a value is written as JSON or YAML text in a flag."""
-    return typing.get_origin(annotation) is tuple
+    return typing.get_origin(annotation) in (tuple, dict)
 
 
 def _holds_secret(annotation: Any) -> bool:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return any(_holds_secret(info.annotation) for info in annotation.model_fields.values())
-    return annotation is SecretStr or any(_holds_secret(part) for part in _parts(annotation))
+    secret = annotation is SecretStr or typing.get_origin(annotation) is Secret
+    return secret or any(_holds_secret(part) for part in _parts(annotation))
 
 
 def _kind(annotation: Any) -> str:
@@ -88,6 +89,8 @@ def _kind(annotation: Any) -> str:
     origin, parts = typing.get_origin(annotation), _parts(annotation)
     if origin is tuple:
         return f"list of {_kind(parts[0])}"
+    if origin is dict:
+        return "object"
     if origin is types.UnionType or origin is typing.Union:
         return _kind(parts[0])
     if origin is typing.Literal:

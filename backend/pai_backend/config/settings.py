@@ -5,16 +5,19 @@ The descriptions are the documentation: ``--help`` and ``docs/configuration.md``
 
 from __future__ import annotations
 
+import base64
 import getpass
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import platformdirs
-from pydantic import Field, SecretStr, SerializationInfo, field_serializer, model_validator
+from pydantic import Field, Secret, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
 from pai_backend.model.base import Model
+from pai_backend.storage.faults import StorageFault
+from pai_backend.storage.uris import parse
 
 
 class Role(StrEnum):
@@ -29,6 +32,19 @@ class Role(StrEnum):
 def default_data_dir() -> Path:
     """Where a backend keeps its things when nothing else is said: the user's data directory."""
     return Path(platformdirs.user_data_dir("jupyter-pai")) / "backend"
+
+
+def _split(keys: SecretStr) -> tuple[str, ...]:
+    """The keys of a text that has commas between them."""
+    return tuple(key.strip() for key in keys.get_secret_value().split(","))
+
+
+def _is_fernet_key(text: str) -> bool:
+    """Whether it can be one. Asked here without ``cryptography``, which not every process needs."""
+    try:
+        return len(base64.b64decode(text, altchars=b"-_", validate=True)) == 32
+    except ValueError:
+        return False
 
 
 class TokenSettings(Model):
@@ -149,6 +165,88 @@ class EngineSettings(Model):
         return self
 
 
+def _open_uri(text: str) -> str:
+    """A path or URI that jobs are told, so that it may hold no password."""
+    try:
+        place = parse(text)
+    except StorageFault as fault:
+        raise ValueError(f"is no place of a storage: {fault.line()}") from None
+    if place.secrets:
+        raise ValueError("must not hold a password; put it into storage.options")
+    return place.uri
+
+
+class MountSettings(Model):
+    """A team storage that v2 documents name in ``extras.storages``."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name that documents use.")
+    uri: str = Field(description="Absolute path, or URI.")
+    users: tuple[str, ...] = Field(default=(), description="Who may use it; none means everyone.")
+
+    _uri = field_validator("uri")(_open_uri)
+
+
+class StorageSettings(Model):
+    """Where jobs find inputs and leave outputs."""
+
+    default_uri: str | None = Field(
+        default=None,
+        description="The default file system, `$PAI_DEFAULT_FS_URI` in jobs: an absolute path, or a URI such as "
+        "`hdfs://namenode:8020`. Default: `fs` in the data directory.",
+    )
+    options: dict[str, Secret[dict[str, Any]]] = Field(
+        default={},
+        description="fsspec's options by scheme, e.g. `{s3: {key: …, secret: …}}`. They are the backend's own: "
+        "no task sees them. Secret, so not a flag.",
+    )
+    mounts: tuple[MountSettings, ...] = Field(
+        default=(), description="Team storages that documents may name: a list of `{name, uri, users}`."
+    )
+    shared: tuple[str, ...] = Field(
+        default=(),
+        description="Directories at the top of the default file system that everyone may read and write over the API, "
+        "besides the one with their own name.",
+    )
+    max_file_bytes: int = Field(
+        default=107_374_182_400, ge=1, description="Largest file that is taken over the API, in bytes."
+    )
+    quota_bytes: int = Field(
+        default=0, ge=0, description="Bytes that a user may have in their own directory, over the API; 0: no limit."
+    )
+
+    @field_validator("default_uri")
+    @classmethod
+    def _default_is_open(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        uri = _open_uri(value).rstrip("/")  # documents put /path behind it
+        if not uri:
+            raise ValueError("must be a directory below the root of this machine")
+        return uri
+
+    @field_validator("shared")
+    @classmethod
+    def _shared_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not name.isprintable() or "/" in name or name in ("", ".", "..", "Output"):
+                raise ValueError("must be names of directories, without a slash, and not Output")
+        return value
+
+    @model_validator(mode="after")
+    def _distinct_mounts(self) -> Self:
+        names = [mount.name for mount in self.mounts]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"has two mounts with the name {twice}")
+        return self
+
+    @field_serializer("options", when_used="json")
+    def _options_text(self, value: dict[str, Secret[dict[str, Any]]], info: SerializationInfo) -> dict[str, Any]:
+        """The options themselves only for our own child processes; masked everywhere else."""
+        reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
+        return {scheme: secret.get_secret_value() if reveal else str(secret) for scheme, secret in value.items()}
+
+
 class Settings(Model):
     """The whole configuration of one backend."""
 
@@ -165,6 +263,16 @@ class Settings(Model):
         description="SQLAlchemy URL, `sqlite:///FILE` or `postgresql://…`. "
         "Default: `pai.sqlite` in the data directory. May hold a password, so not a flag.",
     )
+    secret_key: SecretStr | None = Field(
+        default=None,
+        description="What documents, secrets and private keys in the database are encrypted with: a Fernet key, or "
+        "several with commas between them, newest first. Secret, so not a flag.",
+    )
+    secret_key_file: Path | None = Field(
+        default=None,
+        description="File with these keys instead, one a line, newest first; made with mode 0600 when absent. "
+        "Default: `secret.key` in the data directory.",
+    )
     processes: tuple[tuple[Role, ...], ...] = Field(
         default=((Role.API, Role.CONTROLLER), (Role.GATEWAY,), (Role.AGENT,)),
         description="Roles grouped into processes; roles are api, controller, gateway, agent.",
@@ -173,6 +281,7 @@ class Settings(Model):
     gateway: GatewaySettings = Field(default=GatewaySettings(), description="The SSH front door.")
     ports: PortSettings = Field(default=PortSettings(), description="Ports that tasks may get.")
     engine: EngineSettings = Field(default=EngineSettings(), description="What runs tasks.")
+    storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")
     virtual_clusters: tuple[str, ...] = Field(
         default=("default",), min_length=1, description="Names of the virtual clusters that documents may name."
     )
@@ -185,9 +294,16 @@ class Settings(Model):
         default=8_388_608, ge=65536, description="Bytes after which a log file is rotated (three old ones are kept)."
     )
 
-    @field_serializer("database", when_used="json-unless-none")
-    def _database_text(self, value: SecretStr, info: SerializationInfo) -> str:
-        """The URL itself only for our own child processes; masked everywhere else."""
+    @field_validator("secret_key")
+    @classmethod
+    def _are_keys(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not all(_is_fernet_key(key) for key in _split(value)):
+            raise ValueError("must be Fernet keys: 32 random bytes as 44 characters of URL-safe base64 each")
+        return value
+
+    @field_serializer("database", "secret_key", when_used="json-unless-none")
+    def _secret_text(self, value: SecretStr, info: SerializationInfo) -> str:
+        """The text itself only for our own child processes; masked everywhere else."""
         reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
         return value.get_secret_value() if reveal else str(value)
 
@@ -207,11 +323,26 @@ class Settings(Model):
         return self.api.token_file or self.data_dir / "token"
 
     @property
+    def secret_keys(self) -> tuple[str, ...]:
+        """The configured keys, newest first; none when they are in :attr:`secret_key_path`."""
+        return _split(self.secret_key) if self.secret_key is not None else ()
+
+    @property
+    def secret_key_path(self) -> Path:
+        """The file of the keys, wherever it was put."""
+        return self.secret_key_file or self.data_dir / "secret.key"
+
+    @property
     def database_url(self) -> str:
         """The SQLAlchemy URL; may hold a password."""
         if self.database is not None:
             return self.database.get_secret_value()
         return f"sqlite:///{self.data_dir / 'pai.sqlite'}"
+
+    @property
+    def default_fs_uri(self) -> str:
+        """The default file system as jobs are told: a URI, or the plain absolute path of a directory."""
+        return self.storage.default_uri or str(self.data_dir / "fs")
 
     def reveal(self, version: str) -> bytes:
         """All of it as JSON with its secrets and our version, for inherited descriptors only."""

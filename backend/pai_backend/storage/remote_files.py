@@ -1,0 +1,212 @@
+"""Any fsspec file system as the default one.
+
+Most of these can neither append nor be written in the middle. So an upload is kept in a spool directory of this
+machine until it is complete, and only then sent: under another name, and renamed, where the storage can rename.
+Names that object stores allow and paths do not (empty, ``..``) are left out of listings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pai_backend.storage.areas import copy_name, is_partial
+from pai_backend.storage.faults import Absent, NotAllowed, StorageFault, explained
+from pai_backend.storage.files import Conflict, Info, PartFile, Parts, Readable, Upload, absent, shown, time_of
+from pai_backend.storage.filesystems import filesystem, path_in, secret_texts
+from pai_backend.storage.uris import Place
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+RENAMING = frozenset({"hdfs", "viewfs", "webhdfs", "memory", "sftp", "ssh", "smb", "arrow_hdfs"})
+"""Schemes with a rename that is one step. Object stores have none, but a whole object appears at once there."""
+
+
+class RemoteFiles:
+    """The files below ``root``; uploads are kept in ``spool``. See ``files.Files`` for the promises."""
+
+    def __init__(self, root: Place, options: Mapping[str, Any], spool: Path) -> None:
+        self._root, self._options, self._spool = root, options, spool
+        self._secrets = secret_texts(options)
+
+    def stat(self, path: Parts) -> Info:
+        """What is there."""
+        with self._at(path) as (system, name):
+            return _info(path[-1] if path else "", system.info(name))
+
+    def listing(self, path: Parts, after: str, limit: int) -> list[Info]:
+        """Entries by name."""
+        with self._at(path) as (system, name):
+            system.invalidate_cache()
+            if system.isfile(name):
+                raise Conflict(f"{shown(path)} is a file", "name a directory")
+            found = {_base(info): info for info in system.ls(name, detail=True) if not _same(info, name)}
+        names = sorted(entry for entry in found if entry > after and _is_listed(entry))
+        return [_info(entry, found[entry]) for entry in names[:limit]]
+
+    def read(self, path: Parts) -> Readable:
+        """A file, open."""
+        with self._at(path) as (system, name):
+            if system.isdir(name):
+                raise Conflict(f"{shown(path)} is a directory", "name a file")
+            return cast(Readable, system.open(name, "rb"))
+
+    def kept(self, path: Parts) -> int:
+        """Bytes of an unfinished upload."""
+        try:
+            return self._spooled(path).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def upload(self, path: Parts, offset: int) -> Upload:
+        """Begin or go on."""
+        with self._at(path) as (system, name):
+            if system.isdir(name):
+                raise Conflict(f"{shown(path)} is a directory", "name a file, or remove the directory first")
+        self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+        spooled = self._spooled(path)
+        descriptor = os.open(spooled, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+
+        def publish(_descriptor: int) -> None:
+            self._send(spooled, path)
+            spooled.unlink()
+
+        return PartFile(descriptor, path, offset, publish, spooled.unlink)
+
+    def _send(self, spooled: Path, path: Parts) -> None:
+        with self._at(path) as (system, name):
+            system.makedirs(system._parent(name), exist_ok=True)
+            renaming = self._root.scheme in RENAMING
+            draft = f"{system._parent(name).rstrip('/')}/{copy_name(path[-1])}" if renaming else name
+            try:
+                system.put_file(str(spooled), draft)
+                if renaming:
+                    self._rename(system, draft, name)
+            except BaseException:
+                if renaming:
+                    with suppress(Exception):  # the upload's own error is the one to tell
+                        system.rm_file(draft)
+                raise
+
+    def _rename(self, system: AbstractFileSystem, draft: str, name: str) -> None:
+        """Put ``draft`` in the place of ``name``; HDFS does so in one step, others when nothing is in the way."""
+        if self._root.scheme in ("hdfs", "viewfs"):
+            system.mv(draft, name, overwrite=True)
+            return
+        if system.exists(name):
+            system.rm_file(name)
+        system.mv(draft, name)
+        system.invalidate_cache()
+        if not system.exists(name):  # WebHDFS says "false" rather than why
+            raise StorageFault("the storage did not rename the complete file", "see its log, and upload again")
+
+    def make_directory(self, path: Parts) -> None:
+        """With all above it."""
+        with self._at(path) as (system, name):
+            if system.isfile(name):
+                raise Conflict(f"{shown(path)} is a file", "name a directory")
+            system.makedirs(name, exist_ok=True)
+
+    def remove(self, path: Parts, *, recursive: bool) -> None:
+        """A file, an empty directory, or with ``recursive`` a whole one."""
+        with self._at(path) as (system, name):
+            system.invalidate_cache()
+            if system.info(name)["type"] != "directory":
+                system.rm_file(name)
+            elif recursive:
+                system.rm(name, recursive=True)
+            elif [info for info in system.ls(name, detail=True) if not _same(info, name)]:
+                raise Conflict(f"{shown(path)} is not empty", "remove it with all that is in it")
+            else:
+                system.rmdir(name)
+
+    def copy(self, source: Parts, target: Parts, max_entries: int) -> None:
+        """Copy entry by entry, then rename."""
+        with self._at(source) as (system, name), self._at(target) as (_, final):
+            system.invalidate_cache()
+            if system.isdir(final):
+                raise Conflict(f"{shown(target)} is a directory", "name a new path")
+            found = system.find(name, withdirs=True, detail=True) or {name: system.info(name)}
+            if len(found) > max_entries:
+                raise StorageFault("the directory holds too many files to be copied at once", "copy parts of it")
+            system.makedirs(system._parent(final), exist_ok=True)
+            renaming = self._root.scheme in RENAMING
+            draft = f"{system._parent(final).rstrip('/')}/{copy_name(target[-1])}" if renaming else final
+            if system.isdir(name):
+                system.makedirs(draft, exist_ok=True)
+            for entry in sorted(found):
+                place = draft + entry[len(name.rstrip("/")) :]
+                if found[entry]["type"] == "directory":
+                    system.makedirs(place, exist_ok=True)
+                else:
+                    _copy_file(system, entry, place)
+            if renaming:
+                self._rename(system, draft, final)
+
+    def usage(self, path: Parts) -> int:
+        """Bytes of all files below."""
+        try:
+            with self._at(path) as (system, name):
+                return int(system.du(name, total=True))
+        except Absent:
+            return 0
+
+    def _spooled(self, path: Parts) -> Path:
+        """The file that keeps an upload; its name says nothing of the user's."""
+        return self._spool / hashlib.sha256("/".join(path).encode()).hexdigest()
+
+    @contextmanager
+    def _at(self, path: Parts) -> Iterator[tuple[AbstractFileSystem, str]]:
+        """The file system and its own name for a path; errors in our words, with the user's name for it."""
+        place = self._root.below("/".join(path))
+        try:
+            system = filesystem(self._root, self._options)
+            yield system, path_in(system, place)
+        except Exception as error:  # noqa: BLE001 - each library has errors of its own
+            fault = explained(error, place, self._secrets)
+            if isinstance(fault, Absent) and not isinstance(error, StorageFault):
+                raise absent(path) from None
+            if isinstance(fault, NotAllowed) and not isinstance(error, StorageFault):
+                raise NotAllowed(f"the backend has no permission for {shown(path)}", "ask the administrator") from None
+            raise fault from None
+
+
+def _copy_file(system: AbstractFileSystem, source: str, target: str) -> None:
+    """Through this machine, as most libraries' own copying does, and some lack."""
+    with system.open(source, "rb") as reader, system.open(target, "wb") as writer:
+        while data := reader.read(1 << 20):
+            writer.write(data)
+
+
+def _base(info: Mapping[str, Any]) -> str:
+    return str(info["name"]).rstrip("/").rpartition("/")[2]
+
+
+def _same(info: Mapping[str, Any], name: str) -> bool:
+    return str(info["name"]).strip("/") == name.strip("/")
+
+
+def _is_listed(name: str) -> bool:
+    return name not in ("", ".", "..") and name.isprintable() and not is_partial(name)
+
+
+def _info(name: str, info: Mapping[str, Any]) -> Info:
+    directory = info["type"] == "directory"
+    return Info(name, directory, 0 if directory else int(info.get("size") or 0), _modified(info))
+
+
+def _modified(info: Mapping[str, Any]) -> datetime | None:
+    """A time as the libraries give it: milliseconds (HDFS), or a datetime under one of two names."""
+    for key in ("modification_time", "modificationTime", "mtime", "LastModified", "created"):
+        value = info.get(key)
+        if isinstance(value, datetime):
+            return value
+        if isinstance(value, int | float):
+            return time_of(value / 1000 if key.startswith("modification") else value)
+    return None
