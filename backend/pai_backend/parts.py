@@ -16,6 +16,7 @@ from pai_backend.runtime_files import read_json
 if TYPE_CHECKING:
     from pai_backend.model.node import Node
     from pai_backend.observed import ObservedEngine
+    from pai_backend.store.keyring import KeySource
     from pai_backend.store.sql import SqlStore
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,13 @@ FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 10.0
 
 class RoleError(Exception):
     """A role cannot run with this configuration; the message is one line that names the key."""
+
+
+def key_source(settings: Settings) -> KeySource:
+    """Where the keys of what is stored are: in the configuration itself, or in a file."""
+    from pai_backend.store.keyring import GivenKeys, KeyFile
+
+    return GivenKeys(settings.secret_keys) if settings.secret_keys else KeyFile(settings.secret_key_path)
 
 
 class Parts:
@@ -70,10 +78,11 @@ class Parts:
 
     async def _open_store(self) -> SqlStore:
         from pai_backend.model.errors import InvalidParameters
+        from pai_backend.store.keyring import SecretKeyError
         from pai_backend.store.sql import SqlStore
 
         try:
-            store = self._store = SqlStore(self.settings.database_url)
+            store = self._store = SqlStore(self.settings.database_url, key_source(self.settings))
         except InvalidParameters as error:
             raise RoleError(f"database: {error.message} {error.hint}") from None
         pause = FIRST_RETRY_S
@@ -81,6 +90,8 @@ class Parts:
             try:
                 await store.open()
                 return store
+            except SecretKeyError as error:
+                raise RoleError(f"secret_key_file: {error}") from None
             except Unavailable as error:
                 self.database_trouble = f"The database cannot be opened: {error.message}"
                 log.warning("%s Trying again in %.1f s.", self.database_trouble, pause)

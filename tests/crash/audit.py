@@ -11,6 +11,7 @@ import psutil
 
 from pai_backend.model.job import Job, State
 from pai_backend.store.base import JobFilter
+from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import SqlStore
 from tests.crash.backend import Backend
 
@@ -42,7 +43,7 @@ class Expected:
 
 async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
     """Every promise that does not hold, in words."""
-    store = SqlStore(f"sqlite:///{backend.data}/pai.sqlite")
+    store = SqlStore(f"sqlite:///{backend.data}/pai.sqlite", KeyFile(backend.data / "secret.key"))
     await store.open()
     try:
         jobs = await _all_jobs(store)

@@ -28,6 +28,7 @@ from pai_backend.engine.base import LogStream
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
 from pai_backend.store.sql import SqlStore
+from tests.support.sealing import KEYS
 
 ALICE, BOB, ROOT = "alice-token-0123456789", "bob-token-0123456789", "root-token-0123456789"
 CAROL = Node(
@@ -111,7 +112,7 @@ class ApiSite:
 @asynccontextmanager
 async def running_api(directory: Path, *, max_document_bytes: int = 1_048_576) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
-    store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}")
+    store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])

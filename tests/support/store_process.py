@@ -16,6 +16,7 @@ from pai_backend.model.ids import JobUid
 from pai_backend.store.base import NewEvent
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job
+from tests.support.sealing import KEYS
 
 SUBMITTED = NewEvent("job.submitted", {"by": "alice"})
 
@@ -32,7 +33,7 @@ async def _submit(store: SqlStore, name: str) -> None:
 
 
 async def _submit_for_ever(url: str) -> None:
-    store = SqlStore(url)
+    store = SqlStore(url, KEYS)
     await store.open()
     numbers = itertools.count()
 
@@ -45,14 +46,14 @@ async def _submit_for_ever(url: str) -> None:
 
 async def _open(url: str) -> None:
     await asyncio.to_thread(sys.stdin.readline)
-    store = SqlStore(url)
+    store = SqlStore(url, KEYS)
     await store.open()
     _say("open")
     await store.aclose()
 
 
 async def _once(url: str) -> None:
-    store = SqlStore(url)
+    store = SqlStore(url, KEYS)
     await store.open()
     _say("ready")
     while name := (await asyncio.to_thread(sys.stdin.readline)).strip():

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from pai_backend.store.sql import SqlStore
 from tests.support.postgres import PostgresServer
+from tests.support.sealing import KEYS
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -30,7 +31,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[SqlStore]:
     """An open store, closed at the end."""
-    store = SqlStore(url)
+    store = SqlStore(url, KEYS)
     await store.open()
     try:
         yield store

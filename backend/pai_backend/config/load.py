@@ -215,8 +215,12 @@ def _absolute(settings: Settings) -> Settings:
     api = settings.api
     if api.token_file is not None:
         api = api.model_copy(update={"token_file": _real(api.token_file)})
-    log_dir = _real(settings.log_dir) if settings.log_dir is not None else None
-    return settings.model_copy(update={"data_dir": _real(settings.data_dir), "api": api, "log_dir": log_dir})
+    others = {
+        name: _real(path)
+        for name, path in (("log_dir", settings.log_dir), ("secret_key_file", settings.secret_key_file))
+        if path is not None
+    }
+    return settings.model_copy(update={"data_dir": _real(settings.data_dir), "api": api, **others})
 
 
 def _real(path: Path) -> Path:

@@ -7,10 +7,10 @@ job appends its events with the next ``seq`` in that transaction; a port is leas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State
@@ -124,7 +124,7 @@ class Store(Protocol):
     """Everything durable. Implemented by ``store.sql.SqlStore`` for SQLite and PostgreSQL."""
 
     async def open(self) -> None:
-        """Connect and migrate the schema to head (safe when several processes do it at once)."""
+        """Connect, migrate the schema to head and read the secret keys (safe when several processes do it at once)."""
         ...
 
     async def aclose(self) -> None:
@@ -132,8 +132,19 @@ class Store(Protocol):
         ...
 
     # ---- intents, written by the api -----------------------------------------------------------
-    async def submit(self, job: Job, source: bytes, filename: str, media_type: str, events: Sequence[NewEvent]) -> Job:
+    async def submit(
+        self,
+        job: Job,
+        source: bytes,
+        filename: str,
+        media_type: str,
+        events: Sequence[NewEvent],
+        *,
+        secrets: Mapping[str, Any] = ...,
+    ) -> Job:
         """Insert a new job, its tasks, its document and its first events. Concurrent calls may share a transaction.
+
+        The document and ``secrets`` (names and values of its secrets; none if not given) are kept sealed.
 
         ``job.alias`` is a proposal: when taken, a suffixed one is stored and returned.
         Raises NameTaken (model.errors) when this user has a job of that name.
@@ -228,8 +239,14 @@ class Store(Protocol):
         """The submitted bytes, file name and media type, exactly as they came."""
         ...
 
-    async def events(self, uid: JobUid, after: int = 0, limit: int = 1000) -> list[Event]:
-        """Events of one job with ``seq > after``, in order."""
+    async def job_secrets(self, uid: JobUid) -> Mapping[str, Any]:
+        """Names and values of the secrets of a job's document; empty when it has none. Raises NoSuchJob."""
+        ...
+
+    async def events(
+        self, uid: JobUid, after: int = 0, limit: int = 1000, type_: str | None = None
+    ) -> list[Event]:
+        """Events of one job with ``seq > after``, in order; of one type only, when it is given."""
         ...
 
     async def recent_events(self, position: str | None, user: str | None, limit: int = 1000) -> tuple[list[Event], str]:

@@ -28,6 +28,7 @@ _OF_JOB = (
     .order_by(events.c.seq)
     .limit(bindparam("most"))
 )
+_OF_JOB_AND_TYPE = _OF_JOB.where(events.c.type == bindparam("type"))
 _NEWEST = select(func.coalesce(func.max(events.c.position), 0))
 _RECENT = (
     select(*_COLUMNS).where(events.c.position > bindparam("after")).order_by(events.c.position).limit(bindparam("most"))
@@ -57,9 +58,12 @@ def append(conn: Connection, rows: Sequence[Values]) -> None:
         conn.execute(_INSERT, rows)
 
 
-def of_job(conn: Connection, uid: JobUid, after: int, limit: int) -> list[Event]:
-    """The job's events with ``seq > after``, in order."""
-    return [_event(row) for row in conn.execute(_OF_JOB, {"uid": uid, "after": after, "most": limit})]
+def of_job(conn: Connection, uid: JobUid, after: int, limit: int, type_: str | None = None) -> list[Event]:
+    """The job's events with ``seq > after``, in order; of one type only, when it is given."""
+    bounds: Values = {"uid": uid, "after": after, "most": limit}
+    if type_ is None:
+        return [_event(row) for row in conn.execute(_OF_JOB, bounds)]
+    return [_event(row) for row in conn.execute(_OF_JOB_AND_TYPE, {**bounds, "type": type_})]
 
 
 def recent(conn: Connection, position: str | None, user: str | None, limit: int) -> tuple[list[Event], str]:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from pai_backend.model.errors import InvalidParameters, NoSuchKey
 from pai_backend.store.base import UserKey
+from pai_backend.store.cipher import Sealed
 from pai_backend.store.tables import claims, secrets, task_keys, user_keys
 
 _KEYS = select(user_keys).order_by(user_keys.c.added_at, user_keys.c.fingerprint)
@@ -61,32 +62,35 @@ def remove_key(conn: Connection, user: str, fingerprint: str) -> None:
     conn.execute(_DELETE_KEY, {"fingerprint_": fingerprint, "username_": user})
 
 
-def task_key(conn: Connection, owner: str) -> str | None:
-    """The host key of a task slot."""
-    return conn.execute(_TASK_KEY, {"owner_": owner}).scalar_one_or_none()
+def task_key(conn: Connection, owner: str) -> bytes | None:
+    """The host key of a task slot, sealed."""
+    kept = conn.execute(_TASK_KEY, {"owner_": owner}).scalar_one_or_none()
+    return None if kept is None else bytes(kept)
 
 
-def put_task_key(conn: Connection, owner: str, private_pem: str, public: str) -> str:
-    """Keep a host key unless the slot has one; the one that is kept."""
+def put_task_key(conn: Connection, owner: str, made: Sealed, public: str) -> bytes:
+    """Keep a host key unless the slot has one; the one that is kept, sealed."""
     kept = task_key(conn, owner)
     if kept is not None:
         return kept
-    conn.execute(_INSERT_TASK_KEY, {"owner": owner, "private_pem": private_pem, "public": public})
-    return private_pem
+    values = {"owner": owner, "private_pem": made.data, "public": public, "sealed_by": made.by}
+    conn.execute(_INSERT_TASK_KEY, values)
+    return made.data
 
 
-def secret(conn: Connection, name: str) -> str | None:
-    """A server secret, if made already."""
-    return conn.execute(_SECRET, {"name_": name}).scalar_one_or_none()
+def secret(conn: Connection, name: str) -> bytes | None:
+    """A server secret, if made already, sealed."""
+    kept = conn.execute(_SECRET, {"name_": name}).scalar_one_or_none()
+    return None if kept is None else bytes(kept)
 
 
-def put_secret(conn: Connection, name: str, make: str) -> str:
-    """Keep a secret unless there is one of that name; the one that is kept."""
+def put_secret(conn: Connection, name: str, made: Sealed) -> bytes:
+    """Keep a secret unless there is one of that name; the one that is kept, sealed."""
     kept = secret(conn, name)
     if kept is not None:
         return kept
-    conn.execute(_INSERT_SECRET, {"name": name, "value": make})
-    return make
+    conn.execute(_INSERT_SECRET, {"name": name, "value": made.data, "sealed_by": made.by})
+    return made.data
 
 
 def claim(conn: Connection, name: str, until: datetime, now: datetime) -> bool:

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, or_, 
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
+from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import AnyRow, to_job
 from pai_backend.store.tables import documents, jobs, tasks
 
@@ -45,6 +46,7 @@ _BY_ANY_NAME = _MATCHES.where(
 _DOCUMENT = select(documents.c.source, documents.c.filename, documents.c.media_type).where(
     documents.c.job == bindparam("uid_")
 )
+_SECRETS = select(documents.c.secrets).where(documents.c.job == bindparam("uid_"))
 _ALL_BODIES = (
     select(tasks.c.body)
     .where(tasks.c.job == bindparam("uid_"))
@@ -60,30 +62,30 @@ class StoredJob(NamedTuple):
     row: AnyRow
     bodies: Sequence[str]
 
-    def parse(self) -> Job:
-        """The job; about a fifth of a millisecond for one of few tasks."""
-        return to_job(self.row, self.bodies)
+    def parse(self, cipher: Cipher) -> Job:
+        """The job; about a fifth of a millisecond for one of few tasks. Raises UnknownKey."""
+        return to_job(self.row, self.bodies, cipher)
 
 
-def job(conn: Connection, uid: JobUid) -> Job:
-    """Raises NoSuchJob."""
+def job(conn: Connection, uid: JobUid, cipher: Cipher) -> Job:
+    """Raises NoSuchJob, UnknownKey."""
     found = _load(conn, _BY_UID, {"uid_": uid})
     if not found:
         raise no_such_job(uid)
-    return found[0].parse()
+    return found[0].parse(cipher)
 
 
-def by_alias(conn: Connection, alias: str) -> Job | None:
-    """The job of that alias."""
+def by_alias(conn: Connection, alias: str, cipher: Cipher) -> Job | None:
+    """The job of that alias. Raises UnknownKey."""
     found = _load(conn, _BY_ALIAS, {"alias_": alias})
-    return found[0].parse() if found else None
+    return found[0].parse(cipher) if found else None
 
 
-def find(conn: Connection, name: str, user: str | None) -> Job:
+def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
     """By ``user~name``, one's own bare name, alias or uid, in this order.
 
     One's own name comes before an alias: else a stranger's job, whose alias is its bare name, would
-    hide one's own job of that name. Raises NoSuchJob.
+    hide one's own job of that name. Raises NoSuchJob, UnknownKey.
     """
     owner, tilde, rest = name.partition("~")
     if tilde:
@@ -98,7 +100,7 @@ def find(conn: Connection, name: str, user: str | None) -> Job:
 
     if not rows:
         raise no_such_job(name)
-    return job(conn, JobUid(min(rows, key=rank).uid))
+    return job(conn, JobUid(min(rows, key=rank).uid), cipher)
 
 
 def dirty(conn: Connection) -> list[StoredJob]:
@@ -111,21 +113,32 @@ def unfinished(conn: Connection) -> list[StoredJob]:
     return _load(conn, _UNSETTLED, {})
 
 
-async def parsed(stored: Sequence[StoredJob]) -> list[Job]:
-    """The jobs, parsed a few at a time: thousands at once would hold the event loop for half a second."""
+async def parsed(stored: Sequence[StoredJob], cipher: Cipher) -> list[Job]:
+    """The jobs, parsed a few at a time: thousands at once would hold the event loop for half a second.
+
+    Raises UnknownKey.
+    """
     jobs: list[Job] = []
     for start in range(0, len(stored), _PARSED_AT_ONCE):
-        jobs += [one.parse() for one in stored[start : start + _PARSED_AT_ONCE]]
+        jobs += [one.parse(cipher) for one in stored[start : start + _PARSED_AT_ONCE]]
         await asyncio.sleep(0)  # the loop's turn
     return jobs
 
 
 def document(conn: Connection, uid: JobUid) -> tuple[bytes, str, str]:
-    """Source, file name and media type. Raises NoSuchJob."""
+    """Source (sealed), file name and media type. Raises NoSuchJob."""
     row = conn.execute(_DOCUMENT, {"uid_": uid}).one_or_none()
     if row is None:
         raise no_such_job(uid)
     return bytes(row.source), row.filename, row.media_type
+
+
+def secrets(conn: Connection, uid: JobUid) -> bytes | None:
+    """The secrets of a job's document (sealed JSON); None when it has none. Raises NoSuchJob."""
+    row = conn.execute(_SECRETS, {"uid_": uid}).one_or_none()
+    if row is None:
+        raise no_such_job(uid)
+    return None if row.secrets is None else bytes(row.secrets)
 
 
 def past_tasks(conn: Connection, uid: JobUid) -> list[dict[str, object]]:

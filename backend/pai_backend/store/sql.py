@@ -5,43 +5,90 @@ Reads go to :class:`database.Database`, writes to :class:`writer.Writer`, waitin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import make_url
+from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job
-from pai_backend.store import events, keys, lease, listing, lookup, migrate, ports, save, submit, tagging, tokens
+from pai_backend.store import (
+    events,
+    keys,
+    lease,
+    listing,
+    lookup,
+    migrate,
+    ports,
+    save,
+    sealing,
+    submit,
+    tagging,
+    tokens,
+)
 from pai_backend.store.base import AccessToken, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
+from pai_backend.store.cipher import Cipher
 from pai_backend.store.database import Backing, Database
+from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
 from pai_backend.store.writer import Writer
+
+T = TypeVar("T", covariant=True)
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class _Opening(Protocol[T]):
+    """A query that opens what it reads."""
+
+    def __call__(self, conn: Connection, *, cipher: Cipher) -> T: ...
 
 
 class SqlStore:
     """Everything durable, in SQLite or PostgreSQL. Satisfies ``base.Store``, which documents the methods."""
 
-    def __init__(self, url: str) -> None:
-        """``url`` is a SQLAlchemy URL, with or without the driver. Raises InvalidParameters for another database."""
+    def __init__(self, url: str, keys: KeySource) -> None:
+        """``url`` is a SQLAlchemy URL, with or without the driver; ``keys`` are what is stored sealed with.
+
+        Raises InvalidParameters for another database.
+        """
         self._database = Database(_backing(url))
+        self._ring = KeyRing(keys)
         self._wake = Wake(self._database)
         self._writer = Writer(self._database, committed=self._wake.bump)
 
     async def open(self) -> None:
-        """Connect and bring the schema to head. Raises Unavailable; it may be called again then."""
+        """Connect, bring the schema to head, and have the keys of all that is sealed.
+
+        Raises Unavailable and SecretKeyError; it may be called again then.
+        """
         await self._database.open()
         try:
             if await self._database.read(migrate.revision) != migrate.HEAD:
                 await self._database.write(migrate.to_head, announce=False)
+            await self._take_keys()
             await self._wake.mark()
         except BaseException:
             await self._database.aclose()
             raise
+
+    async def _take_keys(self) -> None:
+        """Read the keys, and make sure that no other process seals with one that is not among them."""
+        used = await self._database.read(sealing.used_keys)
+        await self._ring.load(used)
+        if not used:
+            # Of processes that made different keys at once the first marks the database, and the others are refused.
+            mark = partial(sealing.mark, made=self._ring.cipher.sealed(b""))
+            await self._database.write(mark, announce=False)
+            await self._ring.load(await self._database.read(sealing.used_keys))
 
     async def aclose(self) -> None:
         """Finish the writes that wait, then close all connections. Idempotent."""
@@ -50,14 +97,27 @@ class SqlStore:
         await self._database.aclose()
 
     # ---- intents, written by the api -----------------------------------------------------------
-    async def submit(self, job: Job, source: bytes, filename: str, media_type: str, events: Sequence[NewEvent]) -> Job:
-        """Insert a new job; concurrent calls share a transaction."""
-        submission = submit.prepare(job, source, filename, media_type, events)
+    async def submit(
+        self,
+        job: Job,
+        source: bytes,
+        filename: str,
+        media_type: str,
+        events: Sequence[NewEvent],
+        *,
+        secrets: Mapping[str, Any] = _NOTHING,
+    ) -> Job:
+        """Insert a new job, sealed before its transaction; concurrent calls share one."""
+        cipher = self._ring.cipher
+        prepare = partial(submit.prepare, job, source, filename, media_type, events, secrets, cipher)
+        submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
         return await self._writer.put(submit.submit_all, submission)
 
     async def request_stop(self, uid: JobUid, by: str, at: datetime, reason: str = "") -> Job:
         """Record the wish that the job end."""
-        return await self._writer.run(StopRequest(uid, by, at, reason))
+        return await self._ring.tried(
+            lambda cipher: self._writer.run(StopRequest(uid, by, at, reason, cipher)),
+        )
 
     # ---- the controller's side -----------------------------------------------------------------
     async def acquire_lease(self, holder: str, ttl_s: float, now: datetime, *, force: bool = False) -> Lease | None:
@@ -90,11 +150,11 @@ class SqlStore:
 
     async def unfinished(self) -> list[Job]:
         """What recovery must look at."""
-        return await lookup.parsed(await self._database.read(lookup.unfinished))
+        return await self._parsed(await self._database.read(lookup.unfinished))
 
     async def dirty(self) -> list[Job]:
         """What the controller has not seen."""
-        return await lookup.parsed(await self._database.read(lookup.dirty))
+        return await self._parsed(await self._database.read(lookup.dirty))
 
     async def port_leases(self) -> list[PortLease]:
         """All leases."""
@@ -102,25 +162,28 @@ class SqlStore:
 
     async def task_keys(self, owner: str) -> str | None:
         """The host key of a task slot."""
-        return await self._database.read(partial(keys.task_key, owner=owner))
+        kept = await self._database.read(partial(keys.task_key, owner=owner))
+        return None if kept is None else await self._text(kept)
 
     async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
         """Keep a host key unless there is one."""
-        change = partial(keys.put_task_key, owner=owner, private_pem=private_pem, public=public)
-        return await self._writer.run(change, announce=False)
+        made = self._ring.cipher.sealed(private_pem.encode())
+        change = partial(keys.put_task_key, owner=owner, made=made, public=public)
+        kept = await self._writer.run(change, announce=False)
+        return private_pem if kept == made.data else await self._text(kept)
 
     # ---- reading -------------------------------------------------------------------------------
     async def job(self, uid: JobUid) -> Job:
         """By uid."""
-        return await self._database.read(partial(lookup.job, uid=uid))
+        return await self._read_opened(partial(lookup.job, uid=uid))
 
     async def find(self, name: str, user: str | None = None) -> Job:
         """By whatever a user calls it."""
-        return await self._database.read(partial(lookup.find, name=name, user=user))
+        return await self._read_opened(partial(lookup.find, name=name, user=user))
 
     async def by_alias(self, alias: str) -> Job | None:
         """By alias."""
-        return await self._database.read(partial(lookup.by_alias, alias=alias))
+        return await self._read_opened(partial(lookup.by_alias, alias=alias))
 
     async def list_jobs(self, which: JobFilter) -> tuple[list[JobSummary], int]:
         """A page and the total."""
@@ -136,11 +199,18 @@ class SqlStore:
 
     async def document(self, uid: JobUid) -> tuple[bytes, str, str]:
         """What was submitted, byte for byte."""
-        return await self._database.read(partial(lookup.document, uid=uid))
+        source, filename, media_type = await self._database.read(partial(lookup.document, uid=uid))
+        return await self._ring.open(source), filename, media_type
 
-    async def events(self, uid: JobUid, after: int = 0, limit: int = 1000) -> list[Event]:
+    async def job_secrets(self, uid: JobUid) -> Mapping[str, Any]:
+        """Names and values of the document's secrets."""
+        kept = await self._database.read(partial(lookup.secrets, uid=uid))
+        values: dict[str, Any] = {} if kept is None else json.loads(await self._ring.open(kept))
+        return values
+
+    async def events(self, uid: JobUid, after: int = 0, limit: int = 1000, type_: str | None = None) -> list[Event]:
         """The job's log."""
-        return await self._database.read(partial(events.of_job, uid=uid, after=after, limit=limit))
+        return await self._database.read(partial(events.of_job, uid=uid, after=after, limit=limit, type_=type_))
 
     async def recent_events(self, position: str | None, user: str | None, limit: int = 1000) -> tuple[list[Event], str]:
         """The log of all jobs."""
@@ -195,9 +265,33 @@ class SqlStore:
     async def secret(self, name: str, make: str) -> str:
         """The kept secret, or ``make``, now kept."""
         kept = await self._database.read(partial(keys.secret, name=name))
-        if kept is not None:
-            return kept
-        return await self._writer.run(partial(keys.put_secret, name=name, make=make), announce=False)
+        if kept is None:
+            made = self._ring.cipher.sealed(make.encode())
+            kept = await self._writer.run(partial(keys.put_secret, name=name, made=made), announce=False)
+        return await self._text(kept)
+
+    async def reseal(self, report: Callable[[int], None]) -> list[str]:
+        """Seal again, with the newest key, everything that is sealed with an older one, while others go on.
+
+        It may be ended and called again at any time. ``report`` is told how many values of each batch were done.
+        Returns what could not be opened, each by table and key; it stays as it is. Raises Unavailable.
+        """
+        return await sealing.reseal_all(self._database, self._ring.cipher, report)
+
+    async def sealed_with(self) -> frozenset[str]:
+        """Identifiers of the keys that stored values are sealed with."""
+        return await self._database.read(sealing.used_keys)
+
+    # ---- opening what is sealed ----------------------------------------------------------------
+    async def _read_opened(self, query: _Opening[T]) -> T:
+        """What a query makes of sealed rows, where the database's work is done: it may parse much."""
+        return await self._ring.tried(lambda cipher: self._database.read(lambda conn: query(conn, cipher=cipher)))
+
+    async def _parsed(self, stored: Sequence[lookup.StoredJob]) -> list[Job]:
+        return await self._ring.tried(lambda cipher: lookup.parsed(stored, cipher))
+
+    async def _text(self, sealed: bytes) -> str:
+        return (await self._ring.open(sealed)).decode()
 
 
 def _backing(text: str) -> Backing:

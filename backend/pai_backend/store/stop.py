@@ -11,6 +11,7 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job
 from pai_backend.store import events, lookup
 from pai_backend.store.base import NewEvent
+from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import changing_values
 from pai_backend.store.tables import jobs
 
@@ -36,10 +37,14 @@ class StopRequest:
     by: str
     at: datetime
     reason: str
+    cipher: Cipher
 
     def __call__(self, conn: Connection) -> Job:
-        """Record it unless the job is final or being stopped; returns the job as it now is. Raises NoSuchJob."""
-        job = lookup.job(conn, self.uid)
+        """Record it unless the job is final or being stopped; returns the job as it now is.
+
+        Raises NoSuchJob, UnknownKey.
+        """
+        job = lookup.job(conn, self.uid, self.cipher)
         if job.state.final or job.desired is Desired.STOP:
             return job
         stopped = job.model_copy(

@@ -1,8 +1,8 @@
 """The tables, as SQLAlchemy metadata; the same on SQLite and PostgreSQL.
 
 ``jobs`` holds what changes and what lists show, in narrow rows; what was asked for (``documents``)
-is written once and never touched again. JSON is kept as text, exactly as it was written. What may hold a secret is
-sealed (``cipher``), and ``sealed_by`` names the key: spec, source and secrets of a document, private keys, our own secrets.
+is written once and never touched again. JSON is kept as text, exactly as it was written. What may hold a secret
+(a document, a private key, a secret of ours) is sealed by ``cipher``, and ``sealed_by`` names the key.
 Changing anything here needs a migration; a test compares this metadata with the migrated schema.
 """
 

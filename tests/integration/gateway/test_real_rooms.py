@@ -28,6 +28,7 @@ from pai_backend.engine.local.nodes import simulated_node
 from pai_backend.model.job import Job, JobExit, State
 from pai_backend.store.base import UserKey, slot_of
 from pai_backend.store.sql import SqlStore
+from tests.support.sealing import KEYS
 from tests.support.ssh_world import USER, Outcome, answers, free_port, program, run, running_job, write_key
 
 pytestmark = pytest.mark.asyncio
@@ -52,7 +53,7 @@ class Site:
 
 @pytest_asyncio.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    store = SqlStore(f"sqlite:///{tmp_path / 'pai.sqlite'}")
+    store = SqlStore(f"sqlite:///{tmp_path / 'pai.sqlite'}", KEYS)
     await store.open()
     engine = LocalEngine(tmp_path / "engine", [simulated_node("carol", "TITANX", 1, 2, 1000)])
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()

@@ -12,11 +12,12 @@ from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 from pai_backend.store.sql import SqlStore
 from tests.support.proxy_fakes import KEY
+from tests.support.sealing import KEYS
 
 
 @pytest.mark.asyncio
 async def test_one_of_many_replicas_redeems_a_ticket(tmp_path: Path) -> None:
-    stores = [SqlStore(f"sqlite:///{tmp_path}/pai.sqlite") for _ in range(4)]
+    stores = [SqlStore(f"sqlite:///{tmp_path}/pai.sqlite", KEYS) for _ in range(4)]
     try:
         for store in stores:
             await store.open()

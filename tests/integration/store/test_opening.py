@@ -27,6 +27,7 @@ from pai_backend.store.sql import SqlStore
 from pai_backend.store.tables import metadata
 from pai_backend.testing.builders import make_job
 from tests.support.postgres import PostgresServer
+from tests.support.sealing import KEYS
 from tests.support.stores import opened
 
 SECRET = "hunter2-is-no-password"
@@ -120,7 +121,7 @@ async def test_a_schema_of_a_newer_version_is_refused_with_the_remedy(database_u
         )
 
     with pytest.raises(Unavailable, match="9999") as refusal:
-        await SqlStore(database_url).open()
+        await SqlStore(database_url, KEYS).open()
 
     assert "Upgrade jupyter-pai" in refusal.value.hint
 
@@ -129,8 +130,9 @@ def test_an_ordinary_start_imports_neither_alembic_nor_asyncpg(tmp_path: Path) -
     code = (
         "import asyncio, sys\n"
         "from pai_backend.store.sql import SqlStore\n"
+        "from tests.support.sealing import KEYS\n"
         "async def main():\n"
-        f"    store = SqlStore('sqlite:///{tmp_path}/pai.sqlite'); await store.open(); await store.aclose()\n"
+        f"    store = SqlStore('sqlite:///{tmp_path}/pai.sqlite', KEYS); await store.open(); await store.aclose()\n"
         "asyncio.run(main())\n"
         "sys.exit(', '.join(sorted({'alembic', 'asyncpg'} & set(sys.modules))) or 0)"
     )
@@ -176,7 +178,7 @@ async def test_a_file_that_cannot_be_a_database_is_named(tmp_path: Path, prepare
     prepare(path)  # type: ignore[operator]
 
     with pytest.raises(Unavailable, match=sentence) as refusal:
-        await SqlStore(f"sqlite:///{path}").open()
+        await SqlStore(f"sqlite:///{path}", KEYS).open()
 
     assert str(path) in refusal.value.message
     assert refusal.value.hint
@@ -186,7 +188,7 @@ async def test_a_file_that_cannot_be_a_database_is_named(tmp_path: Path, prepare
 async def test_opening_can_be_tried_again(tmp_path: Path) -> None:
     path = tmp_path / "pai.sqlite"
     path.write_bytes(b"not a database, but long enough to be looked at" * 99)
-    store = SqlStore(f"sqlite:///{path}")
+    store = SqlStore(f"sqlite:///{path}", KEYS)
     with pytest.raises(Unavailable):
         await store.open()
     path.unlink()
@@ -241,13 +243,13 @@ async def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
 )
 def test_a_url_that_cannot_be_used_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(InvalidParameters) as refusal:
-        SqlStore(url)
+        SqlStore(url, KEYS)
     assert "sqlite" in refusal.value.hint
 
 
 @pytest.mark.asyncio
 async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
-    store = SqlStore(f"sqlite:///{tmp_path}/pai.sqlite")
+    store = SqlStore(f"sqlite:///{tmp_path}/pai.sqlite", KEYS)
     with pytest.raises(Bug, match="not open"):
         await store.dirty()
     await store.open()
@@ -275,7 +277,7 @@ async def test_a_server_that_is_not_there_is_named_without_its_password() -> Non
         port = probe.getsockname()[1]
 
     with pytest.raises(Unavailable) as refusal:
-        await SqlStore(f"postgresql://pai:{SECRET}@127.0.0.1:{port}/jobs").open()
+        await SqlStore(f"postgresql://pai:{SECRET}@127.0.0.1:{port}/jobs", KEYS).open()
 
     assert f"127.0.0.1:{port}, database jobs, cannot be reached" in refusal.value.message
     assert SECRET not in f"{refusal.value!r} {refusal.value.body()!r} {refusal.value.__cause__!r}"
@@ -286,7 +288,7 @@ async def test_a_database_that_does_not_exist_is_said(postgres_server: PostgresS
     url = postgres_server.new_database()
 
     with pytest.raises(Unavailable, match="has no database of that name") as refusal:
-        await SqlStore(f"{url}_other").open()
+        await SqlStore(f"{url}_other", KEYS).open()
 
     assert "createdb" in refusal.value.hint
 

@@ -13,8 +13,10 @@ from pai_backend.model.job import Event, JobExit, Phase, Retries, State
 from pai_backend.model.spec import DocumentWarning, PriorityClass, Scheduling
 from pai_backend.store import lookup
 from pai_backend.store.base import JobFilter, JobSummary, NewEvent, UserKey
+from pai_backend.store.cipher import Cipher
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+from tests.support.sealing import KEYS
 
 
 async def fill(store: SqlStore) -> None:
@@ -294,7 +296,7 @@ async def test_reading_many_jobs_gives_the_event_loop_its_turn(store: SqlStore) 
 
     task = asyncio.create_task(other())
     try:
-        assert len(await lookup.parsed(found)) == 200
+        assert len(await lookup.parsed(found, Cipher(KEYS.read()))) == 200
     finally:
         task.cancel()
     assert len(turns) >= 5

@@ -12,6 +12,7 @@ from pai_backend.model.spec import DocumentWarning
 from pai_backend.store.base import NewEvent
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
+from tests.support.sealing import KEYS
 
 SUBMITTED = NewEvent("job.submitted", {"by": "alice"})
 
@@ -138,7 +139,7 @@ async def test_a_caller_that_goes_away_leaves_a_whole_job_or_none(store: SqlStor
 
 @pytest.mark.asyncio
 async def test_a_closed_store_has_finished_what_it_was_given(database_url: str) -> None:
-    first = SqlStore(database_url)
+    first = SqlStore(database_url, KEYS)
     await first.open()
     submits = [
         asyncio.create_task(submit(first, make_job(f"job-{number}", uid=make_uid(number)))) for number in range(100)
@@ -148,7 +149,7 @@ async def test_a_closed_store_has_finished_what_it_was_given(database_url: str) 
 
     names = {job.name for job in await asyncio.gather(*submits)}
 
-    second = SqlStore(database_url)
+    second = SqlStore(database_url, KEYS)
     await second.open()
     try:
         assert {job.name for job in await second.unfinished()} == names

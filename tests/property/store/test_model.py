@@ -31,6 +31,7 @@ from pai_backend.store.base import Conflict, Fenced, JobFilter, NewEvent, PortLe
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 from tests.support.postgres import PostgresServer, postgres_server
+from tests.support.sealing import KEYS
 
 __all__ = ["postgres_server"]
 
@@ -57,7 +58,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.url = url
         self.runner = asyncio.Runner()
-        self.store = SqlStore(url)
+        self.store = SqlStore(url, KEYS)
         self.run(self.store.open())
         self.model = Model()
         self.numbers = 0
@@ -185,7 +186,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def open_again(self) -> None:
         self.run(self.store.aclose())
-        self.store = SqlStore(self.url)
+        self.store = SqlStore(self.url, KEYS)
         self.run(self.store.open())
 
 

@@ -21,6 +21,7 @@ from pai_backend.model.spec import JobSpec, PortSpec
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_engine import ScriptedEngine, lab_node
+from tests.support.sealing import KEYS
 
 PATIENCE_S = 10.0
 SMALL = PortRange(15000, 15009)
@@ -83,7 +84,7 @@ async def controlled(store: SqlStore, engine: ScriptedEngine, **options: object)
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqlStore]:
-    store = SqlStore(f"sqlite:///{path}/pai.sqlite")
+    store = SqlStore(f"sqlite:///{path}/pai.sqlite", KEYS)
     await store.open()
     try:
         yield store

@@ -12,8 +12,11 @@ from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.job import State
 from pai_backend.store import events, listing, lookup
 from pai_backend.store.base import JobFilter
+from pai_backend.store.cipher import Cipher, new_key
 from pai_backend.store.tables import metadata
 from pai_backend.testing.builders import make_uid
+
+CIPHER = Cipher([new_key()])  # nothing is found, so nothing is opened
 
 
 @pytest.mark.parametrize(
@@ -21,8 +24,8 @@ from pai_backend.testing.builders import make_uid
     [
         (lookup.dirty, "ix_jobs_dirty"),
         (lookup.unfinished, "ix_jobs_unsettled"),
-        (lambda conn: lookup.find(conn, "alice~job", None), "sqlite_autoindex_jobs"),
-        (lambda conn: lookup.by_alias(conn, "job"), "sqlite_autoindex_jobs"),
+        (lambda conn: lookup.find(conn, "alice~job", None, CIPHER), "sqlite_autoindex_jobs"),
+        (lambda conn: lookup.by_alias(conn, "job", CIPHER), "sqlite_autoindex_jobs"),
         (lambda conn: events.of_job(conn, make_uid(1), 0, 10), "sqlite_autoindex_events"),
         (lambda conn: events.recent(conn, "0", None, 10), "INTEGER PRIMARY KEY (rowid>?)"),
         (lambda conn: events.recent(conn, "0", "alice", 10), "INTEGER PRIMARY KEY (rowid>?)"),

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import sqlite
 
 from pai_backend.model.errors import Bug, DocumentError
 from pai_backend.model.job import Job, State
+from pai_backend.store.cipher import Cipher, new_key
 from pai_backend.store.rows import _COLUMN_OF, _REST, document_values, settled, task_values, to_tasks
 from pai_backend.store.tables import Instant, jobs
 from pai_backend.testing.builders import make_job, make_role, make_spec
@@ -59,7 +60,7 @@ def test_a_task_of_a_role_that_is_not_in_the_job_is_a_bug() -> None:
 
 def test_text_that_is_not_unicode_is_a_fault_of_the_document() -> None:
     with pytest.raises(DocumentError) as refusal:
-        document_values(make_job(spec=make_spec(env={"X": "\ud83d"})), b"", "", "")
+        document_values(make_job(spec=make_spec(env={"X": "\ud83d"})), b"", "", "", {}, Cipher([new_key()]))
     assert "surrogate" in refusal.value.message
 
 
