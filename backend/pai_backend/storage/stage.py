@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 from pai_backend.storage.faults import StorageFault
 from pai_backend.storage.filesystems import act_as
-from pai_backend.storage.staging import copy_in, inputs_of, make_directory
+from pai_backend.storage.outputs import make_directory
 from pai_backend.storage.uris import parse
 
 
@@ -30,25 +29,29 @@ def main(arguments: list[str]) -> int:
         say("usage: python -P -m pai_backend.storage.stage FILE")
         return 1
     try:
-        stage(Path(arguments[0]))
+        stage(arguments[0])
     except StorageFault as fault:
         say(fault.line())
         return 1
     return 0
 
 
-def stage(file: Path) -> None:
+def stage(file: str) -> None:
     """Read the file and do as it says. Raises StorageFault."""
     try:
-        wanted = json.loads(file.read_bytes())
-        inputs, outputs = inputs_of(wanted["inputs"]), [parse(str(uri)) for uri in wanted["outputs"]]
-        work_dir, user = Path(wanted["work_dir"]), str(wanted["user"])
+        with open(file, "rb") as text:
+            wanted = json.load(text)
+        inputs, outputs = list(wanted["inputs"]), [parse(str(uri)) for uri in wanted["outputs"]]
+        work_dir, user = str(wanted["work_dir"]), str(wanted["user"])
+        wanted_inputs = [(str(item["uri"]), str(item["name"]), int(item["max_bytes"])) for item in inputs]
     except (OSError, ValueError, KeyError, TypeError) as error:
         # Only the kind of error: the text of others may quote the file.
         raise StorageFault(f"{file} is no staging file ({type(error).__name__})") from None
     act_as(user)
-    for item in inputs:
-        copy_in(item, work_dir, user, say)
+    if wanted_inputs:
+        from pai_backend.storage.staging import copy_all  # most tasks have an output and no input
+
+        copy_all(wanted_inputs, work_dir, user, say)
     for place in outputs:
         make_directory(place, user)
         say(f"{place.shown} is there for output")

@@ -1,4 +1,4 @@
-"""Copying a job's inputs into a working directory and making its output directories.
+"""Copying a job's inputs into a working directory.
 
 Rules of the file. A copy has its final name only when it is complete, so a final name that is there already is
 a finished copy of an earlier try and stays. What an earlier try left half done is removed first.
@@ -10,11 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from pai_backend.storage.faults import StorageFault, explained
 from pai_backend.storage.filesystems import filesystem, path_in
@@ -40,9 +40,15 @@ class Input:
     max_bytes: int
 
 
-def inputs_of(values: list[dict[str, Any]]) -> list[Input]:
-    """Inputs as a plan has them. Raises StorageFault for a place or a name that is none."""
-    inputs = [Input(parse(str(value["uri"])), str(value["name"]), int(value["max_bytes"])) for value in values]
+def copy_all(wanted: Sequence[tuple[str, str, int]], work_dir: str, user: str, say: Say) -> None:
+    """Copy inputs, given as (URI, name, most bytes), in this order. Raises StorageFault; checks all names first."""
+    inputs = [Input(parse(uri), name, max_bytes) for uri, name, max_bytes in wanted]
+    _check_names(inputs)
+    for item in inputs:
+        copy_in(item, Path(work_dir), user, say)
+
+
+def _check_names(inputs: Sequence[Input]) -> None:
     partial = {_partial(item.name) for item in inputs}
     for number, item in enumerate(inputs):
         if item.name in ("", ".", "..", *partial) or "/" in item.name or "\0" in item.name:
@@ -51,7 +57,6 @@ def inputs_of(values: list[dict[str, Any]]) -> list[Input]:
             raise StorageFault(
                 f"two inputs would be called {item.name!r} in the working directory", "rename one of the directories"
             )
-    return inputs
 
 
 def _partial(name: str) -> str:
@@ -162,20 +167,3 @@ def discard(path: Path) -> None:
         for folder, _, _ in os.walk(path):
             os.chmod(folder, 0o700)
         shutil.rmtree(path)
-
-
-def make_directory(place: Place, user: str) -> None:
-    """Make a directory and those above it; one that is there stays as it is. Raises StorageFault."""
-    try:
-        if place.local:
-            os.makedirs(place.path, exist_ok=True)
-            return
-        system = filesystem(place, user=user)
-        path = path_in(system, place)
-        system.makedirs(path, exist_ok=True)
-        if not system.isdir(path):
-            raise StorageFault(f"{place.shown} is a file", "name a directory as outputDir")
-    except FileExistsError:
-        raise StorageFault(f"{place.shown} is a file", "name a directory as outputDir") from None
-    except Exception as error:  # noqa: BLE001 - each library has errors of its own
-        raise explained(error, place) from None
