@@ -11,6 +11,8 @@ from tests.docs.pages import READMES, ROOT, Fence, fences, pages, read
 NOT_RUN = {
     ("README.md", "make demo"): "tests/integration/front/test_real_backend.py runs what it runs, examples/demo.py",
     ("README.md", "make test"): "it runs this test",
+    ("docs/job-info.md", "import json, os"): "tests/unit/launch/test_job_info.py runs it in a task's environment",
+    ("docs/job-info.md", 'me="${PAI_CURRENT_TASK_ROLE_NAME}-${PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX}"'): "as above",
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""

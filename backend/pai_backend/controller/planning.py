@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from pai_backend.access.keys import gateway_public_key, task_host_key
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.launch.jupyter import made_token
+from pai_backend.launch.parts import PartsMemory
 from pai_backend.launch.plan import build_plan
 from pai_backend.model.job import Job, Task
 from pai_backend.store.base import Store, slot_of
@@ -27,6 +28,7 @@ class Planner:
     def __init__(self, store: Store, default_fs_uri: str = "") -> None:
         self._store = store
         self._default_fs_uri = default_fs_uri
+        self._parts = PartsMemory(default_fs_uri)
         self._gateway_key: str | None = None
         self._signing_key: str | None = None
         self._host_keys: dict[str, asyncio.Task[str]] = {}
@@ -51,7 +53,14 @@ class Planner:
             self._gateway_key = await gateway_public_key(self._store)
             self._signing_key = await self._store.secret(SIGNING_SECRET, secrets.token_hex(32))
         extra = {"JUPYTER_TOKEN": made_token(self._signing_key, job.uid)}
-        return build_plan(job, task, ssh=await self._ssh(task), extra_env=extra, default_fs_uri=self._default_fs_uri)
+        return build_plan(
+            job,
+            task,
+            ssh=await self._ssh(task),
+            extra_env=extra,
+            default_fs_uri=self._default_fs_uri,
+            parts=self._parts.of(job),
+        )
 
     async def _ssh(self, task: Task) -> SshPlan | None:
         if task.placement is None or self._gateway_key is None:

@@ -10,8 +10,14 @@ import re
 from dataclasses import dataclass
 
 from pai_backend.model.job import Job
+from pai_backend.model.plan import StagedInput
+from pai_backend.model.spec import Dialect
+
+CODE_BYTES = 200_000_000
+"""The most that a codeDir may hold. Source: OpenPAI v1; the seeds say "less than 200MB"."""
 
 _VARIABLE = re.compile(r"\$(?:PAI|QIZHI)_(DEFAULT_FS_URI|JOB_NAME|USER_NAME|USERNAME)")
+_WITHOUT_FIELDS = (Dialect.OPENPAI_V2, Dialect.OPENPAI_V2_DRAFT)  # v2 has prerequisites in their place
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,18 @@ class Directories:
     output_dir: str
     code_dir: str
 
+    @property
+    def inputs(self) -> tuple[StagedInput, ...]:
+        """What is copied into a task's working directory: the codeDir, under its own base name."""
+        if not self.code_dir:
+            return ()
+        return (StagedInput(uri=self.code_dir, name=_base_name(self.code_dir), max_bytes=CODE_BYTES),)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What is made before a task's command runs: the outputDir."""
+        return (self.output_dir,) if self.output_dir else ()
+
 
 def directories(job: Job, default_fs_uri: str = "") -> Directories:
     """The directories of ``job``.
@@ -32,7 +50,7 @@ def directories(job: Job, default_fs_uri: str = "") -> Directories:
     """
     spec = job.spec
     output = spec.output_dir
-    if not output and default_fs_uri:
+    if not output and default_fs_uri and spec.dialect not in _WITHOUT_FIELDS:
         output = f"{default_fs_uri.rstrip('/')}/Output/$PAI_JOB_NAME"
     values = {
         "DEFAULT_FS_URI": default_fs_uri,
@@ -51,3 +69,11 @@ def directories(job: Job, default_fs_uri: str = "") -> Directories:
         output_dir=substituted(output),
         code_dir=substituted(spec.code_dir),
     )
+
+
+def _base_name(uri: str) -> str:
+    """The last part of the path; ``code`` for the root of a file system, which has none."""
+    _, scheme, rest = uri.rpartition("://")
+    path = rest.partition("/")[2] if scheme else rest  # what stands before the first "/" is a host
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    return parts[-1] if parts else "code"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 
 from pai_backend.model.base import Model
 from pai_backend.model.ids import TaskUid
@@ -34,7 +34,12 @@ class StagedInput(Model):
 
 
 class TaskPlan(Model):
-    """All that an engine needs to run one task."""
+    """All that an engine needs to run one task.
+
+    Command and environment hold secrets in clear: neither ``repr`` nor a validation error shows them.
+    """
+
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     uid: TaskUid
     job_name: str

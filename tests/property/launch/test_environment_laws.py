@@ -20,7 +20,7 @@ from pai_backend.model.spec import Dialect, JobSpec, PortSpec, TaskRole
 Environment = Callable[[Job, Task], Mapping[str, str]]
 NAMES = st.from_regex(r"[A-Za-z0-9._~]{1,8}", fullmatch=True)
 OWN = re.compile(
-    r"(?:PAI|QIZHI)_(?:CURRENT|CONTAINER|RESOURCE$|TASK_(?:INDEX|ROLE_(?:INDEX|NAME|NO|NUM)|\w+_(?:NUM|MB))$)"
+    r"FC_TASK|(?:PAI|QIZHI)_(?:CURRENT|CONTAINER|RESOURCE$|TASK_(?:INDEX|ROLE_(?:INDEX|NAME|NO|NUM)|\w+_(?:NUM|MB))$)"
 )
 
 

@@ -1,4 +1,4 @@
-"""The environment table, value by value."""
+"""The environment table, name by name: each with its value and with where it is from."""
 
 from __future__ import annotations
 
@@ -8,81 +8,146 @@ from typing import Any
 
 import pytest
 
-from pai_backend.launch.environment import environment
+from pai_backend.launch.environment import environment, path_variables
 from pai_backend.model.job import Job
 
 MakeJob = Callable[..., Job]
 DocumentJob = Callable[[str], Job]
 
-ONE_TASK = {
-    # the list of the SCM guide, section 4.1
-    "PAI_JOB_NAME": "jupyter_16be8b71",
-    "PAI_USER_NAME": "alice",
-    "PAI_DEFAULT_FS_URI": "",
-    "PAI_TASK_ROLE_COUNT": "1",
-    "PAI_TASK_ROLE_LIST": "task_1",
-    "PAI_TASK_ROLE_TASK_COUNT_task_1": "1",
-    "PAI_HOST_IP_task_1_0": "10.0.0.1",
-    "PAI_PORT_LIST_task_1_0_jupyter": "20100",
-    "PAI_PORT_LIST_task_1_0_http": "20101",
-    "PAI_PORT_LIST_task_1_0_ssh": "20102",
-    "PAI_RESOURCE_task_1": "1,1,8192,64",
-    "PAI_MIN_FAILED_TASK_COUNT_task_1": "",
-    "PAI_MIN_SUCCEEDED_TASK_COUNT_task_1": "",
-    "PAI_CURRENT_TASK_ROLE_NAME": "task_1",
-    "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "0",
-    # its kin of OpenPAI v1
-    "PAI_WORK_DIR": "/w",
-    "PAI_JOB_VC_NAME": "default",
-    "PAI_VIRTUAL_CLUSTER": "default",
-    "PAI_DATA_DIR": "",
-    "PAI_OUTPUT_DIR": "",
-    "PAI_CODE_DIR": "",
-    "PAI_JOB_TASK_COUNT": "1",
-    "PAI_JOB_TASK_ROLE_COUNT": "1",
-    "PAI_JOB_TASK_ROLE_LIST": "task_1",
-    "PAI_RESOURCE": "1,1,8192,64",
-    "PAI_CURRENT_TASK_ROLE_TASK_COUNT": "1",
-    "PAI_CURRENT_TASK_ROLE_CPU_COUNT": "1",
-    "PAI_CURRENT_TASK_ROLE_MEM_MB": "8192",
-    "PAI_CURRENT_TASK_ROLE_SHM_MB": "64",
-    "PAI_CURRENT_TASK_ROLE_GPU_COUNT": "1",
-    "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT": "",
-    "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT": "",
-    "PAI_CONTAINER_HOST_IP": "10.0.0.1",
-    "PAI_CONTAINER_HOST_PORT_LIST": "jupyter:20100;http:20101;ssh:20102;",
-    "PAI_CONTAINER_HOST_jupyter_PORT_LIST": "20100",
-    "PAI_CONTAINER_HOST_http_PORT_LIST": "20101",
-    "PAI_CONTAINER_HOST_ssh_PORT_LIST": "20102",
-    "PAI_CONTAINER_HOST_PORT": "20101",
-    "PAI_CONTAINER_SSH_PORT": "20102",
-    "PAI_TASK_ROLE_task_1_HOST_LIST": "10.0.0.1:20101",
-    "FRAMEWORK_NAME": "alice~jupyter_16be8b71",
-    "HADOOP_USER_NAME": "alice",
-    # names of earlier versions
-    "PAI_USERNAME": "alice",
-    "PAI_TASK_ROLES_NUM": "1",
-    "PAI_TASKS_NUM": "1",
-    "PAI_TASK_ROLE_NAME": "task_1",
-    "PAI_TASK_ROLE_NO": "0",
-    "PAI_TASK_ROLE_NUM": "1",
-    "PAI_TASK_CPU_NUM": "1",
-    "PAI_TASK_MEM_MB": "8192",
-    "PAI_TASK_GPU_NUM": "1",
-    "PAI_TASK_ROLE_INDEX": "0",
-    "PAI_TASK_INDEX": "0",
-    "PAI_CURRENT_CONTAINER_IP": "10.0.0.1",
-    "PAI_CURRENT_CONTAINER_PORT": "20101",
-    "PAI_task_1_0_jupyter_PORT": "20100",
-    "PAI_task_1_0_http_PORT": "20101",
-    "PAI_task_1_0_ssh_PORT": "20102",
-    "PAI_TASK_ROLE_0_HOST_LIST": "10.0.0.1:20101",
-}
+SCM = "SCM guide, section 4.1"
+QIZHI = "QIZHI guide, list of environment variables"
+V1 = "OpenPAI v1"
+V1_OLD = "OpenPAI v1, names before 0.5"
+V2 = "OpenPAI v2"
+FC = "FrameworkController, predefined environment variables"
+
+ONE_TASK = [
+    (SCM, "PAI_JOB_NAME", "jupyter_16be8b71"),
+    (SCM, "PAI_USER_NAME", "alice"),
+    (SCM, "PAI_DEFAULT_FS_URI", "/fs"),
+    (SCM, "PAI_TASK_ROLE_COUNT", "1"),
+    (SCM, "PAI_TASK_ROLE_LIST", "task_1"),
+    (SCM, "PAI_TASK_ROLE_TASK_COUNT_task_1", "1"),
+    (SCM, "PAI_HOST_IP_task_1_0", "10.0.0.1"),
+    (SCM, "PAI_PORT_LIST_task_1_0_jupyter", "20100"),
+    (SCM, "PAI_PORT_LIST_task_1_0_http", "20101"),
+    (SCM, "PAI_PORT_LIST_task_1_0_ssh", "20102"),
+    (SCM, "PAI_RESOURCE_task_1", "1,1,8192,64"),
+    (SCM, "PAI_MIN_FAILED_TASK_COUNT_task_1", ""),
+    (SCM, "PAI_MIN_SUCCEEDED_TASK_COUNT_task_1", ""),
+    (SCM, "PAI_CURRENT_TASK_ROLE_NAME", "task_1"),
+    (SCM, "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "0"),
+    (V1, "PAI_JOB_VC_NAME", "default"),
+    (V1, "PAI_DATA_DIR", ""),
+    (V1, "PAI_OUTPUT_DIR", "/fs/Output/jupyter_16be8b71"),
+    (V1, "PAI_CODE_DIR", ""),
+    (V1, "PAI_JOB_TASK_COUNT", "1"),
+    (V1, "PAI_JOB_TASK_ROLE_COUNT", "1"),
+    (V1, "PAI_JOB_TASK_ROLE_LIST", "task_1"),
+    (V1, "PAI_RESOURCE", "1,1,8192,64"),
+    (V1, "PAI_CURRENT_TASK_ROLE_TASK_COUNT", "1"),
+    (V1, "PAI_CURRENT_TASK_ROLE_CPU_COUNT", "1"),
+    (V1, "PAI_CURRENT_TASK_ROLE_MEM_MB", "8192"),
+    (V1, "PAI_CURRENT_TASK_ROLE_SHM_MB", "64"),
+    (V1, "PAI_CURRENT_TASK_ROLE_GPU_COUNT", "1"),
+    (V1, "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT", ""),
+    (V1, "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT", ""),
+    (V1, "PAI_CONTAINER_HOST_IP", "10.0.0.1"),
+    (V1, "PAI_CONTAINER_HOST_PORT_LIST", "jupyter:20100;http:20101;ssh:20102;"),
+    (V1, "PAI_CONTAINER_HOST_jupyter_PORT_LIST", "20100"),
+    (V1, "PAI_CONTAINER_HOST_http_PORT_LIST", "20101"),
+    (V1, "PAI_CONTAINER_HOST_ssh_PORT_LIST", "20102"),
+    (V1, "PAI_CONTAINER_HOST_PORT", "20101"),
+    (V1, "PAI_CONTAINER_SSH_PORT", "20102"),
+    (V1, "PAI_TASK_ROLE_task_1_HOST_LIST", "10.0.0.1:20101"),
+    (V1, "PAI_CONTAINER_ID", "j0123456789abcdef-0-0-0"),
+    (V1, "APP_ID", "j0123456789abcdef"),
+    (V1, "FRAMEWORK_NAME", "alice~jupyter_16be8b71"),
+    (V1, "HADOOP_USER_NAME", "alice"),
+    (V1_OLD, "PAI_USERNAME", "alice"),
+    (V1_OLD, "PAI_TASK_ROLES_NUM", "1"),
+    (V1_OLD, "PAI_TASKS_NUM", "1"),
+    (V1_OLD, "PAI_TASK_ROLE_NAME", "task_1"),
+    (V1_OLD, "PAI_TASK_ROLE_NO", "0"),
+    (V1_OLD, "PAI_TASK_ROLE_NUM", "1"),
+    (V1_OLD, "PAI_TASK_CPU_NUM", "1"),
+    (V1_OLD, "PAI_TASK_MEM_MB", "8192"),
+    (V1_OLD, "PAI_TASK_GPU_NUM", "1"),
+    (V1_OLD, "PAI_TASK_ROLE_INDEX", "0"),
+    (V1_OLD, "PAI_TASK_INDEX", "0"),
+    (V1_OLD, "PAI_CURRENT_CONTAINER_IP", "10.0.0.1"),
+    (V1_OLD, "PAI_CURRENT_CONTAINER_PORT", "20101"),
+    (V1_OLD, "PAI_task_1_0_jupyter_PORT", "20100"),
+    (V1_OLD, "PAI_task_1_0_http_PORT", "20101"),
+    (V1_OLD, "PAI_task_1_0_ssh_PORT", "20102"),
+    (V1_OLD, "PAI_TASK_ROLE_0_HOST_LIST", "10.0.0.1:20101"),
+    (V2, "PAI_VIRTUAL_CLUSTER", "default"),
+    (V2, "PAI_FRAMEWORK_NAME", "alice~jupyter_16be8b71"),
+    (V2, "PAI_TASK_ROLE_INSTANCES", "task_1:0"),
+    (FC, "FC_FRAMEWORK_NAME", "alice~jupyter_16be8b71"),
+    (FC, "FC_FRAMEWORK_ATTEMPT_ID", "0"),
+    (FC, "FC_TASKROLE_NAME", "task_1"),
+    (FC, "FC_TASK_INDEX", "0"),
+    (FC, "FC_TASK_ATTEMPT_ID", "0"),
+]
 
 
-def test_the_whole_environment_of_the_jupyter_document(document_job: DocumentJob) -> None:
+@pytest.mark.parametrize(("source", "name", "value"), ONE_TASK)
+def test_each_variable_of_the_sources(document_job: DocumentJob, source: str, name: str, value: str) -> None:
     job = document_job("scm-jupyter.json")
-    assert environment(job, job.tasks[0], work_dir="/w") == ONE_TASK
+    assert environment(job, job.tasks[0], default_fs_uri="/fs").get(name) == value, source
+
+
+def test_the_sources_name_every_variable_there_is(document_job: DocumentJob) -> None:
+    job = document_job("scm-jupyter.json")
+    assert environment(job, job.tasks[0], default_fs_uri="/fs").keys() == {name for _, name, _ in ONE_TASK}
+
+
+QIZHI_WORKER = [
+    (QIZHI, "QIZHI_DEFAULT_FS_URI", "hdfs://fs:9000"),
+    (QIZHI, "QIZHI_JOB_NAME", "tensorflow-distributed-jobguid"),
+    (QIZHI, "QIZHI_JOB_VC_NAME", "your_virtual_cluster"),
+    (QIZHI, "QIZHI_USER_NAME", "alice"),
+    (QIZHI, "QIZHI_DATA_DIR", "hdfs://fs:9000/path/tensorflow-distributed-jobguid/data"),
+    (QIZHI, "QIZHI_OUTPUT_DIR", "hdfs://fs:9000/path/tensorflow-distributed-jobguid/output"),
+    (QIZHI, "QIZHI_CODE_DIR", "hdfs://fs:9000/path/tensorflow-distributed-jobguid/code"),
+    (QIZHI, "QIZHI_CURRENT_TASK_ROLE_NAME", "worker"),
+    (QIZHI, "QIZHI_CURRENT_TASK_ROLE_TASK_COUNT", "2"),
+    (QIZHI, "QIZHI_CURRENT_TASK_ROLE_CPU_COUNT", "2"),
+    (QIZHI, "QIZHI_CURRENT_TASK_ROLE_MEM_MB", "16384"),
+    (QIZHI, "QIZHI_CURRENT_TASK_ROLE_GPU_COUNT", "4"),
+    (QIZHI, "QIZHI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "0"),
+    (QIZHI, "QIZHI_JOB_TASK_COUNT", "4"),
+    (QIZHI, "QIZHI_JOB_TASK_ROLE_COUNT", "2"),
+    (QIZHI, "QIZHI_JOB_TASK_ROLE_LIST", "ps_server,worker"),
+    (QIZHI, "QIZHI_KILL_ALL_ON_COMPLETED_TASK_NUM", "2"),
+    (QIZHI, "QIZHI_CONTAINER_HOST_IP", "10.0.0.3"),
+    (QIZHI, "QIZHI_CONTAINER_HOST_PORT_LIST", "http:20300;ssh:20301;"),
+    (QIZHI, "QIZHI_CONTAINER_HOST__http_PORT_LIST", "20300"),
+    (QIZHI, "QIZHI_TASK_ROLE_ps_server_HOST_LIST", "10.0.0.1:20100,10.0.0.2:20200"),
+    (QIZHI, "QIZHI_TASK_ROLE_worker_HOST_LIST", "10.0.0.3:20300,10.0.0.4:20400"),
+    (V1, "QIZHI_CONTAINER_HOST_http_PORT_LIST", "20300"),
+]
+
+
+@pytest.mark.parametrize(("source", "name", "value"), QIZHI_WORKER)
+def test_each_variable_of_the_qizhi_guide(document_job: DocumentJob, source: str, name: str, value: str) -> None:
+    """All but QIZHI_WORK_DIR, which the engine knows."""
+    job = document_job("qizhi-tensorflow-distributed.json")
+    assert environment(job, job.tasks[2], default_fs_uri="hdfs://fs:9000").get(name) == value, source
+
+
+def test_qizhi_documents_get_each_variable_under_both_prefixes(document_job: DocumentJob) -> None:
+    job = document_job("qizhi-tensorflow-distributed.json")
+    table = environment(job, job.tasks[2])
+    assert all(table["QIZHI_" + name[4:]] == value for name, value in table.items() if name.startswith("PAI_"))
+
+
+def test_an_engine_names_its_paths_under_the_prefixes_of_the_task() -> None:
+    paths = {"PAI_WORK_DIR": "/w", "PAI_JOB_INFO_FILE": "/i"}
+    assert path_variables({"PAI_JOB_NAME": "j"}, work_dir="/w", job_info_file="/i") == paths
+    both = paths | {"QIZHI_WORK_DIR": "/w", "QIZHI_JOB_INFO_FILE": "/i"}
+    assert path_variables({"QIZHI_JOB_NAME": "j"}, work_dir="/w", job_info_file="/i") == both
 
 
 def test_several_roles_and_tasks_see_each_other(make_job: MakeJob) -> None:
@@ -121,40 +186,6 @@ def test_several_roles_and_tasks_see_each_other(make_job: MakeJob) -> None:
         "PAI_worker_2_tb_PORT": "20502,20503,20504",
     }
     assert {name: table.get(name) for name in expected} == expected
-
-
-def test_qizhi_documents_get_each_variable_under_both_prefixes(document_job: DocumentJob) -> None:
-    job = document_job("qizhi-tensorflow-distributed.json")
-    table = environment(job, job.tasks[2], default_fs_uri="hdfs://fs:9000", work_dir="/root")
-    where = "hdfs://fs:9000/path/tensorflow-distributed-jobguid"
-    expected = {
-        "QIZHI_WORK_DIR": "/root",
-        "QIZHI_DEFAULT_FS_URI": "hdfs://fs:9000",
-        "QIZHI_JOB_NAME": "tensorflow-distributed-jobguid",
-        "QIZHI_JOB_VC_NAME": "your_virtual_cluster",
-        "QIZHI_USER_NAME": "alice",
-        "QIZHI_DATA_DIR": f"{where}/data",
-        "QIZHI_OUTPUT_DIR": f"{where}/output",
-        "QIZHI_CODE_DIR": f"{where}/code",
-        "QIZHI_CURRENT_TASK_ROLE_NAME": "worker",
-        "QIZHI_CURRENT_TASK_ROLE_TASK_COUNT": "2",
-        "QIZHI_CURRENT_TASK_ROLE_CPU_COUNT": "2",
-        "QIZHI_CURRENT_TASK_ROLE_MEM_MB": "16384",
-        "QIZHI_CURRENT_TASK_ROLE_GPU_COUNT": "4",
-        "QIZHI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "0",
-        "QIZHI_JOB_TASK_COUNT": "4",
-        "QIZHI_JOB_TASK_ROLE_COUNT": "2",
-        "QIZHI_JOB_TASK_ROLE_LIST": "ps_server,worker",
-        "QIZHI_KILL_ALL_ON_COMPLETED_TASK_NUM": "2",
-        "QIZHI_CONTAINER_HOST_IP": "10.0.0.3",
-        "QIZHI_CONTAINER_HOST_PORT_LIST": "http:20300;ssh:20301;",
-        "QIZHI_CONTAINER_HOST_http_PORT_LIST": "20300",
-        "QIZHI_CONTAINER_HOST__http_PORT_LIST": "20300",
-        "QIZHI_TASK_ROLE_ps_server_HOST_LIST": "10.0.0.1:20100,10.0.0.2:20200",
-        "QIZHI_TASK_ROLE_worker_HOST_LIST": "10.0.0.3:20300,10.0.0.4:20400",
-    }
-    assert {name: table.get(name) for name in expected} == expected
-    assert all(table["QIZHI_" + name[4:]] == value for name, value in table.items() if name.startswith("PAI_"))
 
 
 def test_other_dialects_get_no_qizhi_variable(document_job: DocumentJob) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from pai_backend.engine.base import SshPlan
+from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.launch.directories import Directories, directories
 from pai_backend.launch.environment import environment
+from pai_backend.launch.job_info import job_info
 from pai_backend.launch.plan import build_plan
 from pai_backend.model.errors import Bug
 from pai_backend.model.job import Job
+from pai_backend.model.plan import RegistryLogin, StagedInput
+from pai_backend.model.spec import Dialect
+from pai_backend.model.tags import UnresolvedTag
 
 MakeJob = Callable[..., Job]
 SSH = SshPlan(port=20102, host_key=SecretStr("private"), authorized_keys=("ssh-ed25519 AAAA",))
@@ -66,6 +72,94 @@ def test_a_plan_has_all_that_an_engine_needs(make_job: MakeJob) -> None:
     assert plan.placement == task.placement
     assert plan.ssh == SSH
     assert plan.env == {"JUPYTER_TOKEN": "t"} | environment(job, task, default_fs_uri="file:///d")
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("hdfs://fs:9000/path/code", "code"),
+        ("hdfs://fs:9000/path/my-train/", "my-train"),
+        ("/home/alice/project", "project"),
+        ("file:///home/alice/project", "project"),
+        ("/home/alice/..", "alice"),
+        ("hdfs://fs:9000", "code"),
+        ("hdfs://fs:9000/", "code"),
+        ("/", "code"),
+    ],
+)
+def test_the_code_directory_is_staged_under_its_base_name(make_job: MakeJob, uri: str, name: str) -> None:
+    """OpenPAI v1: at most 200,000,000 bytes, copied into the working directory."""
+    plan = plan_of(make_job({"name": "r"}, codeDir=uri))
+    assert plan.inputs == (StagedInput(uri=uri, name=name, max_bytes=200_000_000),)
+
+
+def plan_of(job: Job, **arguments: Any) -> TaskPlan:
+    """The plan of a job's first task."""
+    return build_plan(job, job.tasks[0], ssh=None, extra_env={}, **arguments)
+
+
+def as_v2(job: Job, *, strict: bool = False, **role: Any) -> Job:
+    """The job as if it had been read from an OpenPAI v2 document."""
+    roles = tuple(old.model_copy(update={"strict": strict, **role}) for old in job.spec.task_roles)
+    spec = job.spec.model_copy(update={"dialect": Dialect.OPENPAI_V2, "task_roles": roles})
+    return job.model_copy(update={"spec": spec})
+
+
+def test_the_output_directory_is_made_for_a_task_and_v2_has_none(make_job: MakeJob) -> None:
+    job = make_job({"name": "r"}, outputDir="$PAI_DEFAULT_FS_URI/out")
+    assert plan_of(job, default_fs_uri="/fs").outputs == ("/fs/out",)
+    assert plan_of(make_job({"name": "r"}), default_fs_uri="/fs").outputs == ("/fs/Output/demo",)
+    assert plan_of(make_job({"name": "r"})).outputs == ()
+    v2 = plan_of(as_v2(make_job({"name": "r"})), default_fs_uri="/fs")
+    assert (v2.outputs, v2.env["PAI_OUTPUT_DIR"], v2.inputs) == ((), "", ())
+
+
+def test_a_strict_command_is_one_line_behind_what_the_user_wrote(make_job: MakeJob) -> None:
+    lines = ["echo one", "echo $LINENO", "false | true", "echo unreached"]
+    plan = plan_of(as_v2(make_job({"name": "r", "command": "\n".join(lines)}), strict=True))
+    done = subprocess.run(["bash", "-c", plan.command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "one\n3\n")
+    unset = plan_of(as_v2(make_job({"name": "r", "command": "echo $NOT_THERE"}), strict=True))
+    assert subprocess.run(["bash", "-c", unset.command], capture_output=True, check=False).returncode != 0
+
+
+def test_secrets_are_put_into_the_commands_of_v2_as_they_are(make_job: MakeJob) -> None:
+    command = "login <% $secrets.user[0] %> '<% $secrets.password %>'; echo <%= x %>"
+    job = as_v2(make_job({"name": "r", "command": command}, jobEnvs={"TOKEN": "<% $secrets.password %>"}))
+    values = {"user": ["bob"], "password": 'a&b<"<% $secrets.user %>'}
+    plan = plan_of(job, secrets=values)
+    assert plan.command == "login bob 'a&b<\"<% $secrets.user %>'; echo <%= x %>"
+    assert plan.env["TOKEN"] == values["password"]
+    assert "a&b" not in repr(plan) + plan.job_info
+
+
+def test_a_secret_that_is_not_there_is_named(make_job: MakeJob) -> None:
+    with pytest.raises(UnresolvedTag, match=r"secrets\.token"):
+        plan_of(as_v2(make_job({"name": "r", "command": "<% $secrets.token %>"})))
+
+
+def test_a_command_of_v1_is_never_scanned_for_tags(make_job: MakeJob) -> None:
+    job = make_job({"name": "r", "command": "echo '<% $secrets.x %>'"}, jobEnvs={"X": "<% $secrets.x %>"})
+    plan = plan_of(job, secrets={"x": "wrong"})
+    assert (plan.command, plan.env["X"]) == ("echo '<% $secrets.x %>'", "<% $secrets.x %>")
+
+
+def test_a_role_may_have_its_own_image_and_devices(make_job: MakeJob) -> None:
+    login = RegistryLogin(username="u", password=SecretStr("hush"))
+    job = as_v2(make_job({"name": "r"}, image="job/image"), image="role/image", infiniband=True)
+    plan = plan_of(job, image_login=login)
+    assert (plan.image, plan.infiniband, plan.image_login) == ("role/image", True, login)
+    assert plan_of(make_job({"name": "r"}, image="job/image")).image == "job/image"
+
+
+def test_a_job_that_is_debugged_keeps_its_failed_tasks(make_job: MakeJob) -> None:
+    assert plan_of(make_job({"name": "r"}, jobEnvs={"isDebug": True})).keep_on_failure
+    assert not plan_of(make_job({"name": "r"})).keep_on_failure
+
+
+def test_every_task_gets_the_info_of_the_whole_job(make_job: MakeJob) -> None:
+    job = make_job({"name": "r", "taskNumber": 2})
+    assert plan_of(job).job_info == job_info(job)
 
 
 def test_what_the_platform_adds_gives_way_to_the_document(make_job: MakeJob) -> None:
