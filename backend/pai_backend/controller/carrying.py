@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from pai_backend.engine.base import Engine, EngineError, StartRefused, TaskPlan
-from pai_backend.lifecycle.effects import Effect, Forget, Start, Stop
+from pai_backend.lifecycle.effects import Effect, Forget, Refresh, Start, Stop
 from pai_backend.lifecycle.events import JobEvent, TaskExited, TaskForgotten, Waiting
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid, TaskUid, job_of
@@ -25,6 +25,7 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
 PlanMaker = Callable[[TaskUid], Awaitable[TaskPlan | None]]
+JobInfoMaker = Callable[[TaskUid], Awaitable[str | None]]
 Report = Callable[[JobUid, JobEvent], None]
 
 
@@ -36,6 +37,7 @@ class Carrier:
         engine: Engine,
         *,
         plan: PlanMaker,
+        job_info: JobInfoMaker,
         report: Report,
         clock: Callable[[], datetime],
         grace_s: float,
@@ -43,6 +45,7 @@ class Carrier:
     ) -> None:
         self._engine = engine
         self._plan = plan
+        self._job_info = job_info
         self._report = report
         self._clock = clock
         self._grace_s = grace_s
@@ -57,6 +60,8 @@ class Carrier:
             queue = self._pending.setdefault(effect.uid, deque())
             if effect in queue:
                 continue
+            if isinstance(effect, Refresh):
+                _drop_older(queue)
             queue.append(effect)
             self._arrived.setdefault(effect.uid, asyncio.Event()).set()
             if effect.uid not in self._workers:
@@ -104,6 +109,10 @@ class Carrier:
                         plan = await self._plan(uid)
                         if plan is not None:
                             await self._engine.start(plan)
+                    case Refresh(uid=uid):
+                        info = await self._job_info(uid)
+                        if info is not None:
+                            await self._engine.refresh(uid, info)
                     case Stop(uid=uid):
                         await self._engine.stop(uid, self._grace_s)
                     case Forget(uid=uid):
@@ -121,3 +130,10 @@ class Carrier:
 
     def _refused(self, message: str) -> TaskExit:
         return TaskExit(code=None, reason="start-failed", message=message, at=self._clock())
+
+
+def _drop_older(queue: deque[Effect]) -> None:
+    """Take out what a newer refresh makes needless; the first in the queue may be under way and stays."""
+    for effect in list(queue)[1:]:
+        if isinstance(effect, Refresh):
+            queue.remove(effect)

@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pai_backend.access.ports import PortRange
@@ -16,9 +16,11 @@ from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
 from pai_backend.controller.tenure import Tenure
 from pai_backend.engine.base import Engine, EngineError
+from pai_backend.lifecycle.keeping import KEEP
 from pai_backend.model.errors import Unavailable
 from pai_backend.scheduling.base import Placer
 from pai_backend.scheduling.first_fit import FirstFit
+from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Fenced, Store
 
 log = logging.getLogger(__name__)
@@ -29,7 +31,11 @@ RETRY_S = 1.0
 
 @dataclass(frozen=True)
 class ControllerOptions:
-    """What a controller needs to know. ``lock``: a file whose exclusive flock proves others dead (one machine)."""
+    """What a controller needs to know.
+
+    ``lock``: a file whose exclusive flock proves others dead (one machine). ``keep``: how long failed tasks of debug
+    jobs are kept, 0 for not at all. ``reach``: what is read of storages for whom; none but the default one if absent.
+    """
 
     holder: str
     lock: Path | None = None
@@ -37,6 +43,8 @@ class ControllerOptions:
     grace_s: float = 10.0
     ports: PortRange = field(default_factory=PortRange)
     default_fs_uri: str = ""
+    reach: Reach | None = None
+    keep: timedelta = KEEP
 
 
 class Controller:
@@ -59,7 +67,7 @@ class Controller:
         self._clock = clock
         self._rng = rng or random.Random()
         self._lease = LeaseKeeper(store, options.holder, options.lease_ttl_s, options.lock, clock)
-        self._planner = Planner(store, options.default_fs_uri)
+        self._planner = Planner(store, options.default_fs_uri, options.reach)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Decide until ``stop``. Known trouble starts a new tenure; anything else is a bug and is raised."""
@@ -91,6 +99,7 @@ class Controller:
             epoch=epoch,
             clock=self._clock,
             grace_s=self._options.grace_s,
+            keep=self._options.keep,
         )
         log.info("controller with epoch %d", epoch)
         try:

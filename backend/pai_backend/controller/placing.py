@@ -1,4 +1,4 @@
-"""From free room to placements: try the gang, choose its ports, make sure that they are free.
+"""From free room to placements: try the tasks, choose their ports, make sure that they are free.
 
 The placer and the set of leased ports are this controller's memory of what is stored; both are rebuilt
 from the store by ``recovery``.
@@ -7,13 +7,13 @@ from the store by ``recovery``.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pai_backend.access.ports import NoPort, PortRange, choose, fits
 from pai_backend.engine.base import Engine
 from pai_backend.model.ids import TaskUid
-from pai_backend.model.job import Job, Phase, Task
+from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.base import Ask, Assignment, Placer, Wait, WaitCode
 from pai_backend.store.base import PortLease, slot_of
@@ -22,9 +22,13 @@ PROBES = 8
 """How often ports found busy by the probe are chosen anew before the job waits for the next round."""
 
 
+LastPlaces = Mapping[str, Placement | None]
+"""Slot -> where its last run was, whose ports are used again on the same machine; None when they must not be."""
+
+
 @dataclass(frozen=True)
 class Decision:
-    """A gang's placements with the ports that must be leased and given back for them."""
+    """Placements of tasks of one job with the ports that must be leased and given back for them."""
 
     placements: dict[TaskUid, Placement]
     lease: tuple[PortLease, ...] = ()
@@ -58,17 +62,17 @@ class Ports:
         return self.by_machine.get(machine, {})
 
 
-def asks_of(job: Job) -> list[Ask]:
-    """What every task of the job's current attempt needs."""
-    return [_ask(job, task) for task in job.tasks]
+def asks_of(job: Job, tasks: Iterable[Task]) -> list[Ask]:
+    """What these tasks of the job need."""
+    return [_ask(job, task) for task in tasks]
 
 
 def hold_of(job: Job) -> list[tuple[Ask, Assignment]]:
-    """What the job's living tasks hold by their stored placements."""
+    """What the job's tasks hold by their stored placements; a kept task holds its place too."""
     return [
         (_ask(job, task), Assignment(task.placement.node, task.placement.gpus))
         for task in job.tasks
-        if task.placement is not None and task.phase not in (Phase.ENDED, Phase.QUEUED)
+        if task.placement is not None and task.holds_place
     ]
 
 
@@ -78,7 +82,7 @@ def _ask(job: Job, task: Task) -> Ask:
 
 
 class Placing:
-    """Places gangs on the placer's nodes and leases their ports."""
+    """Places tasks on the placer's nodes and leases their ports."""
 
     def __init__(self, placer: Placer, engine: Engine, within: PortRange, rng: random.Random) -> None:
         self.placer = placer
@@ -87,19 +91,16 @@ class Placing:
         self._within = within
         self._rng = rng
 
-    async def decide(self, job: Job, kept: dict[str, Placement]) -> Decision | Wait:
-        """A place and ports for every task, held at once; or why not, holding nothing.
-
-        ``kept`` gives the last placement of a slot, whose ports are used again on the same machine.
-        """
-        asks = asks_of(job)
+    async def decide(self, job: Job, tasks: Sequence[Task], last: LastPlaces) -> Decision | Wait:
+        """A place and ports for all of these tasks, held at once; or why not, holding nothing."""
+        asks = asks_of(job, tasks)
         found = self.placer.try_place(asks)
         if isinstance(found, Wait):
             return found
         for ask in asks:
             self.placer.hold(ask, found.assignments[ask.uid])
         try:
-            decision = await self._with_ports(job, dict(found.assignments), kept)
+            decision = await self._with_ports(job, tasks, dict(found.assignments), last)
         except NoPort as error:
             for ask in asks:
                 self.placer.release(ask.uid)
@@ -108,18 +109,18 @@ class Placing:
         self.ports.add(decision.lease)
         return decision
 
-    def undo(self, job: Job, decision: Decision) -> None:
+    def undo(self, decision: Decision) -> None:
         """Give back what :meth:`decide` held; the decision could not be written."""
-        for task in job.tasks:
-            self.placer.release(task.uid)
+        for uid in decision.placements:
+            self.placer.release(uid)
         self.ports.drop({lease.owner for lease in decision.lease})
 
     async def _with_ports(
-        self, job: Job, assignments: dict[TaskUid, Assignment], kept: dict[str, Placement]
+        self, job: Job, tasks: Sequence[Task], assignments: dict[TaskUid, Assignment], last: LastPlaces
     ) -> Decision:
         busy: dict[str, set[int]] = {}
         for _ in range(PROBES):
-            decision = self._choose(job, assignments, kept, busy)
+            decision = self._choose(job, tasks, assignments, last, busy)
             clashes = await self._probe(decision)
             if not clashes:
                 return decision
@@ -138,23 +139,24 @@ class Placing:
     def _choose(
         self,
         job: Job,
+        tasks: Sequence[Task],
         assignments: dict[TaskUid, Assignment],
-        kept: dict[str, Placement],
+        last: LastPlaces,
         busy: dict[str, set[int]],
     ) -> Decision:
         placements: dict[TaskUid, Placement] = {}
         leases: list[PortLease] = []
         released: list[str] = []
         new: dict[str, set[int]] = {}
-        for task in job.tasks:
+        for task in tasks:
             owner = slot_of(task.uid)
             node = self.placer.nodes()[assignments[task.uid].node]
             wanted = job.spec.role(task.role).ports
-            old = kept.get(owner)
+            old = last.get(owner)
             if old is not None and old.machine == node.machine and fits(old.ports, wanted):
                 ports = old.ports
             else:
-                if old is not None:
+                if owner in last:
                     released.append(owner)
                 mine = new.setdefault(node.machine, set())
                 taken = {p for p, who in self.ports.taken(node.machine).items() if who != owner}

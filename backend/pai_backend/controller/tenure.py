@@ -10,23 +10,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pai_backend.controller.carrying import Carrier
 from pai_backend.controller.inbox import Batch, Inbox, by_job
-from pai_backend.controller.placing import Decision, Placing, asks_of, hold_of
+from pai_backend.controller.offers import Offer, Round
+from pai_backend.controller.placing import Placing, hold_of
 from pai_backend.controller.planning import Planner
 from pai_backend.engine.base import Engine, TaskPlan, TaskSeen, TaskState
+from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import Effect, Forget, Stop, open_effects
-from pai_backend.lifecycle.events import JobEvent, Look, Placed, TaskExited, Waiting
+from pai_backend.lifecycle.events import JobEvent, Look, Placed, TaskExited, TaskGone, Waiting
 from pai_backend.lifecycle.history import events_between
-from pai_backend.lifecycle.step import next_wake, placeable, step
+from pai_backend.lifecycle.step import step, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
-from pai_backend.model.node import Placement
-from pai_backend.scheduling.base import Wait, WaitCode
-from pai_backend.store.base import Conflict, PortLease, PortTaken, Store, slot_of
+from pai_backend.scheduling.base import WaitCode
+from pai_backend.store.base import Conflict, PortTaken, Store, slot_of
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Tenure:
         epoch: int,
         clock: Callable[[], datetime],
         grace_s: float,
+        keep: timedelta,
     ) -> None:
         self._store = store
         self._engine = engine
@@ -57,9 +59,13 @@ class Tenure:
         self._planner = planner
         self._epoch = epoch
         self._clock = clock
+        self._keep = keep
         self._inbox = Inbox()
-        self._carrier = Carrier(engine, plan=self._plan, report=self._inbox.report, clock=clock, grace_s=grace_s)
+        self._carrier = Carrier(
+            engine, plan=self._plan, job_info=self._job_info, report=self._inbox.report, clock=clock, grace_s=grace_s
+        )
         self._jobs: dict[JobUid, Job] = {}
+        self._wakes: dict[JobUid, datetime] = {}  # when a job must be looked at though nothing happens
         self._fresh: set[JobUid] = set()  # to be tried for a place though no room has changed
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
         self._room_changed = True
@@ -107,7 +113,7 @@ class Tenure:
         """Rebuild from the store: jobs, what they hold, their ports; and carry open effects out again."""
         self._placing.ports.reset(await self._store.port_leases())
         for job in await self._store.unfinished():
-            self._jobs[job.uid] = job
+            self._remember(job)
             self._fresh.add(job.uid)
             for ask, assignment in hold_of(job):
                 self._placing.placer.hold(ask, assignment)
@@ -141,47 +147,55 @@ class Tenure:
             effect: Effect = Forget(seen.uid) if seen.state is TaskState.EXITED else Stop(seen.uid)
             self._carrier.carry((effect,))
 
-    def _unaccounted(self) -> Iterable[tuple[JobUid, TaskExited]]:
-        """Tasks stored as running that the engine did not list."""
+    def _unaccounted(self) -> Iterable[tuple[JobUid, JobEvent]]:
+        """Tasks stored as running or kept that the engine did not list."""
         for job in self._jobs.values():
             for task in job.tasks:
-                if task.phase is Phase.RUNNING and task.uid not in self._seen:
-                    message = "the engine no longer knows this task; it is run again free of charge"
+                if task.uid in self._seen:
+                    continue
+                if task.phase is Phase.KEPT:
+                    yield job.uid, TaskGone(task.uid)
+                elif task.phase is Phase.RUNNING:
+                    message = "the engine no longer knows this task"
                     gone = TaskExit(code=None, reason="lost", message=message, causer=Causer.PLATFORM, at=self._clock())
                     yield job.uid, TaskExited(task.uid, gone)
 
     def _adopt_intent(self, job: Job) -> None:
-        self._jobs[job.uid] = job
+        self._remember(job)
         self._unwritten.add(job.uid)
         self._fresh.add(job.uid)
 
+    def _remember(self, job: Job) -> None:
+        """Take a job as it is stored, and note when its time comes."""
+        self._jobs[job.uid] = job
+        at = next_wake(job)
+        if at is None:
+            self._wakes.pop(job.uid, None)
+        else:
+            self._wakes[job.uid] = at
+
     def _due(self) -> list[JobUid]:
         now = self._clock()
-        backing_off = (job for job in self._jobs.values() if job.phase is Phase.BACKING_OFF)
-        due = [job.uid for job in backing_off if (at := next_wake(job)) is not None and at <= now]
+        due = [uid for uid, at in self._wakes.items() if at <= now]
         self._fresh.update(due)
         return due
 
     def _seconds_to_next_wake(self) -> float:
         now = self._clock()
-        wakes = [at for job in self._jobs.values() if (at := next_wake(job)) is not None and at > now]
-        return min([SAFETY_S, *((at - now).total_seconds() for at in wakes)])
+        return min([SAFETY_S, *((at - now).total_seconds() for at in self._wakes.values() if at > now)])
 
     # ---- one job ---------------------------------------------------------------------------------
 
-    async def _advance(
-        self, uid: JobUid, news: Sequence[JobEvent], lease: Sequence[PortLease] = (), release: Sequence[str] = ()
-    ) -> bool:
+    async def _advance(self, uid: JobUid, news: Sequence[JobEvent], offer: Offer | None = None) -> bool:
         """Step a job through its news and write it; again from the stored job when someone else wrote first.
 
-        False: a port was leased to someone else, and nothing was written.
+        False: a port of the offer was leased to someone else, and nothing was written.
         """
         while (job := self._jobs.get(uid)) is not None:
             after = self._stepped(job, news)
             if after == job and (uid not in self._unwritten or self._will_be_tried(job)):
                 return True
             over = _slots(after) if after.state.final else []
-            taken = lease if _is_placed(after) else ()  # a stop may have overtaken the placement
             try:
                 saved = await self._store.save(
                     after,
@@ -189,11 +203,11 @@ class Tenure:
                     epoch=self._epoch,
                     events=events_between(job, after),
                     at=self._clock(),
-                    lease=taken,
-                    release=[*release, *over],
+                    lease=offer.lease if offer is not None and offer.is_taken(after) else (),
+                    release=[*(offer.release if offer is not None else ()), *over],
                 )
             except Conflict:
-                self._jobs[uid] = await self._store.job(uid)
+                self._remember(await self._store.job(uid))
                 # Whoever wrote first left an intent, and the next write takes its mark away: look at it now.
                 news = [*news, Look()]
                 continue
@@ -210,7 +224,7 @@ class Tenure:
             if isinstance(event, (Placed, Waiting)) and not self._applies(job, event, now):
                 continue
             try:
-                job, _ = step(job, event, now)
+                job, _ = step(job, event, now, self._keep)
             except IllegalTransition:
                 # One job's impossible news must not keep all others from being served.
                 log.exception("job %s: news that cannot be is left out: %s", job.uid, type(event).__name__)
@@ -220,26 +234,27 @@ class Tenure:
     def _applies(job: Job, event: Placed | Waiting, now: datetime) -> bool:
         """Whether a placement's outcome still fits the job: a stop may have been written meanwhile."""
         if isinstance(event, Placed):
-            return placeable(job, now)
+            return event.placements.keys() <= {task.uid for task in to_place(job, now)}
         return not job.state.final and job.verdict is None
 
     def _will_be_tried(self, job: Job) -> bool:
         """Whether the next round of placement is going to write this job anyway."""
-        return job.uid in self._fresh and placeable(job, self._clock())
+        return job.uid in self._fresh and bool(to_place(job, self._clock()))
 
     def _adopt(self, before: Job, saved: Job, released: Iterable[str]) -> None:
         """Take a written decision over: what it frees, what it opens, and whether the job is done with."""
         self._unwritten.discard(saved.uid)
         self._placing.ports.drop(released)
-        living = {task.uid for task in saved.tasks if task.phase is not Phase.ENDED}
+        holding = {task.uid for task in saved.tasks if task.holds_place}
         for task in before.tasks:
-            if task.placement is not None and task.uid not in living:
+            if task.holds_place and task.uid not in holding:
                 self._placing.placer.release(task.uid)
                 self._room_changed = True
-        if saved.attempt != before.attempt:
+        queued = {task.uid for task in before.tasks if task.phase is Phase.QUEUED}
+        if any(task.phase is Phase.QUEUED and task.uid not in queued for task in saved.tasks):
             self._fresh.add(saved.uid)
         already = set(open_effects(before))
-        self._jobs[saved.uid] = saved
+        self._remember(saved)
         if saved.state.final and all(task.forgotten for task in saved.tasks):
             del self._jobs[saved.uid]
             self._fresh.discard(saved.uid)
@@ -253,53 +268,43 @@ class Tenure:
             return None
         return await self._planner.plan(job, task)
 
+    async def _job_info(self, uid: TaskUid) -> str | None:
+        """What a running task is to know of its job now; None when it no longer runs."""
+        job = self._jobs.get(job_of(uid))
+        task = job.task(uid) if job is not None else None
+        if job is None or task is None or task.phase is not Phase.RUNNING:
+            return None
+        return self._planner.job_info(job)
+
     # ---- placement -------------------------------------------------------------------------------
 
     async def _place(self) -> None:
         """Try every job that waits, oldest first; a job that does not fit does not hold up a later one."""
         now = self._clock()
-        everyone = self._room_changed
-        pool = self._jobs.keys() if everyone else self._fresh
-        waiting = [job for uid in pool if (job := self._jobs.get(uid)) is not None and placeable(job, now)]
+        pool = self._jobs.keys() if self._room_changed else self._fresh
+        waiting = [(job, tasks) for uid in pool if (job := self._jobs.get(uid)) and (tasks := to_place(job, now))]
         self._room_changed = False
         self._fresh.clear()
-        hopeless: dict[object, Wait] = {}
-        outcomes: list[tuple[Job, Decision | Wait]] = []
-        for job in sorted(waiting, key=lambda job: (job.submitted_at, job.uid)):
-            shape = tuple((ask.cpus, ask.memory_mb, ask.gpus, ask.gpu_type) for ask in asks_of(job))
-            outcome = hopeless.get(shape) or await self._placing.decide(job, await self._kept(job))
-            if isinstance(outcome, Wait):
-                if outcome.code is WaitCode.PORTS:
-                    self._fresh.add(job.uid)
-                else:
-                    hopeless[shape] = outcome
-            outcomes.append((job, outcome))
-        await _in_chunks([self._settle(job, outcome) for job, outcome in outcomes])
+        room = Round(self._placing, self._store)
+        offers: list[Offer] = []
+        for job, tasks in sorted(waiting, key=lambda each: (each[0].submitted_at, each[0].uid)):
+            offer = await room.offer(job, tasks)
+            if offer.wait is not None and offer.wait.code is WaitCode.PORTS:
+                self._fresh.add(job.uid)
+            offers.append(offer)
+        await _in_chunks([self._settle(offer) for offer in offers])
 
-    async def _kept(self, job: Job) -> dict[str, Placement]:
-        """The last placement of each slot, for a job that has run before."""
-        if job.attempt == 0:
-            return {}
-        past = [Task.model_validate(row) for row in await self._store.past_tasks(job.uid)]
-        return {slot_of(task.uid): task.placement for task in past if task.placement is not None}
-
-    async def _settle(self, job: Job, outcome: Decision | Wait) -> None:
-        if isinstance(outcome, Wait):
-            await self._advance(job.uid, [Waiting(outcome.message)])
+    async def _settle(self, offer: Offer) -> None:
+        uid = offer.job.uid
+        if not offer.decisions:
+            await self._advance(uid, offer.news)
             return
-        written, _ = await asyncio.gather(
-            self._advance(job.uid, [Placed(outcome.placements)], outcome.lease, outcome.release),
-            self._planner.prepare(job),
-        )
-        after = self._jobs.get(job.uid)
-        if not written or after is None or after.tasks[0].placement is None:
-            self._placing.undo(job, outcome)
-            self._fresh.add(job.uid)
+        written, _ = await asyncio.gather(self._advance(uid, offer.news, offer), self._planner.prepare(offer.job))
+        if not written or not offer.is_taken(self._jobs.get(uid)):
+            for decision in offer.decisions:
+                self._placing.undo(decision)
+            self._fresh.add(uid)
             self._room_changed = True
-
-
-def _is_placed(job: Job) -> bool:
-    return any(task.placement is not None for task in job.tasks)
 
 
 def _slots(job: Job) -> list[str]:

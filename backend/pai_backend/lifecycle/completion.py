@@ -1,13 +1,20 @@
 """When an attempt is decided, and how.
 
-Source: OpenPAI v1 field table of the seeds (minFailedTaskCount, minSucceededTaskCount, null) and
-QIZHI's killAllOnCompletedTaskNumber. A task that the platform lost decides the attempt by itself,
-whatever the role's rules say, because it has to be run again and that must be free.
+A task counts once it is over and will not be run again alone. A rule that is None (null or -1 in a document) is off.
+
+Sources: OpenPAI v1 field table of the seeds (minFailedTaskCount, minSucceededTaskCount, null); QIZHI's
+killAllOnCompletedTaskNumber, 0 for off; OpenPAI v2 completion, where any role can end the job: a role whose
+minSucceededInstances is all of its instances ends it for the others too, so the first complete role does. A failure
+that is free to retry decides the attempt of a gang by itself, whatever the role's rules say: it has to be run again.
 """
 
 from __future__ import annotations
 
-from pai_backend.model.job import Causer, Job, JobExit, Phase, State, Task, Verdict
+from datetime import datetime
+
+from pai_backend.lifecycle.exits import explain
+from pai_backend.lifecycle.retry import runs_again_alone
+from pai_backend.model.job import Job, JobExit, State, Task, Verdict
 from pai_backend.model.spec import TaskRole
 
 STOPPED_STATUS = -210
@@ -16,20 +23,18 @@ STOPPED_STATUS = -210
 
 def decide(job: Job) -> Verdict | None:
     """The verdict on the current attempt as its tasks are now, or None while it is open."""
-    ended = [task for task in job.tasks if task.phase is Phase.ENDED and task.exit is not None]
-    for task in ended:
-        if task.exit is not None and task.exit.causer is Causer.PLATFORM:
+    done = [task for task in job.tasks if task.is_over and not runs_again_alone(job, task)]
+    for task in done:
+        if task.exit is not None and explain(task.exit).kind.free:
             return _failed(task)
     for role in job.spec.task_roles:
-        verdict = _by_role(role, [task for task in ended if task.role == role.name])
+        verdict = _by_role(role, [task for task in done if task.role == role.name])
         if verdict is not None:
             return verdict
     limit = job.spec.kill_all_on_completed
-    if limit and len(ended) >= limit:
-        return Verdict(outcome=State.SUCCEEDED, exit=JobExit(status=0, message=f"{len(ended)} tasks have completed"))
-    if len(ended) == len(job.tasks):
-        return Verdict(outcome=State.SUCCEEDED, exit=JobExit(status=0, message="all tasks are done"))
-    return None
+    if limit and len(done) >= limit:
+        return _succeeded(f"{len(done)} tasks have completed")
+    return _succeeded("all tasks are done") if len(done) == len(job.tasks) else None
 
 
 def stopped(reason: str) -> Verdict:
@@ -37,25 +42,37 @@ def stopped(reason: str) -> Verdict:
     return Verdict(outcome=State.STOPPED, exit=JobExit(status=STOPPED_STATUS, message=reason or "stopped on request"))
 
 
-def _by_role(role: TaskRole, ended: list[Task]) -> Verdict | None:
-    failed = [task for task in ended if task.exit is not None and task.exit.status != 0]
+def _by_role(role: TaskRole, done: list[Task]) -> Verdict | None:
+    failed = [task for task in done if task.exit is not None and task.exit.status != 0]
     rule = role.completion
-    if rule.min_failed is not None and len(failed) >= rule.min_failed:
-        return _failed(failed[rule.min_failed - 1])
-    succeeded = len(ended) - len(failed)
-    if rule.min_succeeded is not None and succeeded >= rule.min_succeeded:
-        message = f"{succeeded} of role {role.name} succeeded"
-        return Verdict(outcome=State.SUCCEEDED, exit=JobExit(status=0, message=message, role=role.name))
+    if rule.min_failed is not None and 1 <= rule.min_failed <= len(failed):
+        in_time = sorted(failed, key=_ended_at)
+        return _failed(in_time[rule.min_failed - 1])
+    succeeded = len(done) - len(failed)
+    if rule.min_succeeded is not None and 1 <= rule.min_succeeded <= succeeded:
+        return _succeeded(f"{succeeded} of role {role.name} succeeded", role.name)
     return None
+
+
+def _ended_at(task: Task) -> datetime:
+    if task.exit is None:
+        raise AssertionError("a task that is over has an exit")
+    return task.exit.at
+
+
+def _succeeded(message: str, role: str | None = None) -> Verdict:
+    return Verdict(outcome=State.SUCCEEDED, exit=JobExit(status=0, message=message, role=role))
 
 
 def _failed(task: Task) -> Verdict:
     if task.exit is None:
-        raise AssertionError("an ended task has an exit")
-    text = task.exit.message or f"exit status {task.exit.status}"
-    return Verdict(
-        outcome=State.FAILED,
-        causer=task.exit.causer,
-        reason=task.exit.reason,
-        exit=JobExit(status=task.exit.status, message=f"task {task.name}: {text}", role=task.role, index=task.index),
+        raise AssertionError("a task that is over has an exit")
+    meaning = explain(task.exit)
+    exit_ = JobExit(
+        status=task.exit.status,
+        message=f"task {task.name}: {task.exit.message}",
+        remedy=meaning.remedy,
+        role=task.role,
+        index=task.index,
     )
+    return Verdict(outcome=State.FAILED, causer=meaning.causer, kind=meaning.kind, exit=exit_)

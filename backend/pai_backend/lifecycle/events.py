@@ -25,7 +25,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Placed:
-    """Placement decided for every queued task of the job at once (a gang)."""
+    """Placement decided: for every task of a gang at once, for some of the queued tasks of an incremental job."""
 
     placements: Mapping[TaskUid, Placement]
 
@@ -60,5 +60,12 @@ class TaskForgotten:
     uid: TaskUid
 
 
-TaskEvent = TaskPulling | TaskRunning | TaskExited | TaskForgotten
+@dataclass(frozen=True)
+class TaskGone:
+    """The engine no longer has a task that was kept for debugging, so there is nothing left to enter."""
+
+    uid: TaskUid
+
+
+TaskEvent = TaskPulling | TaskRunning | TaskExited | TaskForgotten | TaskGone
 JobEvent = Look | Waiting | Placed | TaskEvent

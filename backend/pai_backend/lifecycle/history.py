@@ -1,25 +1,25 @@
 """The events that a change of a job is worth: a pure comparison of before and after.
 
-Types: ``job.state`` (state, phase, why), ``job.retry`` (attempt, reason, charged), ``job.exit``,
-``task.state`` (role, index, attempt, state, phase, node, ports, exit). The browser, ``%pai status``
-and audits read this one log (architecture §4).
+``docs/events.md`` has every type with its fields. The browser, ``%pai status`` and audits read this one log
+(architecture §4).
 """
 
 from __future__ import annotations
 
-from pai_backend.model.job import Job, NewEvent, Task
+from datetime import datetime
+
+from pai_backend.model.job import Job, NewEvent, Phase, Retries, Task
 
 
 def events_between(before: Job, after: Job) -> list[NewEvent]:
     """What to append to the job's log for this change, oldest first; empty when nothing shows."""
     found: list[NewEvent] = []
-    known = {task.uid: task for task in before.tasks}
     if after.attempt != before.attempt:
         found.append(_retry(before, after))
-    for task in after.tasks:
-        old = known.get(task.uid)
-        if after.attempt == before.attempt and old is not None and _shown(old) != _shown(task):
-            found.append(NewEvent("task.state", _task(task)))
+    else:
+        known = {(task.role, task.index): task for task in before.tasks}
+        for task in after.tasks:
+            found += _of_task(known[task.role, task.index], task)
     if (before.state, before.phase, before.why) != (after.state, after.phase, after.why):
         payload: dict[str, object] = {"state": after.state.value, "phase": after.phase.value, "why": after.why}
         found.append(NewEvent("job.state", payload))
@@ -28,29 +28,46 @@ def events_between(before: Job, after: Job) -> list[NewEvent]:
     return found
 
 
+def _of_task(old: Task, task: Task) -> list[NewEvent]:
+    if old is task:
+        return []
+    found: list[NewEvent] = []
+    if task.uid != old.uid:
+        found.append(_task_retry(old, task))
+    if task.phase is Phase.KEPT and old.phase is not Phase.KEPT:
+        found.append(NewEvent("task.kept", {**_name(task), "until": _time(task.kept_until)}))
+    if task.released_by and not old.released_by:
+        found.append(NewEvent("task.released", {**_name(task), "by": task.released_by}))
+    if task.uid != old.uid or _shown(old) != _shown(task):
+        found.append(NewEvent("task.state", _task(task)))
+    return found
+
+
 def _shown(task: Task) -> tuple[object, ...]:
     return task.state, task.phase, task.placement, task.exit
 
 
 def _retry(before: Job, after: Job) -> NewEvent:
-    verdict = before.verdict
-    return NewEvent(
-        "job.retry",
-        {
-            "attempt": after.attempt,
-            "reason": after.why,
-            "charged": verdict.causer.value if verdict is not None else "",
-            "backoff_until": after.backoff_until.isoformat() if after.backoff_until else None,
-        },
-    )
+    about = {"attempt": after.attempt, "reason": after.why, **_cost(before.retries, after.retries)}
+    return NewEvent("job.retry", {**about, "backoff_until": _time(after.backoff_until)})
+
+
+def _task_retry(old: Task, task: Task) -> NewEvent:
+    reason = old.exit.message if old.exit is not None else ""
+    about = {**_name(task), "reason": reason, **_cost(old.retries, task.retries)}
+    return NewEvent("task.retry", {**about, "backoff_until": _time(task.backoff_until)})
+
+
+def _cost(before: Retries, after: Retries) -> dict[str, object]:
+    """Under whom a retry was counted, and whether it was free."""
+    grown = (name for name in ("user", "platform", "resource") if getattr(after, name) > getattr(before, name))
+    return {"charged": next(grown, ""), "free": after.free > before.free}
 
 
 def _task(task: Task) -> dict[str, object]:
     place = task.placement
     return {
-        "role": task.role,
-        "index": task.index,
-        "attempt": task.attempt,
+        **_name(task),
         "state": task.state.value,
         "phase": task.phase.value,
         "node": place.node if place else None,
@@ -58,3 +75,11 @@ def _task(task: Task) -> dict[str, object]:
         "ports": {label: list(ports) for label, ports in place.ports.items()} if place else {},
         "exit": task.exit.model_dump(mode="json") if task.exit else None,
     }
+
+
+def _name(task: Task) -> dict[str, object]:
+    return {"role": task.role, "index": task.index, "attempt": task.attempt}
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None

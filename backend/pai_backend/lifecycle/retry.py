@@ -1,50 +1,82 @@
-"""Whether a decided attempt is followed by another, and when.
+"""Whether something that ended is run again, and when: a job's attempt, or in an incremental job one task.
 
-Source: OpenPAI retryCount: n retries of the user's own failures, -1 without limit, -2 always, even
-after success. What the platform lost is run again without being charged (architecture §7); what it
-could not even start is not lost, and would fail again: that is bounded by retryCount like the rest.
+Source: OpenPAI retryCount and taskRetryCount (its framework controller's retry policy): n retries of failures of the
+class *unknown*, -1 without limit, -2 always, even after success and whatever the class. Transient failures are free and
+have no limit, permanent ones are never retried. Preemption and lost nodes are transient (architecture §7).
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
-from pai_backend.model.job import Causer, Job, Retries, State, Verdict
+from pai_backend.lifecycle.exits import explain
+from pai_backend.model.job import Causer, ExitKind, Job, Retries, State, Task, Verdict
 
-ALWAYS = -2
-UNLIMITED = -1
-FREE = frozenset({"lost", "vanished"})
-"""Exit reasons that cost no retry and have no limit: the task was taken from the user."""
+ALWAYS: Final = -2
+UNLIMITED: Final = -1
 
-MAX_BACKOFF = timedelta(seconds=300)
+AT_ONCE: Final = 3
+"""So many charged retries follow without a pause: a flaky start should not cost the user time."""
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=300)
+"""Pauses after lost tasks and after many failures: doubling. A lost node needs time to come back."""
+
+FIRST_CONFLICT_PAUSE, LONGEST_CONFLICT_PAUSE = timedelta(seconds=60), timedelta(seconds=900)
+"""Pauses after conflicts over resources: doubling. Source: OpenPAI's back-off, 60 s to 900 s."""
+
+LONG_RUN: Final = timedelta(minutes=10)
+"""What ran for so long is not caught in a quick loop: its pauses begin anew. Source: Kubernetes' container back-off."""
 
 
 def wants_retry(job: Job, verdict: Verdict) -> bool:
     """Whether the job is to run again after this verdict."""
     if verdict.outcome is State.STOPPED:
         return False
-    if job.spec.retry_count == ALWAYS:
-        return True
-    if verdict.outcome is State.SUCCEEDED:
+    kind = verdict.kind if verdict.outcome is State.FAILED else ExitKind.SUCCESS
+    return _again(job.spec.retry_count, kind, job.retries)
+
+
+def runs_again_alone(job: Job, task: Task) -> bool:
+    """Whether this task, which is over, is run again without the rest of its job."""
+    if job.spec.scheduling.gang_allocation or task.exit is None or task.exit.reason == "stopped":
         return False
-    if verdict.reason in FREE or job.spec.retry_count == UNLIMITED:
+    return _again(job.spec.role(task.role).task_retry_count, explain(task.exit).kind, task.retries)
+
+
+def charge(retries: Retries, causer: Causer, kind: ExitKind) -> Retries:
+    """The counters after one more run, counted under who caused it."""
+    return retries.model_copy(
+        update={causer.value: getattr(retries, causer.value) + 1, "free": retries.free + kind.free}
+    )
+
+
+def back_off(retries: Retries, kind: ExitKind, causer: Causer, ran_for: timedelta) -> timedelta:
+    """How long to wait before the next run, by the class of what ended and the counters before it is charged."""
+    again: int = 0 if ran_for >= LONG_RUN else getattr(retries, causer.value)
+    if kind is ExitKind.TRANSIENT_CONFLICT:
+        return _doubled(FIRST_CONFLICT_PAUSE, again, LONGEST_CONFLICT_PAUSE)
+    if kind is ExitKind.TRANSIENT:
+        # What was preempted waits for its place in the queue anyway.
+        return timedelta(0) if causer is Causer.RESOURCE else _doubled(FIRST_PAUSE, again, LONGEST_PAUSE)
+    return timedelta(0) if again < AT_ONCE else _doubled(FIRST_PAUSE, again - AT_ONCE, LONGEST_PAUSE)
+
+
+def ran_for(tasks: tuple[Task, ...]) -> timedelta:
+    """How long these tasks ran, from the first start to the last end; time they were kept does not count."""
+    started = [task.started_at for task in tasks if task.started_at is not None]
+    ended = [task.ended_at for task in tasks if task.ended_at is not None]
+    return max(ended) - min(started) if started and ended else timedelta(0)
+
+
+def _again(limit: int, kind: ExitKind, retries: Retries) -> bool:
+    if limit == ALWAYS:
         return True
-    charged = job.retries.total - job.retries.free
-    return charged < job.spec.retry_count
+    if kind is ExitKind.SUCCESS or kind is ExitKind.PERMANENT:
+        return False
+    return kind.free or limit == UNLIMITED or retries.charged < limit
 
 
-def charge(retries: Retries, verdict: Verdict) -> Retries:
-    """The counters after one more retry, charged to who caused it."""
-    name = verdict.causer.value if verdict.outcome is State.FAILED else Causer.USER.value
-    free = retries.free + (verdict.reason in FREE)
-    return retries.model_copy(update={name: getattr(retries, name) + 1, "free": free})
-
-
-def back_off(retries: Retries, verdict: Verdict) -> timedelta:
-    """How long to wait first: 1 s doubling to 300 s for repeated losses, nothing for the user's own failures.
-
-    A user's retry waits for its place in the queue anyway; a lost node needs time to come back.
-    """
-    if verdict.causer is not Causer.PLATFORM:
-        return timedelta(0)
-    return min(timedelta(seconds=2 ** min(retries.platform, 16)), MAX_BACKOFF)
+def _doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
+    doubled: timedelta = first * 2 ** min(times, 16)
+    return min(doubled, longest)

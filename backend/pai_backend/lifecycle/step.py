@@ -2,16 +2,17 @@
 
 Rules of this file: input is never changed; ``now`` is the only time; a task's phase comes from
 ``table.advance``; the job's own state and phase are derived from its tasks, its verdict and what is
-desired of it, in :func:`_derive`. Effects returned are those that the step opened; all that are open
+desired of it, in ``derive``. Effects returned are those that the step opened; all that are open
 after a crash are ``open_effects(job)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pai_backend.lifecycle.completion import decide, stopped
+from pai_backend.lifecycle.derive import derive
 from pai_backend.lifecycle.effects import Effect, open_effects
 from pai_backend.lifecycle.events import (
     JobEvent,
@@ -19,50 +20,49 @@ from pai_backend.lifecycle.events import (
     Placed,
     TaskExited,
     TaskForgotten,
+    TaskGone,
     TaskPulling,
     TaskRunning,
     Waiting,
 )
-from pai_backend.lifecycle.retry import back_off, charge, wants_retry
+from pai_backend.lifecycle.exits import explained
+from pai_backend.lifecycle.keeping import KEEP, is_kept, let_go, released
+from pai_backend.lifecycle.rerun import run_job_again, run_tasks_again
+from pai_backend.lifecycle.retry import wants_retry
 from pai_backend.lifecycle.table import Happening, IllegalTransition, advance
-from pai_backend.model.ids import JobUid, TaskUid, task_uid
-from pai_backend.model.job import Desired, Job, Phase, State, Task, TaskExit
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import Desired, Job, Phase, Task, TaskExit, Verdict
 from pai_backend.model.node import Placement
-from pai_backend.model.spec import JobSpec
 
 
-def fresh_tasks(uid: JobUid, spec: JobSpec, attempt: int) -> tuple[Task, ...]:
-    """All tasks of one attempt, queued, in document order."""
-    return tuple(
-        Task(uid=task_uid(uid, number, index, attempt), role=role.name, index=index, attempt=attempt)
-        for number, role in enumerate(spec.task_roles)
-        for index in range(role.instances)
-    )
-
-
-def step(job: Job, event: JobEvent, now: datetime) -> tuple[Job, tuple[Effect, ...]]:
+def step(job: Job, event: JobEvent, now: datetime, keep: timedelta = KEEP) -> tuple[Job, tuple[Effect, ...]]:
     """The job after ``event`` and what is newly to be done for it.
 
-    News about tasks of earlier attempts changes nothing. Raises IllegalTransition for what cannot happen.
+    News about earlier runs of a task changes nothing. ``keep`` is how long a failed task of a debug job is kept;
+    0 keeps none. Raises IllegalTransition for what cannot happen.
     """
     if job.state.final and not isinstance(event, TaskForgotten):
         return job, ()
-    after = _conclude(_judge(_apply(job, event, now), now), now)
-    after = _derive(after, now)
+    after = let_go(_apply(job, event, now, keep), now)
+    after = _conclude(_judge(run_tasks_again(after, now), now), now)
+    after = derive(after, now)
     already = set(open_effects(job))
     return after, tuple(effect for effect in open_effects(after) if effect not in already)
 
 
-def placeable(job: Job, now: datetime) -> bool:
-    """Whether the job waits for a place at this time."""
+def to_place(job: Job, now: datetime) -> tuple[Task, ...]:
+    """The tasks that wait for a place at this time: all of a gang or none, any of an incremental job."""
     if job.state.final or job.verdict is not None or job.desired is Desired.STOP:
-        return False
+        return ()
     if job.backoff_until is not None and now < job.backoff_until:
-        return False
-    return all(task.phase is Phase.QUEUED for task in job.tasks)
+        return ()
+    queued = tuple(task for task in job.tasks if task.phase is Phase.QUEUED)
+    if job.spec.scheduling.gang_allocation and len(queued) != len(job.tasks):
+        return ()
+    return queued
 
 
-def _apply(job: Job, event: JobEvent, now: datetime) -> Job:
+def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
     match event:
         case Look():
             return job
@@ -77,26 +77,46 @@ def _apply(job: Job, event: JobEvent, now: datetime) -> Job:
             started = task.started_at if task is not None and task.started_at is not None else since
             return _with_task(job, uid, Happening.RUNNING, {"started_at": started})
         case TaskExited(uid=uid, exit=exit_):
-            task = job.task(uid)
-            if task is not None and task.phase is Phase.ENDED:
-                return job
-            return _with_task(job, uid, Happening.EXITED, {"exit": exit_, "ended_at": exit_.at})
+            return _end(job, uid, explained(exit_), now, keep)
+        case TaskGone(uid=uid):
+            return _with_kept_task_gone(job, uid)
         case TaskForgotten(uid=uid):
             return _with_task(job, uid, Happening.FORGOTTEN, {"forgotten": True})
 
 
 def _place(job: Job, placements: Mapping[TaskUid, Placement]) -> Job:
+    known = {task.uid for task in job.tasks}
+    if unknown := placements.keys() - known:
+        raise IllegalTransition(f"{min(unknown)} is placed and is no task of this job")
+    if job.spec.scheduling.gang_allocation and (left := known - placements.keys()):
+        raise IllegalTransition(f"{min(left)} was left out of its gang's placement")
     tasks = []
     for task in job.tasks:
-        if task.uid not in placements:
-            raise IllegalTransition(f"{task.uid} was left out of its gang's placement")
-        phase = advance(task.phase, Happening.PLACED)
-        tasks.append(task.model_copy(update={"phase": phase, "placement": placements[task.uid]}))
+        if task.uid in placements:
+            phase = advance(task.phase, Happening.PLACED)
+            task = task.model_copy(update={"phase": phase, "placement": placements[task.uid]})
+        tasks.append(task)
     return job.model_copy(update={"tasks": tuple(tasks), "why": "", "backoff_until": None})
 
 
-def _with_task(job: Job, uid: str, happening: Happening, changes: dict[str, object]) -> Job:
-    """The job with one task moved on; unchanged when the task is not of the current attempt."""
+def _end(job: Job, uid: TaskUid, exit_: TaskExit, now: datetime, keep: timedelta) -> Job:
+    """The job after the end of a task. The first word on an exit counts."""
+    task = job.task(uid)
+    if task is None or task.is_over:
+        return job
+    changes: dict[str, object] = {"exit": exit_, "ended_at": exit_.at}
+    if is_kept(job, task, exit_, keep):
+        return _with_task(job, uid, Happening.KEPT, {**changes, "kept_until": now + keep})
+    return _with_task(job, uid, Happening.EXITED, changes)
+
+
+def _with_kept_task_gone(job: Job, uid: TaskUid) -> Job:
+    tasks = tuple(released(t, "lost") if t.uid == uid and t.phase is Phase.KEPT else t for t in job.tasks)
+    return job.model_copy(update={"tasks": tasks})
+
+
+def _with_task(job: Job, uid: TaskUid, happening: Happening, changes: dict[str, object]) -> Job:
+    """The job with one task moved on; unchanged when the task is not one of its latest runs."""
     tasks = []
     for task in job.tasks:
         if task.uid == uid:
@@ -106,23 +126,34 @@ def _with_task(job: Job, uid: str, happening: Happening, changes: dict[str, obje
 
 
 def _judge(job: Job, now: datetime) -> Job:
-    """Decide the attempt if it can be decided, and ask what still lives to stop."""
-    verdict = job.verdict
-    if job.desired is Desired.STOP and not job.state.final:
-        if verdict is None or verdict.outcome is not State.STOPPED:
-            verdict = stopped(job.stop_reason)
+    """Decide the attempt if it can be decided, and ask what still lives to stop.
+
+    A stop lets kept tasks go. It does not undo the verdict of a job of which nothing else is left: that has failed.
+    """
+    verdict, asked = job.verdict, job.desired is Desired.STOP
+    if job.state.final:
+        return job
+    if asked and (verdict is None or not _is_settled(job, verdict)):
+        verdict = stopped(job.stop_reason)
     elif verdict is None:
         verdict = decide(job)
-    if verdict is None or job.state.final:
+    if verdict is None:
         return job
-    tasks = tuple(_ask_to_stop(task, now) for task in job.tasks)
+    tasks = tuple(task if task.phase is Phase.KEPT and not asked else _ask_to_stop(task, now) for task in job.tasks)
     return job.model_copy(update={"verdict": verdict, "tasks": tasks, "why": ""})
+
+
+def _is_settled(job: Job, verdict: Verdict) -> bool:
+    """Whether only kept tasks keep the verdict from being the job's end."""
+    return all(task.is_over for task in job.tasks) and not wants_retry(job, verdict)
 
 
 def _ask_to_stop(task: Task, now: datetime) -> Task:
     phase = advance(task.phase, Happening.STOP)
     if phase is task.phase:
         return task
+    if task.phase is Phase.KEPT:
+        return task.model_copy(update={"phase": phase, "released_by": "stop"})
     if phase is Phase.STOPPING:
         return task.model_copy(update={"phase": phase})
     never_started = TaskExit(code=None, reason="stopped", message="stopped before it was started", at=now)
@@ -130,7 +161,7 @@ def _ask_to_stop(task: Task, now: datetime) -> Task:
 
 
 def _conclude(job: Job, now: datetime) -> Job:
-    """Carry the verdict out once no task lives: the job is over, or its next attempt begins.
+    """Carry the verdict out once no task lives or is kept: the job is over, or its next attempt begins.
 
     The next attempt waits until the engine has forgotten the last one, so that a node is never asked to
     hold both.
@@ -142,68 +173,4 @@ def _conclude(job: Job, now: datetime) -> Job:
         return job.model_copy(update={"state": verdict.outcome, "exit": verdict.exit, "completed_at": now})
     if not all(task.forgotten for task in job.tasks):
         return job
-    wait = back_off(job.retries, verdict)
-    return job.model_copy(
-        update={
-            "attempt": job.attempt + 1,
-            "retries": charge(job.retries, verdict),
-            "tasks": fresh_tasks(job.uid, job.spec, job.attempt + 1),
-            "verdict": None,
-            "backoff_until": now + wait if wait else None,
-            "why": f"retrying after: {verdict.exit.message}",
-        }
-    )
-
-
-def _derive(job: Job, now: datetime) -> Job:
-    """State and phase as users see them, of the tasks and of the job; nothing else sets them."""
-    tasks = tuple(_task_state(task) for task in job.tasks)
-    state, phase = _job_state(job, tasks, now)
-    launched = job.launched_at
-    if launched is None:
-        launched = min((task.started_at for task in tasks if task.started_at), default=None)
-    return job.model_copy(update={"tasks": tasks, "state": state, "phase": phase, "launched_at": launched})
-
-
-def _task_state(task: Task) -> Task:
-    match task.phase:
-        case Phase.RUNNING:
-            state = State.RUNNING
-        case Phase.STOPPING:
-            state = State.STOPPING
-        case Phase.ENDED:
-            state = _ended_state(task)
-        case _:
-            state = State.WAITING
-    return task if state is task.state else task.model_copy(update={"state": state})
-
-
-def _ended_state(task: Task) -> State:
-    if task.exit is None:
-        raise IllegalTransition(f"{task.uid} ended without an exit")
-    if task.exit.status == 0:
-        return State.SUCCEEDED
-    return State.STOPPED if task.exit.reason == "stopped" else State.FAILED
-
-
-def _job_state(job: Job, tasks: tuple[Task, ...], now: datetime) -> tuple[State, Phase]:
-    if job.state.final:
-        return job.state, Phase.ENDED
-    if job.verdict is not None:
-        asked = job.desired is Desired.STOP
-        return (State.STOPPING if asked else State.RUNNING), Phase.STOPPING
-    phases = {task.phase for task in tasks}
-    if Phase.RUNNING in phases or Phase.ENDED in phases:
-        settled = phases <= {Phase.RUNNING, Phase.ENDED}
-        return State.RUNNING, Phase.RUNNING if settled else Phase.STARTING
-    if Phase.PULLING in phases:
-        return State.WAITING, Phase.PULLING
-    if Phase.STARTING in phases:
-        return State.WAITING, Phase.STARTING
-    waits = job.backoff_until is not None and now < job.backoff_until
-    return State.WAITING, Phase.BACKING_OFF if waits else Phase.QUEUED
-
-
-def next_wake(job: Job) -> datetime | None:
-    """When the job must be looked at again though nothing happens, if ever."""
-    return None if job.state.final else job.backoff_until
+    return run_job_again(job, verdict, now)

@@ -59,15 +59,30 @@ class Causer(StrEnum):
     RESOURCE = "resource"
 
 
+class ExitKind(StrEnum):
+    """What may be hoped of running the same thing again (OpenPAI's exit behaviours)."""
+
+    SUCCESS = "success"
+    TRANSIENT = "transient"
+    TRANSIENT_CONFLICT = "transient-conflict"
+    PERMANENT = "permanent"
+    UNKNOWN = "unknown"
+
+    @property
+    def free(self) -> bool:
+        """Whether a retry after it costs nothing and has no limit: the task was taken from the user."""
+        return self in (ExitKind.TRANSIENT, ExitKind.TRANSIENT_CONFLICT)
+
+
 class TaskExit(Model):
-    """How a task ended, as the engine saw it."""
+    """How a task ended: as the engine saw it, and in words that ``lifecycle`` adds."""
 
     code: int | None = Field(default=None, description="Exit status 0..255, or None when a signal ended it.")
     signal: int | None = Field(default=None, description="Number of the signal that ended it.")
     reason: str = Field(
         default="exited",
-        description="exited, signalled, stopped, start-failed, input-failed, out-of-memory, disk-full, "
-        "port-conflict, preempted, evicted, lost, vanished",
+        description="exited, signalled, stopped, start-failed, input-failed, image-pull-failed, ssh-barrier, "
+        "out-of-memory, disk-full, port-conflict, preempted, evicted, lost, vanished",
     )
     message: str = Field(default="", description="One sentence for the user.")
     causer: Causer = Causer.USER
@@ -81,8 +96,27 @@ class TaskExit(Model):
         return 128 + self.signal if self.signal is not None else 255
 
 
+class Retries(Model):
+    """Runs so far beyond the first, by who caused them: of a job's attempts, or of one task within an attempt."""
+
+    user: int = 0
+    platform: int = 0
+    resource: int = 0
+    free: int = Field(default=0, description="How many of these did not count against the limit.")
+
+    @property
+    def total(self) -> int:
+        """All retries together."""
+        return self.user + self.platform + self.resource
+
+    @property
+    def charged(self) -> int:
+        """Those that count against the limit."""
+        return self.total - self.free
+
+
 class Task(Model):
-    """One instance of a role in the job's current attempt."""
+    """One run of an instance of a role."""
 
     uid: TaskUid
     role: str
@@ -98,26 +132,27 @@ class Task(Model):
     job_attempt: int = Field(
         default=0, description="Attempt of the job it belongs to; ``attempt`` counts all runs of this slot."
     )
+    retries: Retries = Field(
+        default=Retries(), description="Runs of this slot alone, without its job, in this attempt of the job."
+    )
+    backoff_until: datetime | None = Field(default=None, description="Before this it is not run again.")
     kept_until: datetime | None = Field(default=None, description="When a task kept for debugging is released.")
+    released_by: str = Field(default="", description="What let a kept task go: user, stop, clock, lost; else empty.")
 
     @property
     def name(self) -> str:
         """``role-index``, the name users and peers use."""
         return f"{self.role}-{self.index}"
 
-
-class Retries(Model):
-    """Attempts so far beyond the first, by who caused them."""
-
-    user: int = 0
-    platform: int = 0
-    resource: int = 0
-    free: int = Field(default=0, description="How many of these did not count against retryCount.")
+    @property
+    def is_over(self) -> bool:
+        """Whether its command has ended, though the task may be kept for debugging."""
+        return self.phase in (Phase.KEPT, Phase.ENDED)
 
     @property
-    def total(self) -> int:
-        """All retries together."""
-        return self.user + self.platform + self.resource
+    def holds_place(self) -> bool:
+        """Whether what it was placed on is taken by it."""
+        return self.placement is not None and self.phase not in (Phase.QUEUED, Phase.BACKING_OFF, Phase.ENDED)
 
 
 class JobExit(Model):
@@ -125,6 +160,7 @@ class JobExit(Model):
 
     status: int
     message: str
+    remedy: str = Field(default="", description="What the user can do about a failure, in a sentence.")
     role: str | None = None
     index: int | None = None
 
@@ -134,12 +170,14 @@ class Verdict(Model):
 
     outcome: State
     causer: Causer = Causer.USER
-    reason: str = Field(default="", description="Of a failure: the reason of the task's exit that decided it.")
+    kind: ExitKind = Field(
+        default=ExitKind.UNKNOWN, description="Of a failure: the kind of the task's exit that decided it."
+    )
     exit: JobExit
 
 
 class Job(Model):
-    """A job and the tasks of its current attempt."""
+    """A job and the tasks of its current attempt, of each instance the latest run."""
 
     uid: JobUid
     name: str
@@ -160,11 +198,19 @@ class Job(Model):
     launched_at: datetime | None = None
     completed_at: datetime | None = None
     backoff_until: datetime | None = None
+    released: tuple[TaskUid, ...] = Field(
+        default=(), description="Kept tasks that the user lets go; taken off when that is done."
+    )
     exit: JobExit | None = None
     verdict: Verdict | None = Field(
         default=None, description="Decided but not yet carried out: other tasks are still being stopped."
     )
     version: int = Field(default=0, description="Incremented by every write; writes are fenced by it.")
+
+    @property
+    def kept(self) -> tuple[Task, ...]:
+        """The tasks that are kept for debugging now."""
+        return tuple(task for task in self.tasks if task.phase is Phase.KEPT)
 
     def task(self, uid: TaskUid) -> Task | None:
         """The task of the current attempt with that uid, if any."""
@@ -185,7 +231,7 @@ class Event(Model):
     job: JobUid
     seq: int
     at: datetime
-    type: str = Field(description="job.submitted, job.state, task.state, job.retry, job.exit, job.stop-requested")
+    type: str = Field(description="What has happened, e.g. job.state; docs/events.md lists all.")
     payload: dict[str, object] = Field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exists, or_, select
 
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid
@@ -17,11 +17,23 @@ from pai_backend.store.rows import AnyRow, to_job
 from pai_backend.store.tables import documents, jobs, tasks
 
 _JOB = select(jobs, documents.c.spec).join(documents, documents.c.job == jobs.c.uid)
+_next = tasks.alias("next_run")
 _BODIES = (
     select(tasks.c.job, tasks.c.body)
-    .join(jobs, and_(jobs.c.uid == tasks.c.job, jobs.c.attempt == tasks.c.attempt))
+    # No run of a current attempt is older than the attempt, so earlier attempts are never read.
+    .join(jobs, and_(jobs.c.uid == tasks.c.job, jobs.c.attempt <= tasks.c.attempt))
+    .where(
+        ~exists().where(
+            _next.c.job == tasks.c.job,
+            _next.c.attempt == tasks.c.attempt + 1,
+            _next.c.role_number == tasks.c.role_number,
+            _next.c.task_index == tasks.c.task_index,
+        )
+    )
     .order_by(tasks.c.job, tasks.c.role_number, tasks.c.task_index)
 )
+"""Of each instance its latest run: runs are numbered without gaps, so it is the one that no other follows."""
+
 _ORDER = (jobs.c.submitted_at, jobs.c.uid)
 
 

@@ -133,17 +133,24 @@ def _judge(decision: Decision, epoch: int, heads: dict[str, _Head], leases: port
 
 
 def changed_tasks(job: Job, seen: Job) -> tuple[list[Task], list[Task]]:
-    """Tasks of ``job`` that are new, and those that differ from ``seen``.
+    """Runs of tasks of ``job`` that are new, and those that differ from ``seen``; what new runs replace stays as it is.
 
-    Raises Bug when one has vanished within an attempt: it would come back at the next load.
+    Raises Bug when an instance has vanished or a run was left out: a load could not tell which run is the latest.
     """
     before = {task.uid: task for task in seen.tasks}
     fresh = [task for task in job.tasks if task.uid not in before]
     kept = [task for task in job.tasks if task.uid in before]
-    if job.attempt == seen.attempt and len(kept) != len(before):
-        raise Bug(f"job {job.uid} has lost tasks within attempt {job.attempt}")
+    if len(fresh) + len(kept) != len(before) or fresh:
+        _check_runs(job, seen)
     # Most tasks are the very same object: only the others need a comparison.
     return fresh, [task for task in kept if before[task.uid] is not task and before[task.uid] != task]
+
+
+def _check_runs(job: Job, seen: Job) -> None:
+    last = {(task.role, task.index): task.attempt for task in seen.tasks}
+    now = {(task.role, task.index): task.attempt for task in job.tasks}
+    if last.keys() - now.keys() or any(run - last.get(slot, run) not in (0, 1) for slot, run in now.items()):
+        raise Bug(f"job {job.uid} has lost tasks or runs of them in attempt {job.attempt}")
 
 
 def _as_update(row: Values) -> Values:

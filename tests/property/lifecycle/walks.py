@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pai_backend.lifecycle.effects import Effect, Forget, Start, open_effects
 from pai_backend.lifecycle.events import JobEvent, Look, Placed, TaskExited, TaskForgotten, TaskRunning, Waiting
-from pai_backend.lifecycle.step import placeable
+from pai_backend.lifecycle.step import to_place
 from pai_backend.model.job import Causer, Desired, Job, Phase, TaskExit
 from pai_backend.model.node import Placement
 from pai_backend.model.spec import Completion
@@ -47,7 +47,7 @@ class Story:
     def choices(self) -> list[JobEvent]:
         """Everything an engine or user could do next to this job."""
         events: list[JobEvent] = [Look(), Waiting("all is in use")]
-        if placeable(self.job, self.now):
+        if to_place(self.job, self.now):
             events.append(Placed({task.uid: HERE for task in self.job.tasks}))
         for task in self.job.tasks:
             if task.phase in (Phase.STARTING, Phase.RUNNING, Phase.STOPPING):
@@ -103,7 +103,7 @@ def check(copy: Job, before: Job, after: Job, effects: tuple[Effect, ...], now: 
     waiting = {task.uid for task in after.tasks if task.phase is Phase.ENDED and not task.forgotten}
     assert forgets == waiting, f"an ended task is not cleaned up\n{story}"
     if after.desired is Desired.STOP and not before.state.final and after.verdict is not None:
-        assert not placeable(after, now), f"a stopped job asks for a place\n{story}"
+        assert not to_place(after, now), f"a stopped job asks for a place\n{story}"
 
 
 def drain(story: Story, step: Step) -> Job:

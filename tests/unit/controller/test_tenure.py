@@ -231,7 +231,7 @@ async def test_a_task_that_can_never_start_fails_with_the_reason(tmp_path: Path)
         done = await lab.final(await lab.submit())
         assert done.state is State.FAILED
         assert done.exit is not None
-        assert done.exit.message == "task worker-0: bash is not on this machine"
+        assert done.exit.message == "task worker-0: the engine could not start it (bash is not on this machine)"
 
 
 @pytest.mark.asyncio

@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import Forget, Start, Stop, open_effects
 from pai_backend.lifecycle.events import Look, Placed, TaskExited, TaskForgotten, TaskRunning, Waiting
 from pai_backend.lifecycle.history import events_between
-from pai_backend.lifecycle.step import next_wake, placeable, step
+from pai_backend.lifecycle.step import step, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.job import Causer, Desired, Job, Phase, State, TaskExit
 from pai_backend.model.node import Placement
@@ -49,7 +50,7 @@ def test_a_new_job_waits_in_the_queue_and_opens_nothing() -> None:
     job = make_job()
     assert (job.state, job.phase) == (State.WAITING, Phase.QUEUED)
     assert open_effects(job) == ()
-    assert placeable(job, T0)
+    assert to_place(job, T0)
 
 
 def test_waiting_says_why_and_being_placed_clears_it() -> None:
@@ -167,8 +168,8 @@ def test_what_the_platform_lost_is_run_again_free_and_after_a_pause() -> None:
     assert job.phase is Phase.BACKING_OFF
     wake = next_wake(job)
     assert wake is not None
-    assert not placeable(job, T0)
-    assert placeable(job, wake)
+    assert not to_place(job, T0)
+    assert to_place(job, wake)
     assert step(job, Look(), wake)[0].phase is Phase.QUEUED
 
 

@@ -1,0 +1,100 @@
+"""State and phase as users see them, of tasks and jobs, derived from what the table and the verdict say.
+
+A kept task has failed: its state is FAILED, and its phase says that it is kept. Its job goes on as RUNNING in the
+phase *kept*, because it is not over. An incremental job is as far as its most advanced task.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from pai_backend.lifecycle.keeping import kept_sentence
+from pai_backend.lifecycle.table import IllegalTransition
+from pai_backend.model.job import Desired, Job, Phase, State, Task
+
+_ADVANCED_FIRST: Final = (
+    Phase.RUNNING,
+    Phase.STARTING,
+    Phase.PULLING,
+    Phase.KEPT,
+    Phase.QUEUED,
+    Phase.BACKING_OFF,
+)
+
+
+def derive(job: Job, now: datetime) -> Job:
+    """The job with state and phase of itself and its tasks set; nothing else sets them."""
+    tasks = tuple(_task_state(task) for task in job.tasks)
+    state, phase = _job_state(job, tasks, now)
+    launched = job.launched_at
+    if launched is None:
+        launched = min((task.started_at for task in tasks if task.started_at), default=None)
+    after = job.model_copy(update={"tasks": tasks, "state": state, "phase": phase, "launched_at": launched})
+    if Phase.KEPT in (phase, job.phase):
+        return after.model_copy(update={"why": kept_sentence(after) if phase is Phase.KEPT else ""})
+    return after
+
+
+def next_wake(job: Job) -> datetime | None:
+    """When the job must be looked at again though nothing happens, if ever: a pause or a time of keeping ends."""
+    if job.state.final:
+        return None
+    times = [task.kept_until for task in job.kept]
+    times += [task.backoff_until for task in job.tasks if task.phase is Phase.BACKING_OFF]
+    times += [job.backoff_until] if job.phase is Phase.BACKING_OFF else []
+    return min((at for at in times if at is not None), default=None)
+
+
+def _task_state(task: Task) -> Task:
+    match task.phase:
+        case Phase.RUNNING:
+            state = State.RUNNING
+        case Phase.STOPPING:
+            state = State.STOPPING
+        case Phase.KEPT | Phase.ENDED:
+            state = _state_of_exit(task)
+        case _:
+            state = State.WAITING
+    return task if state is task.state else task.model_copy(update={"state": state})
+
+
+def _state_of_exit(task: Task) -> State:
+    if task.exit is None:
+        raise IllegalTransition(f"{task.uid} ended without an exit")
+    if task.exit.status == 0:
+        return State.SUCCEEDED
+    return State.STOPPED if task.exit.reason == "stopped" else State.FAILED
+
+
+def _job_state(job: Job, tasks: tuple[Task, ...], now: datetime) -> tuple[State, Phase]:
+    if job.state.final:
+        return job.state, Phase.ENDED
+    phases = {task.phase for task in tasks}
+    if job.verdict is not None:
+        only_kept = Phase.KEPT in phases and phases <= {Phase.KEPT, Phase.ENDED}
+        state = State.STOPPING if job.desired is Desired.STOP else State.RUNNING
+        return state, Phase.KEPT if only_kept else Phase.STOPPING
+    if not job.spec.scheduling.gang_allocation:
+        return _incremental_state(job, tasks, now)
+    if phases & {Phase.RUNNING, Phase.KEPT, Phase.ENDED}:
+        settled = phases <= {Phase.RUNNING, Phase.KEPT, Phase.ENDED}
+        return State.RUNNING, Phase.RUNNING if settled else Phase.STARTING
+    return State.WAITING, _before_running(job, phases, now)
+
+
+def _incremental_state(job: Job, tasks: tuple[Task, ...], now: datetime) -> tuple[State, Phase]:
+    phases = {task.phase for task in tasks}
+    has_begun = any(task.phase is Phase.RUNNING or task.is_over or task.retries.total for task in tasks)
+    if not has_begun:
+        return State.WAITING, _before_running(job, phases, now)
+    return State.RUNNING, next((phase for phase in _ADVANCED_FIRST if phase in phases), Phase.QUEUED)
+
+
+def _before_running(job: Job, phases: set[Phase], now: datetime) -> Phase:
+    if Phase.PULLING in phases:
+        return Phase.PULLING
+    if Phase.STARTING in phases:
+        return Phase.STARTING
+    waits = job.backoff_until is not None and now < job.backoff_until
+    return Phase.BACKING_OFF if waits else Phase.QUEUED

@@ -1,0 +1,381 @@
+"""Exit classes: what an exit means, who caused it, what to do, and what the platform does about it.
+
+Rules of this file: one table, :data:`RULES`, read from top to bottom, and the first rule that matches counts. Only what
+is known is said: a KILL of unknown origin is nobody's fault until something proves the contrary, so it costs a retry.
+``docs/exits.md`` is made from the table.
+
+Source: OpenPAI 1.8's exit specification (codes, behaviours, reactions), with these differences. There the signals
+INT, QUIT, KILL and TERM are the platform's and retried without limit; here they are *unknown*. There the container's
+log is searched for patterns; here nothing is guessed from what a program prints. Signal numbers are Linux's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from pai_backend.model.job import Causer, ExitKind, TaskExit
+
+
+class Reaction(StrEnum):
+    """What the platform does after an exit of a class."""
+
+    NONE = "nothing"
+    RETRY_FREE = "run again, free"
+    RETRY_LATER = "run again after a pause, free"
+    RETRY_TO_LIMIT = "run again up to the limit"
+    NEVER = "never run again"
+
+
+REACTIONS: Final = {
+    ExitKind.SUCCESS: Reaction.NONE,
+    ExitKind.TRANSIENT: Reaction.RETRY_FREE,
+    ExitKind.TRANSIENT_CONFLICT: Reaction.RETRY_LATER,
+    ExitKind.PERMANENT: Reaction.NEVER,
+    ExitKind.UNKNOWN: Reaction.RETRY_TO_LIMIT,
+}
+"""OpenPAI's pairs of behaviour and reaction; a retry count of -2 overrides them all."""
+
+
+@dataclass(frozen=True)
+class ExitClass:
+    """What is known of exits of one class."""
+
+    phrase: str
+    """A stable word for programs, in the style of OpenPAI's phrases."""
+    causer: Causer
+    """Whom a retry is counted under."""
+    kind: ExitKind
+    explanation: str
+    """One sentence for the user."""
+    remedy: str = ""
+    """What the user can do, in a sentence; empty when there is nothing to do."""
+    openpai: int | None = None
+    """The number of the nearest class in OpenPAI's exit specification, when there is one."""
+
+    @property
+    def reaction(self) -> Reaction:
+        """What the platform does about it."""
+        return REACTIONS[self.kind]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Exits that belong to a class: those with this reason, or, where a command ended by itself, with this status."""
+
+    of: ExitClass
+    reason: str = ""
+    statuses: tuple[int, ...] = ()
+    causer_as_engine_says: bool = False
+
+    def matches(self, exit_: TaskExit) -> bool:
+        """Whether an exit is of this class."""
+        if self.reason:
+            return exit_.reason == self.reason
+        return exit_.reason in BY_ITSELF and exit_.status in self.statuses
+
+
+BY_ITSELF: Final = frozenset({"exited", "signalled"})
+"""Reasons of a command that ended without the engine's doing: only then its status says something."""
+
+_USER, _PLATFORM, _RESOURCE = Causer.USER, Causer.PLATFORM, Causer.RESOURCE
+_TRANSIENT, _CONFLICT = ExitKind.TRANSIENT, ExitKind.TRANSIENT_CONFLICT
+_PERMANENT, _UNKNOWN = ExitKind.PERMANENT, ExitKind.UNKNOWN
+_LOG = "The end of its log says more."
+_AGAIN = "Nothing: it is run again by itself, free of charge."
+
+RULES: Final = (
+    Rule(
+        ExitClass("Stopped", _USER, _PERMANENT, "The task was asked to end.", "", -210),
+        reason="stopped",
+    ),
+    Rule(
+        ExitClass("TaskLost", _PLATFORM, _TRANSIENT, "The node, or what kept the task there, was lost.", _AGAIN, -1001),
+        reason="lost",
+    ),
+    Rule(
+        ExitClass(
+            "TaskVanished",
+            _PLATFORM,
+            _TRANSIENT,
+            "What the platform keeps of the task was removed while it ran.",
+            "It is run again by itself; if this happens again, find out who removes the backend's files.",
+            -101,
+        ),
+        reason="vanished",
+    ),
+    Rule(
+        ExitClass(
+            "Preempted",
+            _RESOURCE,
+            _TRANSIENT,
+            "Its place was given to a job that comes first.",
+            "Nothing: it is run again by itself, free of charge, when there is room. "
+            "A higher priority class is preempted less.",
+            -101,
+        ),
+        reason="preempted",
+    ),
+    Rule(
+        ExitClass(
+            "Evicted",
+            _RESOURCE,
+            _CONFLICT,
+            "Its node ran short of memory or disk and put it out.",
+            "It is run again by itself after a pause; ask for as much memory as it uses.",
+            -1000,
+        ),
+        reason="evicted",
+    ),
+    Rule(
+        ExitClass(
+            "PortConflict",
+            _PLATFORM,
+            _TRANSIENT,
+            "Another program took one of its ports before it could.",
+            "Nothing: it is run again by itself on other ports, free of charge.",
+            253,
+        ),
+        reason="port-conflict",
+    ),
+    Rule(
+        ExitClass(
+            "OutOfMemory",
+            _USER,
+            _PERMANENT,
+            "It used more memory than it may, and the kernel ended it.",
+            "Ask for more with memoryMB, or use less.",
+            -1200,
+        ),
+        reason="out-of-memory",
+    ),
+    Rule(
+        ExitClass(
+            "DiskFull",
+            _RESOURCE,
+            _UNKNOWN,
+            "The disk of its node was full.",
+            "Make room there, or write less; then submit it again.",
+        ),
+        reason="disk-full",
+    ),
+    Rule(
+        ExitClass(
+            "InputFailed",
+            _USER,
+            _UNKNOWN,
+            "Its input could not be put in place, so its command was not run.",
+            "Check codeDir, outputDir and what may be read there; " + _LOG[0].lower() + _LOG[1:],
+        ),
+        reason="input-failed",
+    ),
+    Rule(
+        ExitClass(
+            "ImagePullFailed",
+            _USER,
+            _UNKNOWN,
+            "Its image could not be fetched.",
+            "Check the name of the image, and the credentials of its registry.",
+        ),
+        reason="image-pull-failed",
+    ),
+    Rule(
+        ExitClass(
+            "SshBarrierTimeout",
+            _USER,
+            _UNKNOWN,
+            "The other tasks did not all answer by SSH in the time of sshbarrierTimeout.",
+            "See what the other tasks did; raise sshbarrierTimeout if they start slowly.",
+            249,
+        ),
+        reason="ssh-barrier",
+    ),
+    Rule(
+        ExitClass(
+            "StartFailed",
+            _PLATFORM,
+            _UNKNOWN,
+            "The engine could not start it.",
+            "Correct what the message names, or ask the administrator.",
+        ),
+        reason="start-failed",
+        causer_as_engine_says=True,
+    ),
+    Rule(
+        ExitClass("Succeeded", _USER, ExitKind.SUCCESS, "The command succeeded.", "", 0),
+        statuses=(0,),
+    ),
+    Rule(
+        ExitClass(
+            "CommandNotExecutable",
+            _USER,
+            _PERMANENT,
+            "A file that the command names was found but may not be executed.",
+            "Make it executable with chmod +x, or name its interpreter, as in python FILE.",
+        ),
+        statuses=(126,),
+    ),
+    Rule(
+        ExitClass(
+            "CommandNotFound",
+            _USER,
+            _PERMANENT,
+            "A program that the command names was not found.",
+            "Check its spelling and PATH, and that the image or machine has it.",
+            220,
+        ),
+        statuses=(127,),
+    ),
+    Rule(
+        ExitClass(
+            "Interrupted",
+            _USER,
+            _UNKNOWN,
+            "Signal {signal} ended it or a program it waited for; the platform did not send it.",
+            "See in the command who sends signals, such as timeout or kill. " + _LOG,
+            143,
+        ),
+        statuses=(129, 130, 131, 143),
+    ),
+    Rule(
+        ExitClass(
+            "Killed",
+            _USER,
+            _UNKNOWN,
+            "Signal {signal} ended it or a program it waited for; the platform did not send it, "
+            "and most often the machine was short of memory.",
+            "Watch its memory, ask for more with memoryMB, or use less.",
+            137,
+        ),
+        statuses=(137,),
+    ),
+    Rule(
+        ExitClass(
+            "IllegalInstruction",
+            _USER,
+            _PERMANENT,
+            "It ran an instruction that this CPU does not have (signal {signal}).",
+            "Use a build of the program for the CPU of the node.",
+            132,
+        ),
+        statuses=(132,),
+    ),
+    Rule(
+        ExitClass(
+            "BusError",
+            _USER,
+            _PERMANENT,
+            "It reached for memory that is not there, most often a full /dev/shm (signal {signal}).",
+            "Ask for more with shmMB, or use fewer data-loading processes.",
+            135,
+        ),
+        statuses=(135,),
+    ),
+    Rule(
+        ExitClass(
+            "ArithmeticError",
+            _USER,
+            _PERMANENT,
+            "It did arithmetic that has no result, such as a division by zero (signal {signal}).",
+            "Correct the program. " + _LOG,
+            136,
+        ),
+        statuses=(136,),
+    ),
+    Rule(
+        ExitClass(
+            "BrokenPipe",
+            _USER,
+            _PERMANENT,
+            "It wrote to a pipe or connection that nobody reads any more (signal {signal}).",
+            "See which program of the command ended early.",
+            141,
+        ),
+        statuses=(141,),
+    ),
+    Rule(
+        ExitClass(
+            "Aborted",
+            _USER,
+            _UNKNOWN,
+            "It gave up by itself, as programs do after a failed check (signal {signal}).",
+            _LOG,
+            134,
+        ),
+        statuses=(134,),
+    ),
+    Rule(
+        ExitClass(
+            "SegmentationFault",
+            _USER,
+            _UNKNOWN,
+            "It reached for memory that is not its own (signal {signal}).",
+            "Most often libraries do not go together, or there is a bug in native code. " + _LOG,
+            139,
+        ),
+        statuses=(139,),
+    ),
+)
+"""The table. Reasons come first: what the engine knows beats what a number suggests."""
+
+BY_SIGNAL: Final = ExitClass(
+    "EndedBySignal", _USER, _UNKNOWN, "Signal {signal} ended it; the platform did not send it.", _LOG, 255
+)
+"""A signal that no rule names."""
+
+FAILED: Final = ExitClass("CommandFailed", _USER, _UNKNOWN, "The command reports failure.", _LOG, 255)
+"""Any other exit, such as status 1: only the program knows what it means."""
+
+SIGNALS: Final = {
+    1: "HUP",
+    2: "INT",
+    3: "QUIT",
+    4: "ILL",
+    6: "ABRT",
+    7: "BUS",
+    8: "FPE",
+    9: "KILL",
+    11: "SEGV",
+    13: "PIPE",
+    15: "TERM",
+}
+"""Names of the signals of the table, by their number on Linux."""
+
+
+def explain(exit_: TaskExit) -> ExitClass:
+    """The class of an exit, its texts filled in. Every exit has one."""
+    rule = next((rule for rule in RULES if rule.matches(exit_)), None)
+    if rule is None:
+        found = BY_SIGNAL if exit_.signal is not None else FAILED
+    else:
+        found = replace(rule.of, causer=exit_.causer) if rule.causer_as_engine_says else rule.of
+    return replace(found, explanation=found.explanation.format(signal=_signal(exit_)))
+
+
+def explained(exit_: TaskExit) -> TaskExit:
+    """The exit with its causer and a sentence for the user: what it means, and the engine's words beside it.
+
+    To be done once, when the exit is first heard of.
+    """
+    meaning = explain(exit_)
+    said = exit_.message or _raw(exit_)
+    if exit_.reason == "stopped" or meaning.kind is ExitKind.SUCCESS:
+        message = said
+    else:
+        clause = meaning.explanation[0].lower() + meaning.explanation[1:].removesuffix(".")
+        message = f"{clause} ({said})"
+    return exit_.model_copy(update={"causer": meaning.causer, "message": message})
+
+
+def _raw(exit_: TaskExit) -> str:
+    """The bare fact, for engines that say no more."""
+    if exit_.code is None and exit_.signal is None:
+        return f"{exit_.reason}, exit status not known"
+    return f"exited with status {exit_.code}" if exit_.signal is None else f"ended by signal {_signal(exit_)}"
+
+
+def _signal(exit_: TaskExit) -> str:
+    """Number and name of the signal, also when a shell reports it as a status above 128."""
+    number = exit_.signal if exit_.signal is not None else exit_.status - 128
+    return f"{number} ({SIGNALS[number]})" if number in SIGNALS else str(number)
