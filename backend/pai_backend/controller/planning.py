@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Container
 
 from pydantic import SecretStr
 
@@ -12,6 +13,7 @@ from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.launch.jupyter import made_token
 from pai_backend.launch.parts import PartsMemory
 from pai_backend.launch.plan import build_plan
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.store.base import Store, slot_of
 
@@ -33,12 +35,12 @@ class Planner:
         self._signing_key: str | None = None
         self._host_keys: dict[str, asyncio.Task[str]] = {}
 
-    async def prepare(self, job: Job) -> None:
-        """Have the host keys of a job's tasks ready. Beside the write of its placement, they share its transaction.
+    async def prepare(self, job: Job, uids: Container[TaskUid]) -> None:
+        """Have the host keys of these tasks ready. Beside the write of their placement, they share its transaction.
 
         Raises Unavailable when the store is away; the plan asks for the key again then.
         """
-        making = {slot: self._host_key(slot) for slot in _slots_with_ssh(job)}
+        making = {slot: self._host_key(slot) for slot in _slots_with_ssh(job, uids)}
         self._host_keys.update(making)
         try:
             await asyncio.gather(*making.values())
@@ -62,6 +64,10 @@ class Planner:
             parts=self._parts.of(job),
         )
 
+    def job_info(self, job: Job) -> str:
+        """What tasks of an incremental job are told anew while they run: the text of their job info file."""
+        return self._parts.of(job).info
+
     async def _ssh(self, task: Task) -> SshPlan | None:
         if task.placement is None or self._gateway_key is None:
             return None
@@ -76,7 +82,7 @@ class Planner:
         return asyncio.create_task(task_host_key(self._store, slot))
 
 
-def _slots_with_ssh(job: Job) -> list[str]:
-    """Slots of the tasks whose role has a port for SSH."""
+def _slots_with_ssh(job: Job, uids: Container[TaskUid]) -> list[str]:
+    """Slots of those of the tasks whose role has a port for SSH."""
     having = {role.name for role in job.spec.task_roles if any(port.label == SSH_LABEL for port in role.ports)}
-    return [slot_of(task.uid) for task in job.tasks if task.role in having]
+    return [slot_of(task.uid) for task in job.tasks if task.uid in uids and task.role in having]

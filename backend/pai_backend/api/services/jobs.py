@@ -14,7 +14,7 @@ from pai_backend.api.wire import Detail, JobList, JobPage, Said, Submitted, Vali
 from pai_backend.auth.policy import may_change, may_see
 from pai_backend.auth.users import User
 from pai_backend.launch.jupyter import open_listener_warnings
-from pai_backend.lifecycle.step import fresh_tasks
+from pai_backend.lifecycle.rerun import fresh_tasks
 from pai_backend.model.alias import job_alias
 from pai_backend.model.errors import (
     DocumentError,
