@@ -299,7 +299,9 @@ class Tenure:
         if not offer.decisions:
             await self._advance(uid, offer.news)
             return
-        written, _ = await asyncio.gather(self._advance(uid, offer.news, offer), self._planner.prepare(offer.job))
+        written, _ = await asyncio.gather(
+            self._advance(uid, offer.news, offer), self._planner.prepare(offer.job, offer.placements.keys())
+        )
         if not written or not offer.is_taken(self._jobs.get(uid)):
             for decision in offer.decisions:
                 self._placing.undo(decision)
