@@ -16,6 +16,7 @@ from pai_backend.runtime_files import read_json
 if TYPE_CHECKING:
     from pai_backend.model.node import Node
     from pai_backend.observed import ObservedEngine
+    from pai_backend.storage.reach import Reach
     from pai_backend.store.keyring import KeySource
     from pai_backend.store.sql import SqlStore
 
@@ -97,6 +98,19 @@ class Parts:
                 log.warning("%s Trying again in %.1f s.", self.database_trouble, pause)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_RETRY_S, 2 * pause)
+
+    def reach(self) -> Reach:
+        """The storages as configured, and who may reach what of them."""
+        from pai_backend.storage.reach import Mount, Reach
+
+        storage = self.settings.storage
+        return Reach(
+            default_fs_uri=self.settings.default_fs_uri,
+            options={scheme: values.get_secret_value() for scheme, values in storage.options.items()},
+            mounts=tuple(Mount(mount.name, mount.uri, mount.users) for mount in storage.mounts),
+            shared=storage.shared,
+            tasks_share_our_rights=self.settings.engine.kind == "local",
+        )
 
     def engine(self) -> ObservedEngine:
         """The engine with the configured nodes."""

@@ -9,12 +9,15 @@ from collections.abc import Container
 from pydantic import SecretStr
 
 from pai_backend.access.keys import gateway_public_key, task_host_key
+from pai_backend.controller.image_logins import ImageLogins
+from pai_backend.controller.team_storages import with_storages
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.launch.jupyter import made_token
 from pai_backend.launch.parts import PartsMemory
 from pai_backend.launch.plan import build_plan
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
+from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Store, slot_of
 
 SSH_LABEL = "ssh"
@@ -27,9 +30,11 @@ SIGNING_SECRET = "service-signing"
 class Planner:
     """Makes plans; remembers the two server-wide keys after the first use, and host keys until their first plan."""
 
-    def __init__(self, store: Store, default_fs_uri: str = "") -> None:
+    def __init__(self, store: Store, default_fs_uri: str = "", reach: Reach | None = None) -> None:
         self._store = store
         self._default_fs_uri = default_fs_uri
+        self._reach = reach or Reach(default_fs_uri)
+        self._logins = ImageLogins(self._reach)
         self._parts = PartsMemory(default_fs_uri)
         self._gateway_key: str | None = None
         self._signing_key: str | None = None
@@ -50,19 +55,28 @@ class Planner:
             raise
 
     async def plan(self, job: Job, task: Task) -> TaskPlan:
-        """The plan of a placed task. Raises Unavailable when the store is away."""
+        """The plan of a placed task.
+
+        Raises Unavailable when the store is away, EngineError and StartRefused for what the document names
+        elsewhere (authFile, storages) and cannot be had now or at all.
+        """
         if self._gateway_key is None or self._signing_key is None:
             self._gateway_key = await gateway_public_key(self._store)
             self._signing_key = await self._store.secret(SIGNING_SECRET, secrets.token_hex(32))
         extra = {"JUPYTER_TOKEN": made_token(self._signing_key, job.uid)}
-        return build_plan(
+        values = await self._store.job_secrets(job.uid) if job.spec.secret_names else {}
+        login = await self._logins.of(job, job.spec.role(task.role), values)
+        plan = build_plan(
             job,
             task,
             ssh=await self._ssh(task),
             extra_env=extra,
             default_fs_uri=self._default_fs_uri,
+            secrets=values,
             parts=self._parts.of(job),
+            image_login=login,
         )
+        return with_storages(plan, job, self._reach)
 
     def job_info(self, job: Job) -> str:
         """What tasks of an incremental job are told anew while they run: the text of their job info file."""

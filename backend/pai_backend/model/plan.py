@@ -33,6 +33,14 @@ class StagedInput(Model):
     max_bytes: int = Field(description="Larger is refused before anything is copied; OpenPAI: 200,000,000.")
 
 
+class TeamStorage(Model):
+    """A storage of an administrator's that the job's document names and its user may use."""
+
+    name: str
+    uri: str = Field(description="fsspec URI, or absolute path of the task's machine.")
+    mount_path: str = Field(description="Where a container has it; a local task has a link ``mnt/<name>``.")
+
+
 class TaskPlan(Model):
     """All that an engine needs to run one task.
 
@@ -58,6 +66,7 @@ class TaskPlan(Model):
     infiniband: bool = False
     inputs: tuple[StagedInput, ...] = Field(default=(), description="Copied before the command runs, in this order.")
     outputs: tuple[str, ...] = Field(default=(), description="URIs of directories made before the command runs.")
+    storages: tuple[TeamStorage, ...] = ()
     keep_on_failure: bool = Field(
         default=False,
         description="When the command fails, stay reachable by SSH with all files until forgotten (isDebug).",

@@ -23,6 +23,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         grace_s=settings.engine.grace_s,
         ports=PortRange(settings.ports.first, settings.ports.last),
         default_fs_uri=settings.default_fs_uri,
+        reach=parts.reach(),
     )
     ready.role_is_ready(Role.CONTROLLER)
     await Controller(store, parts.engine(), options).run(parts.stop)

@@ -50,6 +50,7 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
     fresh = _new_directory(directory)
     try:
         (fresh / layout.WORK).mkdir(mode=0o700)
+        _link_storages(fresh / layout.WORK / layout.STORAGES, plan)
         os.mkfifo(fresh / layout.CONTROL, 0o600)
         _write(fresh / layout.PLAN, _plan_text(plan))
         _write(fresh / layout.LAUNCH, launch)
@@ -61,6 +62,14 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
+
+
+def _link_storages(folder: Path, plan: TaskPlan) -> None:
+    """Links to the team storages that are directories of this machine; of others the task has the URI."""
+    for storage in plan.storages:
+        if storage.uri.startswith("/"):
+            folder.mkdir(exist_ok=True)
+            (folder / storage.name).symlink_to(storage.uri)
 
 
 def build_tombstone(directory: Path, *, reason: str, message: str, causer: str) -> bool:

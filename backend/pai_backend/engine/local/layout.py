@@ -33,6 +33,7 @@ SESSIONS = "sessions"  # exists once a process was started in the task from outs
 SSH_STATE = "ssh.json"  # what became of the task's SSH listener
 SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has a fault
 WORK = "work"  # the task's working directory
+STORAGES = "mnt"  # in it: links to the team storages that the job's document names
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``
 BIN = "bin"  # put first on the task's PATH
 
