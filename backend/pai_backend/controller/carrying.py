@@ -122,7 +122,9 @@ class Carrier:
                 self._report(job_of(effect.uid), TaskExited(effect.uid, self._refused(str(refusal))))
             except (EngineError, Unavailable, OSError) as error:
                 verb = type(effect).__name__.lower()
-                log.warning("cannot %s %s now, will try again: %s", verb, effect.uid, error)
+                # An engine may repeat parts of a plan, secrets and all: that goes to the job, which is scrubbed.
+                told = type(error).__name__ if isinstance(error, EngineError) else error
+                log.warning("cannot %s %s now, will try again: %s", verb, effect.uid, told)
                 if isinstance(effect, Start):
                     self._report(job_of(effect.uid), Waiting(f"starting is being tried again: {error}"))
                 return False

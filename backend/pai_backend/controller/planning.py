@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Container
 
 from pydantic import SecretStr
 
 from pai_backend.access.keys import gateway_public_key, task_host_key
+from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.image_logins import ImageLogins
 from pai_backend.controller.team_storages import with_storages
-from pai_backend.engine.base import SshPlan, TaskPlan
-from pai_backend.launch.jupyter import made_token
+from pai_backend.engine.base import SshPlan, StartRefused, TaskPlan
+from pai_backend.launch.jupyter import TOKEN_VARIABLE
 from pai_backend.launch.parts import PartsMemory
 from pai_backend.launch.plan import build_plan
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
+from pai_backend.model.tags import UnresolvedTag
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Store, slot_of
 
 SSH_LABEL = "ssh"
 """The port label every v1 task has implicitly (OpenPAI v1); its SSH server listens on the first one."""
 
-SIGNING_SECRET = "service-signing"
-"""Name of the server secret that job tokens of services are derived from."""
-
 
 class Planner:
-    """Makes plans; remembers the two server-wide keys after the first use, and host keys until their first plan."""
+    """Makes plans; remembers the gateway's key after the first use, and host keys until their first plan."""
 
     def __init__(self, store: Store, default_fs_uri: str = "", reach: Reach | None = None) -> None:
         self._store = store
+        self.secrets = JobSecrets(store)
         self._default_fs_uri = default_fs_uri
         self._reach = reach or Reach(default_fs_uri)
         self._logins = ImageLogins(self._reach)
         self._parts = PartsMemory(default_fs_uri)
         self._gateway_key: str | None = None
-        self._signing_key: str | None = None
         self._host_keys: dict[str, asyncio.Task[str]] = {}
 
     async def prepare(self, job: Job, uids: Container[TaskUid]) -> None:
@@ -58,24 +56,27 @@ class Planner:
         """The plan of a placed task.
 
         Raises Unavailable when the store is away, EngineError and StartRefused for what the document names
-        elsewhere (authFile, storages) and cannot be had now or at all.
+        elsewhere (authFile, storages) and cannot be had now or at all, StartRefused for a secret that is named
+        and not there.
         """
-        if self._gateway_key is None or self._signing_key is None:
+        if self._gateway_key is None:
             self._gateway_key = await gateway_public_key(self._store)
-            self._signing_key = await self._store.secret(SIGNING_SECRET, secrets.token_hex(32))
-        extra = {"JUPYTER_TOKEN": made_token(self._signing_key, job.uid)}
-        values = await self._store.job_secrets(job.uid) if job.spec.secret_names else {}
-        login = await self._logins.of(job, job.spec.role(task.role), values)
-        plan = build_plan(
-            job,
-            task,
-            ssh=await self._ssh(task),
-            extra_env=extra,
-            default_fs_uri=self._default_fs_uri,
-            secrets=values,
-            parts=self._parts.of(job),
-            image_login=login,
-        )
+        extra = {TOKEN_VARIABLE: await self.secrets.token(job.uid)}
+        values = await self.secrets.values(job)
+        try:
+            login = await self._logins.of(job, job.spec.role(task.role), values)
+            plan = build_plan(
+                job,
+                task,
+                ssh=await self._ssh(task),
+                extra_env=extra,
+                default_fs_uri=self._default_fs_uri,
+                secrets=values,
+                parts=self._parts.of(job),
+                image_login=login,
+            )
+        except UnresolvedTag as tag:
+            raise StartRefused(f"The document has no value for a tag: {tag}.") from None
         return with_storages(plan, job, self._reach)
 
     def job_info(self, job: Job) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from pai_backend.controller.carrying import Carrier
+from pai_backend.controller.cleaning import cleaned
 from pai_backend.controller.inbox import Batch, Inbox, by_job
 from pai_backend.controller.offers import Offer, Round
 from pai_backend.controller.placing import Placing, hold_of
@@ -104,7 +105,7 @@ class Tenure:
                     events.setdefault(job.uid, []).append(Look())
             for uid in self._due():
                 events.setdefault(uid, []).append(Look())
-            await _in_chunks([self._advance(uid, news) for uid, news in events.items()])
+            await _in_chunks([self._hear(uid, news) for uid, news in events.items()])
             if self._listed:
                 await self._place()
                 await _in_chunks([self._advance(uid, [Look()]) for uid in sorted(self._unwritten)])
@@ -185,6 +186,12 @@ class Tenure:
         return min([SAFETY_S, *((at - now).total_seconds() for at in self._wakes.values() if at > now)])
 
     # ---- one job ---------------------------------------------------------------------------------
+
+    async def _hear(self, uid: JobUid, news: Sequence[JobEvent]) -> None:
+        """Take what an engine says of a job, without the job's secrets."""
+        job = self._jobs.get(uid)
+        if job is not None:
+            await self._advance(uid, await cleaned(job, news, self._planner.secrets))
 
     async def _advance(self, uid: JobUid, news: Sequence[JobEvent], offer: Offer | None = None) -> bool:
         """Step a job through its news and write it; again from the stored job when someone else wrote first.

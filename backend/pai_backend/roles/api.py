@@ -14,6 +14,7 @@ import tornado.httpserver
 import tornado.routing
 
 from pai_backend.access.proxy import ServiceProxy, proxy_rules
+from pai_backend.access.secrecy import SIGNING_SECRET
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
 from pai_backend.api.context import Address, ApiContext, Site
@@ -23,7 +24,6 @@ from pai_backend.api.wire import Check
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
 from pai_backend.config.settings import Role, Settings
-from pai_backend.controller.planning import SIGNING_SECRET
 from pai_backend.listening import bind_kept
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node

@@ -1,0 +1,81 @@
+"""What of a job is secret: the values of its document, the token and the host keys it is given; and covering them.
+
+One of these serves a process. It remembers the scrubbers of the jobs that were asked for last, because a log is read
+many times and building one takes about as long as reading the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pai_backend.launch.jupyter import made_token
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Job
+from pai_backend.model.scrub import Scrubber, texts
+from pai_backend.store.base import Store
+
+SIGNING_SECRET = "service-signing"
+"""Name of the server secret that job tokens of services are derived from."""
+
+REMEMBERED = 262_144
+"""States of all remembered scrubbers together, about 40 MiB; those of an ordinary job have a thousand."""
+
+_LARGE = 4096  # characters of values: their tables take over 5 ms, so they are made in a thread
+
+
+class JobSecrets:
+    """The secrets of jobs, of which nothing is ever shown in a ``repr``."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._signing_key: str | None = None
+        self._scrubbers: OrderedDict[str, Scrubber] = OrderedDict()
+        self._remembered = 0
+
+    async def values(self, job: Job) -> Mapping[str, Any]:
+        """Names and values of the document's secrets. Raises Unavailable."""
+        return await self._store.job_secrets(job.uid) if job.spec.secret_names else {}
+
+    async def token(self, uid: JobUid) -> str:
+        """The token that the job's tasks get for their Jupyter servers. Raises Unavailable."""
+        if self._signing_key is None:
+            self._signing_key = await self._store.secret(SIGNING_SECRET, secrets.token_hex(32))
+        return made_token(self._signing_key, uid)
+
+    async def scrubber(self, job: Job, slot: str | None = None) -> Scrubber:
+        """What finds all of this in a text; with ``slot`` also the host key of that task. Raises Unavailable."""
+        key = slot or job.uid
+        known = self._scrubbers.get(key)
+        if known is None:
+            found = [*texts(await self.values(job)), *_passwords(job), await self.token(job.uid)]
+            host_key = await self._store.task_keys(slot) if slot is not None else None
+            if host_key is not None:
+                found.append(host_key)
+            large = sum(map(len, found)) > _LARGE
+            known = await asyncio.to_thread(Scrubber, found) if large else Scrubber(found)
+            # A task that waits has no host key yet, so what is known of it now is not all there will be.
+            if slot is None or host_key is not None:
+                self._remember(key, known)
+        else:
+            self._scrubbers.move_to_end(key)
+        return known
+
+    def _remember(self, key: str, scrubber: Scrubber) -> None:
+        if key in self._scrubbers:  # somebody else has made it meanwhile
+            return
+        self._scrubbers[key] = scrubber
+        self._remembered += scrubber.size
+        while self._remembered > REMEMBERED and len(self._scrubbers) > 1:
+            _, dropped = self._scrubbers.popitem(last=False)
+            self._remembered -= dropped.size
+
+
+def _passwords(job: Job) -> Iterator[str]:
+    """Passwords of registries that the document has outright; a tag in one stands for a secret."""
+    for role in job.spec.task_roles:
+        if role.image_auth is not None and "<%" not in role.image_auth.password:
+            yield role.image_auth.password
