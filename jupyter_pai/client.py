@@ -20,6 +20,9 @@ from jupyter_pai import streams, wire
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway, from_wire
 
+MEDIA_TYPE = "application/vnd.jupyter-pai+json"
+"""Asks the backend for the shapes of ``wire``; without it, it answers in OpenPAI's."""
+
 REQUEST_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -84,7 +87,7 @@ class AsyncClient:
         self, method: str, path: str, *, query: Query | None = None, body: bytes | None = None, media_type: str = ""
     ) -> HTTPResponse:
         """Any request; returns the answer when it is a success, raises ClientError otherwise."""
-        headers = {"Authorization": f"Bearer {self.endpoint.token}"}
+        headers = {"Authorization": f"Bearer {self.endpoint.token}", "Accept": MEDIA_TYPE}
         if media_type:
             headers["Content-Type"] = media_type
         request = HTTPRequest(

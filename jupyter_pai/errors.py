@@ -33,6 +33,7 @@ EXIT_CODES = {
     "NoApiError": USAGE,
     "MethodNotAllowedError": USAGE,
     "NoKeyError": USAGE,
+    "ReadOnlyJobError": USAGE,
     "NoTagError": USAGE,
     "NoTokenError": USAGE,
     "NoUserError": USAGE,

@@ -20,6 +20,9 @@ import type {
   IVerdict
 } from './types';
 
+/** Asks the backend for the shapes of `types.ts`; without it, it answers in OpenPAI's. */
+const OUR_SHAPES = 'application/vnd.jupyter-pai+json';
+
 /** Codes of failures that no backend reports, because none was reached. */
 export namespace AwayCode {
   /** The Jupyter server does not answer. */
@@ -238,7 +241,7 @@ export class PaiClient implements IPaiClient {
         url,
         // Never from the browser's cache; "no-store" would do too, but JupyterLab then adds a bare
         // number to the query, which a strict server refuses.
-        { method, body, cache: 'reload' },
+        { method, body, cache: 'reload', headers: { Accept: OUR_SHAPES } },
         this._settings
       );
     } catch (reason) {

@@ -21,7 +21,7 @@ from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
 from pai_backend.api.context import Address, ApiContext, Site
 from pai_backend.api.metrics import Metrics
-from pai_backend.api.wire import Check
+from pai_backend.api.wire import MEDIA_TYPE, Check
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
@@ -98,8 +98,10 @@ class ApiSite:
     checks: list[Check] = field(default_factory=list)
 
     def client(self, token: str | None = ALICE) -> httpx.AsyncClient:
-        """An HTTP client with this token."""
-        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        """An HTTP client with this token, which asks for our own shapes as the fronts do."""
+        headers = {"Accept": MEDIA_TYPE}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
         # No TLS here, so no time to be spent on reading certificates.
         return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=20, verify=False)
 

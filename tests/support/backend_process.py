@@ -18,6 +18,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from pai_backend.api.wire import MEDIA_TYPE
+
 START_S = 60  # generous: the machine may be busy
 NODES = '[{"name": "carol", "gpus": {"type": "TITANX", "count": 1}}]'
 
@@ -37,8 +39,9 @@ class Backend:
         return (self.data_dir / "token").read_text().strip()
 
     def client(self) -> httpx.Client:
-        """An HTTP client of the backend's user."""
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=20)
+        """An HTTP client of the backend's user, which asks for our own shapes as the fronts do."""
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": MEDIA_TYPE}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=20)
 
     def children(self) -> dict[str, psutil.Process]:
         """The processes by their roles."""

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.errors import bad_body, bad_query, translate
+from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.auth.users import User
 from pai_backend.model.errors import (
     Forbidden,
@@ -102,9 +103,15 @@ class BaseHandler(tornado.web.RequestHandler):
         except ValidationError as error:
             raise bad_query(error, model) from None
 
-    def write_json(self, answer: BaseModel) -> None:
+    def wants_ours(self) -> bool:
+        """Whether the client asks for our shape of an answer that OpenPAI has in a shape of its own."""
+        self.set_header("Vary", "Accept")
+        ranges = self.request.headers.get("Accept", "").split(",")
+        return any(each.partition(";")[0].strip().lower() == MEDIA_TYPE for each in ranges)
+
+    def write_json(self, answer: BaseModel, media_type: str = "application/json") -> None:
         """Write a model as JSON."""
-        self.set_header("Content-Type", "application/json")
+        self.set_header("Content-Type", media_type)
         self.write(answer.model_dump_json(by_alias=True).encode())
 
     def compute_etag(self) -> str | None:

@@ -32,6 +32,7 @@ STATUS: dict[str, int] = {
     "ConflictJobError": 409,
     "UnauthorizedUserError": 401,
     "ForbiddenUserError": 403,
+    "ReadOnlyJobError": 403,
     "TooLargeError": 413,
     "TooManyRequestsError": 429,
     "UnavailableError": 503,

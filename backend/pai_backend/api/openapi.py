@@ -15,6 +15,7 @@ from pai_backend.api.base import BaseHandler
 from pai_backend.api.errors import STATUS
 from pai_backend.api.operation import OPERATIONS, Operation
 from pai_backend.api.routes import Route
+from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.model.errors import ErrorBody, InvalidParameters, PaiError, TooLarge, Unauthorized
 
 _REF = "#/components/schemas/{model}"
@@ -29,7 +30,7 @@ def describe(routes: Iterable[Route], version: str) -> Json:
     table = [(route, verb, _operation(route, verb)) for route in routes for verb in _verbs(route)]
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(ErrorBody, _SERIALIZE)]
     for _route, _verb, operation in table:
-        wanted += [(operation.answer, _SERIALIZE)] if operation.answer else []
+        wanted += [(model, _SERIALIZE) for model in (operation.answer, operation.ours) if model]
         wanted += [(operation.body, _VALIDATE)] if operation.body else []
     refs, schemas = models_json_schema(list(dict.fromkeys(wanted)), by_alias=True, ref_template=_REF)
     paths: dict[str, Json] = {}
@@ -126,6 +127,8 @@ def _responses(handler: type[BaseHandler], operation: Operation, refs: dict[Any,
         content: Json = {}
         if operation.answer is not None:
             content = {"application/json": {"schema": refs[(operation.answer, _SERIALIZE)]}}
+            if operation.ours is not None:
+                content[MEDIA_TYPE] = {"schema": refs[(operation.ours, _SERIALIZE)]}
         elif operation.status != 204:
             content = {operation.media_type: {"schema": {}}}
         about = {"description": operation.summary}

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pai_backend.api.base import ApiHandler, BaseHandler
+from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.model.errors import PaiError
 
 Verb = Callable[..., Coroutine[Any, Any, None]]
@@ -22,13 +23,17 @@ Verb = Callable[..., Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True)
 class Operation:
-    """What a verb takes and gives. ``raises`` are the errors it adds to those that every path has."""
+    """What a verb takes and gives. ``raises`` are the errors it adds to those that every path has.
+
+    ``ours`` is the shape for clients that ask for our media type, where ``answer`` is OpenPAI's.
+    """
 
     summary: str
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
     takes_document: bool = False
     answer: type[BaseModel] | None = None
+    ours: type[BaseModel] | None = None
     media_type: str = "application/json"
     status: int = 200
     stream: str = ""
@@ -60,7 +65,8 @@ def operation(described: Operation) -> Callable[[Callable[..., Awaitable[BaseMod
             if described.status != 200:
                 self.set_status(described.status)
             if answer is not None:
-                self.write_json(answer)
+                is_ours = described.ours is not None and isinstance(answer, described.ours)
+                self.write_json(answer, MEDIA_TYPE if is_ours else described.media_type)
 
         OPERATIONS[verb] = described
         return verb

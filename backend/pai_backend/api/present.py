@@ -77,7 +77,7 @@ def detail(job: Job, site: Site, gateway: Address | None) -> Detail:
         exit=job.exit,
         retry_details=RetryDetails(user=job.retries.user, platform=job.retries.platform, resource=job.retries.resource),
         version=job.version,
-        ssh_command=_ssh_command(job.alias, gateway),
+        ssh_command=ssh_command(job.alias, gateway),
         task_roles=tuple(
             RoleWire(
                 name=role.name,
@@ -85,7 +85,7 @@ def detail(job: Job, site: Site, gateway: Address | None) -> Detail:
             )
             for role in spec.task_roles
         ),
-        services=tuple(_services(job, site)),
+        services=tuple(services(job, site)),
     )
 
 
@@ -107,7 +107,7 @@ def _task(job: Job, task: Task, gateway: Address | None) -> TaskWire:
         started_time=task.started_at,
         completed_time=task.ended_at,
         exit=_task_exit(task.exit) if task.exit else None,
-        ssh_command=_ssh_command(alias, gateway),
+        ssh_command=ssh_command(alias, gateway),
     )
 
 
@@ -117,13 +117,14 @@ def _task_exit(exit_: TaskExit) -> TaskExitWire:
     )
 
 
-def _ssh_command(alias: str, gateway: Address | None) -> str:
+def ssh_command(alias: str, gateway: Address | None) -> str:
+    """The command that logs in under this name; empty while the gateway's address is not known."""
     if gateway is None:
         return ""
     return f"ssh {alias}@{gateway.host}" if gateway.port == 22 else f"ssh -p {gateway.port} {alias}@{gateway.host}"
 
 
-def _services(job: Job, site: Site) -> Iterator[ServiceWire]:
+def services(job: Job, site: Site) -> Iterator[ServiceWire]:
     """Every port group of every task that the document asks for, but SSH's, in document order."""
     offered = {
         role.name: [port.label for port in role.ports if not port.implicit and port.label != SSH_LABEL]

@@ -9,9 +9,10 @@ from pydantic.alias_generators import to_camel
 
 from pai_backend.engine.base import LogStream
 from pai_backend.model.base import Model
-from pai_backend.model.job import State
+from pai_backend.model.job import Desired, State
+from pai_backend.model.spec import PriorityClass
 
-MAX_PAGE = 1000
+DEFAULT_PAGE, DEFAULT_OPENPAI_PAGE, MAX_PAGE = 100, 5000, 50_000  # the latter two are OpenPAI's
 DEFAULT_LOG_BYTES = 1_048_576
 MAX_LOG_BYTES = 16_777_216
 MAX_SEQ = 2**53 - 1  # largest whole number that JSON readers in browsers keep exact
@@ -36,25 +37,48 @@ class ValidateQuery(Query):
     filename: str = Field(default="", max_length=255, description="The file's name; tells JSON from YAML.")
 
 
-class ListQuery(Query):
-    """Which jobs, in which order."""
+NO_PRIORITY = "default"
+"""OpenPAI's word for a job that names no priority class."""
 
-    state: str = Field(default="", description="States, separated by commas.")
-    username: str | None = Field(default=None, description="Only jobs of this user.")
-    vc: str | None = Field(default=None, description="Only jobs of this virtual cluster.")
-    keyword: str = Field(default="", max_length=255, description="Only jobs whose name holds this text.")
+
+def words(text: str) -> tuple[str, ...]:
+    """The parts of a list that is separated by commas; empty ones do not count."""
+    return tuple(filter(None, text.split(",")))
+
+
+class ListQuery(Query):
+    """Which jobs, in which order. Lists are separated by commas; an empty one restricts nothing."""
+
+    state: str = Field(default="", description="States.")
+    username: str = Field(default="", description="Owners.")
+    vc: str = Field(default="", description="Virtual clusters.")
+    tags_contain: str = Field(default="", description="Only jobs with any of these tags.")
+    tags_not_contain: str = Field(default="", description="Only jobs with none of these tags.")
+    job_priority: str = Field(default="", description="Priority classes; `default` is that of jobs that name none.")
+    keyword: str = Field(
+        default="", max_length=255, description="Only jobs whose name, user or virtual cluster holds this text."
+    )
     order: str = Field(default="submissionTime,DESC", description="`field,ASC` or `field,DESC`.")
     offset: int = Field(default=0, ge=0, le=MAX_SEQ)
-    limit: int = Field(default=100, ge=0, le=MAX_PAGE)
+    limit: int | None = Field(
+        default=None, ge=0, le=MAX_PAGE, description="Rows at most; 5000, or 100 in our own shape, when not given."
+    )
     with_total_count: bool = Field(default=False, description="Answer `{totalCount, data}`.")
 
     @field_validator("state")
     @classmethod
     def _states_are_known(cls, value: str) -> str:
-        words = [state.value for state in State]
-        for word in filter(None, value.split(",")):
-            if word not in words:
-                raise ValueError(f"must be a list of {', '.join(words)}")
+        known = [state.value for state in State]
+        if any(word not in known for word in words(value)):
+            raise ValueError(f"must be a list of {', '.join(known)}")
+        return value
+
+    @field_validator("job_priority")
+    @classmethod
+    def _priorities_are_known(cls, value: str) -> str:
+        known = [NO_PRIORITY, *PriorityClass]
+        if any(word not in known for word in words(value)):
+            raise ValueError(f"must be a list of {', '.join(known)}")
         return value
 
     @field_validator("order")
@@ -67,19 +91,46 @@ class ListQuery(Query):
     @property
     def states(self) -> tuple[State, ...]:
         """The states asked for; none means all."""
-        return tuple(State(word) for word in self.state.split(",") if word)
+        return tuple(State(word) for word in words(self.state))
+
+    @property
+    def priorities(self) -> tuple[str | None, ...]:
+        """The priority classes asked for; None is that of jobs that name none."""
+        return tuple(None if word == NO_PRIORITY else word for word in words(self.job_priority))
 
 
 class ExecutionType(Model):
-    """The change of a running job that OpenPAI knows."""
+    """The change of a job that OpenPAI knows."""
 
-    value: Literal["STOP"] = Field(description="STOP ends the job.")
+    value: Desired = Field(description="STOP ends the job; START changes nothing of a job that was not stopped.")
 
 
 class EventsQuery(Query):
-    """Where in a job's history to begin."""
+    """Which part of a job's history."""
 
     after: int = Field(default=0, ge=0, le=MAX_SEQ, description="Only events with a greater `seq`.")
+    type: Literal["", "Normal", "Warning"] = Field(
+        default="", description="In OpenPAI's shape, only events of this type."
+    )
+
+
+class TailQuery(Query):
+    """Which part of a log its locations name."""
+
+    tail_mode: bool = Field(default=False, alias="tail-mode", description="Only the last 16 KiB.")
+
+
+class TagBody(Model):
+    """A tag."""
+
+    value: str = Field(min_length=1, max_length=64, description="The tag: printable text without a comma.")
+
+    @field_validator("value")
+    @classmethod
+    def _can_stand_in_a_list(cls, value: str) -> str:
+        if "," in value or not value.isprintable():
+            raise ValueError("must be printable text without a comma")
+        return value
 
 
 class AllEventsQuery(Query):
@@ -93,7 +144,9 @@ class FollowQuery(Query):
 
     role: str | None = Field(default=None, description="Task role; none is the first.")
     index: int = Field(default=0, ge=0, le=MAX_SEQ)
-    attempt: int | None = Field(default=None, ge=0, le=MAX_SEQ, description="Attempt of the job; none is the current.")
+    attempt: int | None = Field(
+        default=None, ge=0, le=MAX_SEQ, description="Run of the task, from 0; none is the latest."
+    )
     stream: LogStream = LogStream.ALL
     offset: int = Field(default=0, ge=-MAX_SEQ, le=MAX_SEQ, description="First byte; negative counts from the end.")
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from pai_backend.api.base import BaseHandler
-from pai_backend.api.handlers import access, cluster, description, history, jobs
+from pai_backend.api.handlers import access, attempts, cluster, description, history, jobs
 
 _NUMBERS = frozenset({"attempt", "index", "run"})
 _PART = re.compile(r"\{(\w+)\}")
@@ -31,6 +31,7 @@ class Route:
 
 
 _JOB = "/api/v2/jobs/{job}"
+_TASK_RUNS = f"{_JOB}/attempts/{{attempt}}/taskRoles/{{role}}/taskIndex/{{index}}/attempts"
 
 ROUTES: tuple[Route, ...] = (
     Route("/api/v2/info", cluster.InfoHandler),
@@ -39,14 +40,17 @@ ROUTES: tuple[Route, ...] = (
     Route(_JOB, jobs.OneJob),
     Route(f"{_JOB}/executionType", jobs.JobExecutionType),
     Route(f"{_JOB}/config", jobs.JobConfig),
+    Route(f"{_JOB}/tag", jobs.JobTag),
     Route(f"{_JOB}/events", history.Events),
     Route(f"{_JOB}/events/stream", history.EventStream),
     Route(f"{_JOB}/logs", history.Logs),
     Route(f"{_JOB}/logs/stream", history.LogStream),
-    Route(
-        f"{_JOB}/attempts/{{attempt}}/taskRoles/{{role}}/taskIndex/{{index}}/attempts/{{run}}/logs",
-        history.LogLocationList,
-    ),
+    Route(f"{_JOB}/attempts/{{attempt}}", attempts.OneAttempt),
+    Route(_TASK_RUNS, attempts.TaskRuns),
+    Route(f"{_TASK_RUNS}/{{run}}/logs", attempts.LogLocationList),
+    Route(f"{_JOB}/job-attempts", attempts.AllAttempts),
+    Route(f"{_JOB}/job-attempts/healthz", attempts.AllAttemptsHealth),
+    Route(f"{_JOB}/job-attempts/{{attempt}}", attempts.OneOfAllAttempts),
     Route(f"{_JOB}/ssh", access.Ssh),
     Route(f"{_JOB}/services/{{label}}/ticket", access.ServiceTicket),
     Route("/api/v2/events/stream", history.AllEvents),

@@ -16,6 +16,9 @@ from pai_backend.model.job import Event, JobExit
 from pai_backend.model.node import Gpu
 from pai_backend.model.spec import DocumentWarning, JobSpec
 
+MEDIA_TYPE = "application/vnd.jupyter-pai+json"
+"""What a client names in ``Accept`` to have the shapes of this module where OpenPAI has its own."""
+
 
 class Camel(Model):
     """A model whose wire names are the camelCase of its field names."""

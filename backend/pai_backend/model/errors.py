@@ -123,6 +123,12 @@ class NoSuchKey(PaiError):
     code = "NoKeyError"
 
 
+class ReadOnlyJob(PaiError):
+    """The job has ended, or is being ended, and cannot be changed that way any more."""
+
+    code = "ReadOnlyJobError"
+
+
 class NoSuchTag(PaiError):
     """The job has no such tag."""
 

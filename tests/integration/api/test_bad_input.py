@@ -117,7 +117,7 @@ REQUESTS: list[Wrong] = [
         "InvalidParametersError",
         "limit must be a whole number.",
     ),
-    ("GET", "/api/v2/jobs?limit=1001", None, 400, "InvalidParametersError", "limit must be at most 1000."),
+    ("GET", "/api/v2/jobs?limit=50001", None, 400, "InvalidParametersError", "limit must be at most 50000."),
     (
         "GET",
         "/api/v2/jobs?state=RUNNIN",
@@ -148,10 +148,10 @@ REQUESTS: list[Wrong] = [
     (
         "PUT",
         "/api/v2/jobs/hello/executionType",
-        b'{"value": "START"}',
+        b'{"value": "RESTART"}',
         400,
         "InvalidParametersError",
-        "value must be one of 'STOP'.",
+        "value must be one of 'START' or 'STOP'.",
     ),
     (
         "PUT",
@@ -164,7 +164,7 @@ REQUESTS: list[Wrong] = [
     ("GET", "/api/v2/jobs/nothing", None, 404, "NoJobError", "There is no job 'nothing'."),
     ("GET", "/api/v2/jobs/hello/logs?role=me", None, 404, "NoTaskError", "The job alice~hello has no task role me."),
     ("GET", "/api/v2/jobs/hello/logs?index=2", None, 404, "NoTaskError", "The task role worker has no task 2."),
-    ("GET", "/api/v2/jobs/hello/logs?attempt=1", None, 404, "NoTaskError", "The job alice~hello has no attempt 1."),
+    ("GET", "/api/v2/jobs/hello/logs?attempt=1", None, 404, "NoTaskError", "The task worker-0 has no attempt 1."),
     (
         "GET",
         "/api/v2/jobs/hello/logs?stream=both",

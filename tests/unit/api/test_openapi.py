@@ -52,7 +52,8 @@ def test_operation_ids_are_unique(description: dict[str, Any]) -> None:
 def test_parameters_and_errors_come_from_the_code(description: dict[str, Any]) -> None:
     listing = description["paths"]["/api/v2/jobs"]["get"]
     names = {parameter["name"] for parameter in listing["parameters"]}
-    assert {"state", "username", "vc", "keyword", "order", "offset", "limit", "withTotalCount"} == names
+    filters = {"state", "username", "vc", "keyword", "tagsContain", "tagsNotContain", "jobPriority"}
+    assert filters | {"order", "offset", "limit", "withTotalCount"} == names
     submit = description["paths"]["/api/v2/jobs"]["post"]
     assert set(submit["responses"]) == {"202", "400", "401", "404", "409", "413", "500"}
     assert "InvalidProtocolError" in submit["responses"]["400"]["description"]

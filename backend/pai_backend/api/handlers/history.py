@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
+from pai_backend.api.openpai.wire import JobEvents
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import AllEventsQuery, EventsQuery, FollowQuery, LogQuery
 from pai_backend.api.services.history import HistoryService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.logs import LogService
 from pai_backend.api.streams import PushHandler
-from pai_backend.api.wire import EventList, LogLocations, PlacedEvent
+from pai_backend.api.wire import EventList, PlacedEvent
 from pai_backend.model.errors import NoSuchJob, NoSuchTask
 from pai_backend.model.job import Event
 
@@ -17,10 +18,13 @@ from pai_backend.model.job import Event
 class Events(ApiHandler):
     """``/api/v2/jobs/{job}/events``."""
 
-    @operation(Operation("A job's history.", query=EventsQuery, answer=EventList, raises=(NoSuchJob,)))
-    async def get(self, job: str, query: EventsQuery) -> EventList:
+    @operation(Operation("A job's history.", query=EventsQuery, answer=JobEvents, ours=EventList, raises=(NoSuchJob,)))
+    async def get(self, job: str, query: EventsQuery) -> EventList | JobEvents:
         """The events after a sequence number."""
-        return await HistoryService(self.ctx).read(self.user, job, query.after)
+        history = HistoryService(self.ctx)
+        if self.wants_ours():
+            return await history.read(self.user, job, query.after)
+        return await history.read_openpai(self.user, job, query.after, query.type)
 
 
 class EventStream(PushHandler):
@@ -91,12 +95,3 @@ class LogStream(PushHandler):
     async def get(self, job: str, query: FollowQuery) -> None:
         """The bytes as they come."""
         await self.push(await LogService(self.ctx).follow(self.user, job, query))
-
-
-class LogLocationList(ApiHandler):
-    """``/api/v2/jobs/{job}/attempts/{n}/taskRoles/{role}/taskIndex/{i}/attempts/{k}/logs``."""
-
-    @operation(Operation("Where a task's logs are.", answer=LogLocations, raises=(NoSuchJob, NoSuchTask)))
-    async def get(self, job: str, attempt: str, role: str, index: str, run: str) -> LogLocations:
-        """OpenPAI's list; the numbers are digits by the route's pattern."""
-        return await LogService(self.ctx).locations(self.user, job, int(attempt), role, int(index), int(run))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from pai_backend.api.context import ApiContext
+from pai_backend.api.openpai import events as openpai_events
+from pai_backend.api.openpai.wire import JobEvents
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.wire import EventList, PlacedEvent
 from pai_backend.auth.users import User
@@ -29,6 +31,13 @@ class HistoryService:
             events += page
             after = page[-1].seq
         return EventList(data=tuple(events))
+
+    async def read_openpai(self, user: User, name: str, after: int, type_: str) -> JobEvents:
+        """The same in OpenPAI's shape, the latest first; of one type only, when it is given. Raises NoSuchJob."""
+        job = await self._jobs.find(user, name)
+        found = [openpai_events.shown(event, job) for event in (await self.read(user, name, after)).data]
+        wanted = [event for event in reversed(found) if type_ in ("", event.type)]
+        return JobEvents(total_count=len(wanted), data=tuple(wanted))
 
     async def follow(self, uid: JobUid, after: int) -> AsyncIterator[Event]:
         """Every event with a greater ``seq`` as it comes; ends after the last one of a job that has ended."""

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
-from pai_backend.api.queries import ListQuery
-from pai_backend.api.wire import Detail, JobList, JobPage, Said, Submitted, Validation
+from pai_backend.api.wire import Detail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_see
 from pai_backend.auth.users import User
 from pai_backend.launch.jupyter import open_listener_warnings
@@ -23,13 +22,14 @@ from pai_backend.model.errors import (
     InvalidParameters,
     NoSuchJob,
     NoVirtualCluster,
+    ReadOnlyJob,
 )
 from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Job
+from pai_backend.model.job import Desired, Job
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.protocol import Document, read_document
 from pai_backend.protocol.locate import locate
-from pai_backend.store.base import JobFilter, NewEvent
+from pai_backend.store.base import NewEvent
 from pai_backend.validation import nearest
 
 LARGE_DOCUMENT_BYTES = 32_768  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
@@ -44,6 +44,13 @@ class JobService:
         self._ctx = ctx
 
     async def submit(self, user: User, text: bytes, name: str | None, filename: str, media_type: str) -> Submitted:
+        """Take a document and store a waiting job; raises as :meth:`create`."""
+        job = await self.create(user, text, name, filename, media_type)
+        shown = present.detail(job, self._ctx.site, self._ctx.gateway())
+        # Its values were validated a line above; doing it twice would cost a tenth of the whole request.
+        return Submitted.model_construct(**dict(shown), status=202, message=f"job {job.name} is submitted")
+
+    async def create(self, user: User, text: bytes, name: str | None, filename: str, media_type: str) -> Job:
         """Take a document and store a waiting job.
 
         Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, NameTaken.
@@ -53,10 +60,7 @@ class JobService:
         self._check_virtual_cluster(document)
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
-        job = await self._ctx.store.submit(job, text, filename, _media_type(media_type, filename), events)
-        shown = present.detail(job, self._ctx.site, self._ctx.gateway())
-        # Its values were validated a line above; doing it twice would cost a tenth of the whole request.
-        return Submitted.model_construct(**dict(shown), status=202, message=f"job {job.name} is submitted")
+        return await self._ctx.store.submit(job, text, filename, _media_type(media_type, filename), events)
 
     async def validate(self, text: bytes, filename: str) -> Validation:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
@@ -87,28 +91,48 @@ class JobService:
         """Everything about one job. Raises NoSuchJob."""
         return present.detail(await self.find(user, name), self._ctx.site, self._ctx.gateway())
 
-    async def stop(self, user: User, name: str) -> Said:
-        """Ask a job to end. Idempotent. Raises NoSuchJob, Forbidden."""
+    async def own(self, user: User, name: str, to_do: str) -> Job:
+        """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""
         job = await self.find(user, name)
         if not may_change(user, job):
-            raise Forbidden(f"Only {job.user} may stop the job {job.id}.", hint="Ask its owner.")
+            raise Forbidden(f"Only {job.user} may {to_do} the job {job.id}.", hint="Ask its owner.")
+        return job
+
+    async def execute(self, user: User, name: str, wanted: Desired) -> Said:
+        """Ask a job to end, or to go on. Idempotent. Raises NoSuchJob, Forbidden, ReadOnlyJob."""
+        if wanted is Desired.STOP:
+            return await self.stop(user, name)
+        job = await self.own(user, name, "start")
+        if job.state.final or job.desired is Desired.STOP:
+            raise ReadOnlyJob(
+                f"The job {job.id} has been ended and cannot be started again.",
+                hint="Submit its document again under another name.",
+            )
+        return Said(status=202, message=f"job {job.name} is started already")
+
+    async def stop(self, user: User, name: str) -> Said:
+        """Ask a job to end. Idempotent. Raises NoSuchJob, Forbidden."""
+        job = await self.own(user, name, "stop")
         await self._ctx.store.request_stop(job.uid, user.name, self._ctx.clock(), "")
         return Said(status=202, message=f"job {job.name} is asked to stop")
+
+    async def tag(self, user: User, name: str, tag: str) -> Said:
+        """Give a job a tag. Idempotent. Raises NoSuchJob, Forbidden, InvalidParameters when it has too many."""
+        job = await self.own(user, name, "tag")
+        await self._ctx.store.tag(job.uid, tag)
+        return Said(status=200, message=f"job {job.name} has the tag {tag}")
+
+    async def untag(self, user: User, name: str, tag: str) -> Said:
+        """Take a tag away. Raises NoSuchJob, Forbidden, NoSuchTag."""
+        job = await self.own(user, name, "untag")
+        await self._ctx.store.untag(job.uid, tag)
+        return Said(status=200, message=f"job {job.name} has the tag {tag} no more")
 
     async def document(self, user: User, name: str) -> tuple[bytes, str]:
         """The submitted bytes and their media type. Raises NoSuchJob."""
         job = await self.find(user, name)
         text, _filename, media_type = await self._ctx.store.document(job.uid)
         return text, media_type
-
-    async def list(self, user: User, query: ListQuery) -> JobList:
-        """A page of the jobs the user may see. Raises InvalidParameters for an unknown order."""
-        owner = query.username if user.admin else user.name
-        if not user.admin and query.username not in (None, user.name):
-            return JobList(JobPage(total_count=0, data=()) if query.with_total_count else ())
-        rows, total = await self._ctx.store.list_jobs(_filter(query, owner))
-        data = tuple(present.summary(row) for row in rows)
-        return JobList(JobPage(total_count=total, data=data) if query.with_total_count else data)
 
     async def _read(self, text: bytes, filename: str) -> Document:
         if len(text) > LARGE_DOCUMENT_BYTES:
@@ -172,17 +196,3 @@ def _media_type(given: str, filename: str) -> str:
     if given and given not in ("application/octet-stream", "application/x-www-form-urlencoded"):
         return given
     return MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), "application/json")
-
-
-def _filter(query: ListQuery, owner: str | None) -> JobFilter:
-    field, _, direction = query.order.partition(",")
-    return JobFilter(
-        user=owner,
-        states=query.states,
-        virtual_clusters=(query.vc,) if query.vc is not None else (),
-        keyword=query.keyword,
-        order=field,
-        descending=direction != "ASC",
-        offset=query.offset,
-        limit=query.limit,
-    )

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.queries import FollowQuery, LogQuery
+from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.wire import LogLocation, LogLocations
 from pai_backend.auth.users import User
@@ -15,6 +16,8 @@ from pai_backend.engine.base import LogStream
 from pai_backend.model.errors import NoSuchTask
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.job import Job
+
+TAIL_BYTES = 16_384  # what OpenPAI's portal shows of a log's end
 
 
 @dataclass(frozen=True)
@@ -83,16 +86,21 @@ class LogService:
                     return
             await self._ctx.changes.wait(seen)
 
-    async def locations(self, user: User, name: str, attempt: int, role: str, index: int, retry: int) -> LogLocations:
-        """OpenPAI's list of logs. A task has one run in each attempt of its job, so ``retry`` is 0.
+    async def locations(
+        self, user: User, name: str, attempt: int, role: str, index: int, run: int, *, tail: bool = False
+    ) -> LogLocations:
+        """OpenPAI's list of the logs of a task's run in an attempt of its job; with ``tail`` of their ends alone.
 
         Raises NoSuchJob, NoSuchTask.
         """
         job = await self._jobs.find(user, name)
-        find_task(job, FollowQuery(role=role, index=index, attempt=attempt))
-        if retry != 0:
-            raise NoSuchTask(f"The task {role}-{index} has no run {retry}.", hint="Use 0.")
-        query = {"role": role, "index": index, "attempt": attempt}
+        runs = (await AttemptService(self._ctx).task(user, name, attempt, role, index)).attempts
+        uid = next((each.task_uid for each in runs if each.attempt_id == run), None)
+        if uid is None:
+            raise NoSuchTask(f"The task {role}-{index} has no run {run}.", hint=f"It has 0 to {len(runs) - 1}.")
+        query: dict[str, str | int] = {"role": role, "index": index, "attempt": int(uid.rpartition("-")[2])}
+        if tail:
+            query["offset"] = -TAIL_BYTES
         base = f"/api/v2/jobs/{quote(job.id, safe='~')}/logs"
         return LogLocations(
             locations=tuple(
@@ -111,7 +119,8 @@ def find_task(job: Job, query: FollowQuery) -> TaskUid:
     count = job.spec.role(name).instances
     if query.index >= count:
         raise NoSuchTask(f"The task role {name} has no task {query.index}.", hint=f"It has 0 to {count - 1}.")
-    attempt = query.attempt if query.attempt is not None else job.attempt
-    if attempt > job.attempt:
-        raise NoSuchTask(f"The job {job.id} has no attempt {attempt}.", hint=f"It has 0 to {job.attempt}.")
+    current = next(task.attempt for task in job.tasks if (task.role, task.index) == (name, query.index))
+    attempt = query.attempt if query.attempt is not None else current
+    if attempt > current:
+        raise NoSuchTask(f"The task {name}-{query.index} has no attempt {attempt}.", hint=f"It has 0 to {current}.")
     return task_uid(JobUid(job.uid), roles.index(name), query.index, attempt)

@@ -1,0 +1,81 @@
+"""OpenPAI's views of a job's attempts, the runs of its tasks and where their logs are.
+
+Numbers in these paths are digits by the routes' patterns.
+"""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.openpai.wire import AttemptsHealth, Detail, JobAttempt, JobAttempts, TaskWithRuns
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import TailQuery
+from pai_backend.api.services.attempts import AttemptService
+from pai_backend.api.services.logs import LogService
+from pai_backend.api.wire import LogLocations
+from pai_backend.model.errors import NoSuchJob, NoSuchTask
+
+
+class _AttemptHandler(ApiHandler):
+    """A handler with the attempt service."""
+
+    @property
+    def attempts(self) -> AttemptService:
+        """The service."""
+        return AttemptService(self.ctx)
+
+
+class OneAttempt(_AttemptHandler):
+    """``/api/v2/jobs/{job}/attempts/{attempt}``."""
+
+    @operation(Operation("Everything about one attempt of a job.", answer=Detail, raises=(NoSuchJob, NoSuchTask)))
+    async def get(self, job: str, attempt: str) -> Detail:
+        """The detail as of that attempt."""
+        return await self.attempts.detail(self.user, job, number=int(attempt))
+
+
+class TaskRuns(_AttemptHandler):
+    """``/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts``."""
+
+    @operation(Operation("A task and all its runs in an attempt.", answer=TaskWithRuns, raises=(NoSuchJob, NoSuchTask)))
+    async def get(self, job: str, attempt: str, role: str, index: str) -> TaskWithRuns:
+        """The runs, the latest first."""
+        return await self.attempts.task(self.user, job, int(attempt), role, int(index))
+
+
+class LogLocationList(ApiHandler):
+    """``/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{run}/logs``."""
+
+    @operation(
+        Operation("Where a task's logs are.", query=TailQuery, answer=LogLocations, raises=(NoSuchJob, NoSuchTask))
+    )
+    async def get(self, job: str, attempt: str, role: str, index: str, run: str, query: TailQuery) -> LogLocations:
+        """OpenPAI's list."""
+        where = (int(attempt), role, int(index), int(run))
+        return await LogService(self.ctx).locations(self.user, job, *where, tail=query.tail_mode)
+
+
+class AllAttempts(_AttemptHandler):
+    """``/api/v2/jobs/{job}/job-attempts``."""
+
+    @operation(Operation("A job's retry history.", answer=JobAttempts, raises=(NoSuchJob,)))
+    async def get(self, job: str) -> JobAttempts:
+        """The attempts, the latest first."""
+        return await self.attempts.all(self.user, job)
+
+
+class AllAttemptsHealth(ApiHandler):
+    """``/api/v2/jobs/{job}/job-attempts/healthz``."""
+
+    @operation(Operation("Whether retry histories can be had.", answer=AttemptsHealth))
+    async def get(self, _job: str) -> AttemptsHealth:
+        """They are kept with the jobs, so they always can."""
+        return AttemptsHealth()
+
+
+class OneOfAllAttempts(_AttemptHandler):
+    """``/api/v2/jobs/{job}/job-attempts/{attempt}``."""
+
+    @operation(Operation("One attempt of a job's retry history.", answer=JobAttempt, raises=(NoSuchJob, NoSuchTask)))
+    async def get(self, job: str, attempt: str) -> JobAttempt:
+        """The attempt."""
+        return await self.attempts.one(self.user, job, int(attempt))

@@ -1,0 +1,48 @@
+"""OpenPAI's words for what a job or task is doing.
+
+Source: FrameworkController's attempt states, as the rest-server of microsoft/pai v1.8 shows them. There a job between
+two attempts is RUNNING and one whose images are fetched is WAITING; here states are the lifecycle's own and the
+sub-state says more.
+"""
+
+from __future__ import annotations
+
+from pai_backend.model.job import Desired, Job, Phase, State, Task
+
+PENDING, PREPARING, RUNNING = "AttemptCreationPending", "AttemptPreparing", "AttemptRunning"
+DELETING, ATTEMPT_COMPLETED, COMPLETED = "AttemptDeletionRequested", "AttemptCompleted", "Completed"
+
+_OF_PHASE = {
+    Phase.QUEUED: PENDING,
+    Phase.BACKING_OFF: PENDING,
+    Phase.PULLING: PREPARING,
+    Phase.STARTING: PREPARING,
+    Phase.RUNNING: RUNNING,
+    Phase.KEPT: ATTEMPT_COMPLETED,
+    Phase.STOPPING: DELETING,
+    Phase.ENDED: COMPLETED,
+}
+STATES_V1 = {State.STOPPING.value: State.RUNNING.value}
+"""REST v1 has no word for a job that is being stopped: it runs until it has ended."""
+
+STOPPED_EXIT, NOT_NEEDED_EXIT = -210, -220
+"""Exit codes of what was stopped on request, and of tasks that the end of their attempt stopped."""
+
+
+def sub_state(phase: str) -> str:
+    """The sub-state of a job or task in this phase."""
+    return _OF_PHASE[Phase(phase)]
+
+
+def job_state(state: str, version: int) -> str:
+    """A job's state in the words of REST v1 or v2."""
+    return STATES_V1.get(state, state) if version == 1 else state
+
+
+def task_exit_code(job: Job, task: Task) -> int | None:
+    """A task's exit code; one that did not end by itself has OpenPAI's code for why."""
+    if task.exit is None:
+        return None
+    if task.state is State.STOPPED:
+        return STOPPED_EXIT if job.desired is Desired.STOP else NOT_NEEDED_EXIT
+    return task.exit.status

@@ -1,0 +1,356 @@
+"""The shapes of OpenPAI's answers. Names are OpenPAI's; times are whole milliseconds since 1970 UTC.
+
+Fields that OpenPAI does not have are at the end of each model and marked *ours*: OpenPAI's clients overlook them.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, RootModel
+
+from pai_backend.api.wire import Camel, RetryDetails, ServiceWire
+from pai_backend.model.spec import DocumentWarning
+
+
+class JobFacts(Camel):
+    """What OpenPAI's list rows and a detail's ``jobStatus`` have in common."""
+
+    username: str
+    state: str
+    sub_state: str
+    execution_type: str = Field(description="START, or STOP once it was asked to stop.")
+    retries: int
+    retry_details: RetryDetails
+    retry_delay_time: int | None = Field(description="Seconds until the next attempt, while it is backing off.")
+    submission_time: int
+    created_time: int
+    launched_time: int | None
+    completed_time: int | None
+    app_exit_code: int | None
+    virtual_cluster: str
+    total_gpu_number: int
+    total_task_number: int
+    total_task_role_number: int
+
+
+class JobRow(JobFacts):
+    """A row of the job list."""
+
+    debug_id: str = Field(description="OpenPAI's name of the job inside Kubernetes: the MD5 of `user~name`.")
+    name: str
+    tags: tuple[str, ...]
+    job_priority: str | None
+    uid: str = Field(description="Ours.")
+    alias: str = Field(description="Ours: the stable name in addresses.")
+    phase: str = Field(description="Ours: the state in plain words.")
+    why: str = Field(description="Ours: why it waits.")
+
+
+class JobPage(Camel):
+    """A page of the list with the number of jobs that match in all."""
+
+    total_count: int
+    data: tuple[JobRow, ...]
+
+
+class JobList(RootModel[tuple[JobRow, ...] | JobPage]):
+    """The rows alone, or a page when ``withTotalCount`` was asked for."""
+
+
+class ExitSpec(Camel):
+    """OpenPAI's explanation of an exit code, from ``docs/exits.md``."""
+
+    code: int | None = Field(description="The nearest number of OpenPAI's own exit specification.")
+    phrase: str
+    causer: str
+    type: str
+    behavior: str
+    reaction: str
+    reason: str
+    solution: tuple[str, ...]
+
+
+class ExitMessages(Camel):
+    """What each part of the platform says about an exit."""
+
+    container: str | None
+    runtime: str | None
+    launcher: str | None
+
+
+class JobStatus(JobFacts):
+    """How a job is, as OpenPAI's detail tells it."""
+
+    attempt_id: int
+    attempt_state: str
+    app_id: str
+    app_progress: int = Field(description="1 once it has ended.")
+    app_tracking_url: str
+    app_created_time: int
+    app_launched_time: int | None
+    app_completed_time: int | None
+    app_exit_spec: ExitSpec | None
+    app_exit_diagnostics: str | None
+    app_exit_messages: ExitMessages | None
+    app_exit_trigger_message: str | None
+    app_exit_trigger_task_role_name: str | None
+    app_exit_trigger_task_index: int | None
+    app_exit_type: str | None
+
+
+class Hived(Camel):
+    """What OpenPAI's scheduler says of a task."""
+
+    affinity_group_name: str | None
+    lazy_preempted: bool | None
+    lazy_preemption_status: str | None
+
+
+class TaskRun(Camel):
+    """One run of a task."""
+
+    task_index: int
+    task_uid: str
+    task_state: str
+    container_id: str | None
+    container_ip: str | None
+    container_node_name: str | None
+    container_ports: dict[str, str] | None = Field(description="Label to numbers separated by commas.")
+    container_gpus: int | None = Field(description="Bit n is set when it holds GPU n of its node.")
+    container_log: str = Field(description="Path of the list of its logs.")
+    container_exit_code: int | None
+    container_exit_spec: ExitSpec | None
+    container_exit_diagnostics: str | None
+    created_time: int
+    launched_time: int | None
+    completed_time: int | None
+    attempt_id: int
+    attempt_state: str
+
+
+class TaskStatus(TaskRun):
+    """A task in its latest run."""
+
+    retries: int
+    accountable_retries: int
+    current_attempt_created_time: int
+    current_attempt_launched_time: int | None
+    current_attempt_completed_time: int | None
+    hived: Hived
+    alias: str = Field(description="Ours: the stable name in addresses.")
+    phase: str = Field(description="Ours: the state in plain words.")
+    ssh_command: str = Field(description="Ours; empty while the gateway's address is not known.")
+
+
+class TaskWithRuns(TaskStatus):
+    """A task with all its runs in one attempt of its job, the latest first."""
+
+    attempts: tuple[TaskRun, ...]
+
+
+class RoleName(Camel):
+    """What OpenPAI tells about a role as a whole."""
+
+    name: str
+
+
+class Role(Camel):
+    """A role and its tasks."""
+
+    task_role_status: RoleName
+    task_statuses: tuple[TaskStatus, ...]
+
+
+class Detail(Camel):
+    """Everything about one attempt of a job."""
+
+    debug_id: str
+    name: str
+    tags: tuple[str, ...]
+    job_priority: str | None
+    job_status: JobStatus
+    task_roles: dict[str, Role]
+    id: str = Field(description="Ours: `user~name`.")
+    uid: str = Field(description="Ours.")
+    alias: str = Field(description="Ours: the stable name in addresses.")
+    phase: str = Field(description="Ours: the state in plain words.")
+    why: str = Field(description="Ours: why it waits.")
+    ssh_command: str = Field(description="Ours.")
+    services: tuple[ServiceWire, ...] = Field(description="Ours: the ports that the document names.")
+    warnings: tuple[DocumentWarning, ...] = Field(description="Ours.")
+
+
+class JobAttempt(Camel):
+    """One attempt in a job's retry history."""
+
+    job_name: str
+    framework_name: str
+    user_name: str
+    state: str
+    origin_state: str = Field(description="The sub-state.")
+    max_attempt_count: int | None = Field(description="Attempts the document allows; null for any number.")
+    attempt_index: int
+    job_attempt_index: int
+    job_started_time: int
+    attempt_started_time: int | None
+    attempt_completed_time: int | None
+    exit_code: int | None
+    exit_phrase: str | None
+    exit_type: str | None
+    exit_diagnostics: str | None
+    total_gpu_number: int
+    total_task_number: int
+    total_task_role_number: int
+    task_roles: dict[str, Role]
+    is_latest: bool
+
+
+class JobAttempts(RootModel[tuple[JobAttempt, ...]]):
+    """A job's attempts, the latest first."""
+
+
+class AttemptsHealth(Camel):
+    """Whether retry histories can be had; they always can."""
+
+    status: str = "OK"
+
+
+class JobEvent(Camel):
+    """A line of a job's history."""
+
+    uid: str
+    framework_name: str
+    pod_uid: str | None
+    taskrole_name: str | None
+    task_name: str | None
+    task_index: int | None
+    type: str = Field(description="Normal or Warning.")
+    reason: str
+    message: str
+    first_timestamp: str
+    last_timestamp: str
+    count: int
+    source_component: str
+    source_host: str | None
+
+
+class JobEvents(Camel):
+    """A job's history, the latest first."""
+
+    total_count: int
+    data: tuple[JobEvent, ...]
+
+
+class Container(Camel):
+    """Where a task's SSH server is."""
+
+    id: str
+    ssh_ip: str
+    ssh_port: int
+
+
+class KeyPair(Camel):
+    """The job's key pair, and how to have the private one."""
+
+    folder_path: str
+    public_key_file_name: str
+    private_key_file_name: str
+    private_key_direct_download_link: str = Field(
+        description="An address that gives the private key once, without a token, for ten minutes."
+    )
+
+
+class JobSsh(Camel):
+    """How to log in to the tasks of a job at their own addresses."""
+
+    containers: tuple[Container, ...]
+    key_pair: KeyPair
+
+
+class SignedIn(Camel):
+    """A session token and whose it is."""
+
+    user: str
+    token: str
+    admin: bool
+    has_git_hub_pat: bool = Field(default=False, alias="hasGitHubPAT")
+
+
+class SignInInfo(Camel):
+    """How users sign in."""
+
+    authn_type: str = Field(alias="authn_type")
+    login_uri: str = Field(alias="loginURI")
+    login_uri_method: str = Field(alias="loginURIMethod")
+
+
+class TokenWire(Camel):
+    """A token, by what names it."""
+
+    id: str
+    application: bool
+    created_time: int
+    expires_time: int | None
+
+
+class TokenList(Camel):
+    """The caller's tokens. They are kept as digests, so their names stand where OpenPAI has the tokens themselves."""
+
+    tokens: tuple[str, ...]
+    application_tokens: tuple[str, ...]
+    data: tuple[TokenWire, ...]
+
+
+class NewToken(Camel):
+    """A new application token; it is shown this once."""
+
+    token: str
+    application: bool
+    id: str
+
+
+class SshKey(Camel):
+    """A registered SSH public key, as OpenPAI's user profile has it."""
+
+    title: str
+    value: str
+    time: int
+
+
+class UserExtension(Camel):
+    """The part of a user's profile that users themselves change."""
+
+    ssh_keys: tuple[SshKey, ...]
+
+
+class UserWire(Camel):
+    """A user."""
+
+    username: str
+    email: str
+    grouplist: tuple[str, ...]
+    admin: bool
+    virtual_cluster: tuple[str, ...]
+    storage_config: tuple[str, ...]
+    extension: UserExtension
+
+
+class UserList(RootModel[tuple[UserWire, ...]]):
+    """Users, by name."""
+
+
+class SkuType(Camel):
+    """What one unit of a kind of hardware has."""
+
+    gpu: int
+    cpu: int
+    memory: int = Field(description="MiB")
+
+
+class SkuTypes(RootModel[dict[str, SkuType]]):
+    """Name of the kind to what a unit of it has."""
+
+
+class Message(Camel):
+    """A sentence that says what was done."""
+
+    message: str
