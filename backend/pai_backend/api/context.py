@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Protocol
 
+from pai_backend.access.secrecy import JobSecrets
 from pai_backend.api.changes import Changes
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.wire import Check
-from pai_backend.auth.tokens import TokenTable
+from pai_backend.auth.identity import Identity
+from pai_backend.auth.limits import Limits
 from pai_backend.engine.base import Engine
 from pai_backend.model.alias import Target
 from pai_backend.model.job import Job
@@ -83,7 +86,8 @@ class ApiContext:
     site: Site
     store: Store
     engine: Engine
-    tokens: TokenTable
+    identity: Identity
+    limits: Limits
     proxy: Grants
     changes: Changes
     metrics: Metrics
@@ -91,3 +95,8 @@ class ApiContext:
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
     clock: Callable[[], datetime] = utc_now
+
+    @cached_property
+    def secrets(self) -> JobSecrets:
+        """The secrets of jobs, for scrubbing what is shown of them."""
+        return JobSecrets(self.store)

@@ -60,7 +60,9 @@ class JobService:
         self._check_virtual_cluster(document)
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
-        return await self._ctx.store.submit(job, text, filename, _media_type(media_type, filename), events)
+        return await self._ctx.store.submit(
+            job, text, filename, _media_type(media_type, filename), events, secrets=document.secrets
+        )
 
     async def validate(self, text: bytes, filename: str) -> Validation:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""

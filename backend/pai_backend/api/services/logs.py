@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from pai_backend.api.context import ApiContext
+from pai_backend.api.passages import Passage, read_passage
 from pai_backend.api.queries import FollowQuery, LogQuery
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
@@ -16,6 +18,8 @@ from pai_backend.engine.base import LogStream
 from pai_backend.model.errors import NoSuchTask
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.job import Job
+from pai_backend.model.scrub import Scrubber
+from pai_backend.store.base import slot_of
 
 TAIL_BYTES = 16_384  # what OpenPAI's portal shows of a log's end
 
@@ -45,20 +49,19 @@ class LogService:
 
         Raises NoSuchJob, NoSuchTask.
         """
-        uid = find_task(await self._jobs.find(user, name), query)
+        job = await self._jobs.find(user, name)
+        passage = self._passage(job, query)
+        scrubber = await self._scrubber(job, passage)
+        first, data = max(query.offset, 0), bytearray()
         try:
-            oldest, end = await self._ctx.engine.log_extent(uid, query.stream)
+            async with aclosing(read_passage(self._ctx.engine, passage, scrubber)) as pieces:
+                first, _ = await anext(pieces)
+                async for _at, piece in pieces:
+                    data += piece
+                    if len(data) >= query.limit:
+                        break
         except KeyError:
-            return LogPart(max(query.offset, 0), b"")
-        wanted = query.offset if query.offset >= 0 else end + query.offset
-        first = min(max(wanted, oldest), end)
-        if wanted > end:
-            return LogPart(wanted, b"")
-        data = bytearray()
-        async for chunk in self._ctx.engine.logs(uid, query.stream, first, follow=False):
-            data += chunk
-            if len(data) >= query.limit:
-                break
+            return LogPart(first, b"")
         return LogPart(first, bytes(data[: query.limit]))
 
     async def follow(self, user: User, name: str, query: FollowQuery) -> AsyncIterator[bytes]:
@@ -71,18 +74,30 @@ class LogService:
         find_task(job, query)
         return self._follow(job.uid, query)
 
+    def _passage(self, job: Job, query: FollowQuery) -> Passage:
+        """What is asked for. A task that is no longer the job's is over."""
+        uid = find_task(job, query)
+        task = job.task(uid)
+        over = job.state.final or task is None or task.is_over
+        return Passage(uid, query.stream, query.offset, over=over)
+
+    async def _scrubber(self, job: Job, passage: Passage) -> Scrubber:
+        return await self._ctx.secrets.scrubber(job, slot_of(passage.uid))
+
     async def _follow(self, job_uid: JobUid, query: FollowQuery) -> AsyncIterator[bytes]:
         while True:
             seen = self._ctx.changes.number
             job = await self._ctx.store.job(job_uid)
-            uid = find_task(job, query)
+            passage = replace(self._passage(job, query), follow=True)
+            scrubber = await self._scrubber(job, passage)
             try:
-                async for chunk in self._ctx.engine.logs(uid, query.stream, query.offset, follow=True):
-                    yield chunk
+                async with aclosing(read_passage(self._ctx.engine, passage, scrubber)) as pieces:
+                    async for _at, piece in pieces:
+                        if piece:
+                            yield piece
                 return
             except KeyError:
-                task = job.task(uid)
-                if task is None or task.state.final or job.state.final:
+                if passage.over:
                     return
             await self._ctx.changes.wait(seen)
 
