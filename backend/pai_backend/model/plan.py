@@ -28,7 +28,7 @@ class RegistryLogin(Model):
 class StagedInput(Model):
     """A directory that is copied into the task's working directory before its command runs, read-only."""
 
-    uri: str = Field(description="fsspec URI or absolute path.")
+    uri: str = Field(repr=False, description="fsspec URI or absolute path; it may hold a password.")
     name: str = Field(description="Base name it gets in the working directory.")
     max_bytes: int = Field(description="Larger is refused before anything is copied; OpenPAI: 200,000,000.")
 
@@ -65,7 +65,9 @@ class TaskPlan(Model):
     image_login: RegistryLogin | None = None
     infiniband: bool = False
     inputs: tuple[StagedInput, ...] = Field(default=(), description="Copied before the command runs, in this order.")
-    outputs: tuple[str, ...] = Field(default=(), description="URIs of directories made before the command runs.")
+    outputs: tuple[str, ...] = Field(
+        default=(), repr=False, description="URIs of directories made before the command runs."
+    )
     storages: tuple[TeamStorage, ...] = ()
     keep_on_failure: bool = Field(
         default=False,

@@ -1,6 +1,6 @@
 """The contract of an engine, as a pytest class that every engine and every fake of one passes.
 
-Subclass :class:`EngineContract`, name the subclass ``Test…``, and give the three fixtures it asks
+Subclass :class:`EngineContract`, name the subclass ``Test…``, and give the four fixtures it asks
 for. What an engine claims is checked by another road where that matters: ``behind`` looks at the
 processes themselves and breaks things without the engine's help.
 """
@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Protocol
 
+import asyncssh
 import pytest
+from pydantic import SecretStr
 
 from pai_backend.engine.base import (
     Engine,
@@ -23,6 +26,7 @@ from pai_backend.engine.base import (
     Listed,
     LogStream,
     NodeSeen,
+    SshPlan,
     StartRefused,
     TaskPlan,
     TaskSeen,
@@ -31,8 +35,10 @@ from pai_backend.engine.base import (
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.job import Causer
 from pai_backend.model.node import Placement
+from pai_backend.model.plan import StagedInput
 
 PATIENCE_S = 20.0  # far above what any step takes, so that only a hang fails
+LOOK_AGAIN_S = 0.02  # how often a port is tried: nobody tells when it opens
 
 
 class Behind(Protocol):
@@ -111,7 +117,7 @@ async def read_log(engine: Engine, uid: TaskUid, stream: LogStream, offset: int 
 
 
 class EngineContract(ABC):
-    """What every engine promises. Fixtures are asked for by overriding the three methods below."""
+    """What every engine promises. Fixtures are asked for by overriding the four methods below."""
 
     JOB = JobUid("j0123456789abcdef")
 
@@ -129,6 +135,11 @@ class EngineContract(ABC):
     @abstractmethod
     def behind(self) -> Behind:
         """The other road."""
+
+    @pytest.fixture
+    @abstractmethod
+    def serving_ssh(self) -> Iterator[None]:
+        """Has what must run beside the engine so that tasks are reachable by SSH run for the length of a test."""
 
     @pytest.fixture
     def free_port(self) -> int:
@@ -388,6 +399,188 @@ class EngineContract(ABC):
         again = make_engine()
         async with watching(again) as watch:
             assert watch.of(plan.uid) == []
+
+    @pytest.mark.asyncio
+    async def test_inputs_and_outputs_are_there_before_the_command_runs(
+        self, make_engine: EngineMaker, placement: Placement, tmp_path: Path
+    ) -> None:
+        """Inputs in the working directory, under their names; their program's words are in the task's log."""
+        source, output = tmp_path / "source", tmp_path / "out" / "put"
+        source.mkdir()
+        (source / "train.py").write_text("print('trained')\n")
+        plan = self.plan(placement, f"python code/train.py && echo kept > {output}/model").model_copy(
+            update={
+                "inputs": (StagedInput(uri=str(source), name="code", max_bytes=1000),),
+                "outputs": (str(output),),
+            }
+        )
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            ended = await watch.state(plan.uid, TaskState.EXITED)
+        assert ended.exit is not None
+        assert ended.exit.code == 0
+        assert (output / "model").read_text() == "kept\n"
+        assert await read_log(engine, plan.uid, LogStream.STDOUT) == b"trained\n"
+        assert b"code" in await read_log(engine, plan.uid, LogStream.STDERR)
+
+    @pytest.mark.asyncio
+    async def test_an_output_directory_alone_is_made_without_a_word(
+        self, make_engine: EngineMaker, placement: Placement, tmp_path: Path
+    ) -> None:
+        """Most tasks have one, and their logs should be theirs."""
+        output = tmp_path / "out" / "put"
+        plan = self.plan(placement, f"test -d {output}").model_copy(update={"outputs": (str(output),)})
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            ended = await watch.state(plan.uid, TaskState.EXITED)
+        assert ended.exit is not None
+        assert ended.exit.code == 0
+        assert await read_log(engine, plan.uid, LogStream.ALL) == b""
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("wrong", ["inputs", "outputs"])
+    async def test_a_task_whose_directories_cannot_be_had_ends_with_the_reason(
+        self, make_engine: EngineMaker, placement: Placement, tmp_path: Path, wrong: str
+    ) -> None:
+        """The command is not run; the sentence names the place."""
+        (tmp_path / "file").touch()
+        missing, blocked = tmp_path / "missing", tmp_path / "file" / "out"
+        update: dict[str, dict[str, object]] = {
+            "inputs": {"inputs": (StagedInput(uri=str(missing), name="code", max_bytes=1000),)},
+            "outputs": {"outputs": (str(blocked),)},
+        }
+        plan = self.plan(placement, "echo ran").model_copy(update=update[wrong])
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            ended = await watch.state(plan.uid, TaskState.EXITED)
+        assert ended.exit is not None
+        assert (ended.exit.code, ended.exit.reason) == (None, "input-failed")
+        assert str(missing if wrong == "inputs" else blocked) in ended.exit.message
+        assert TaskState.RUNNING not in [seen.state for seen in watch.of(plan.uid)]
+        assert await read_log(engine, plan.uid, LogStream.STDOUT) == b""
+
+    @pytest.mark.asyncio
+    async def test_a_stop_ends_the_fetching_of_inputs(
+        self, make_engine: EngineMaker, placement: Placement, behind: Behind
+    ) -> None:
+        """Until then the task is pulling, and says what."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # connections are taken, and never answered
+            uri = f"webhdfs://127.0.0.1:{silent.getsockname()[1]}/code"
+            plan = self.plan(placement, "echo ran").model_copy(
+                update={"inputs": (StagedInput(uri=uri, name="code", max_bytes=1000),)}
+            )
+            engine = make_engine()
+            async with watching(engine) as watch:
+                await engine.start(plan)
+                assert "code" in (await watch.state(plan.uid, TaskState.PULLING)).message
+                await engine.stop(plan.uid, 1.0)
+                ended = await watch.state(plan.uid, TaskState.EXITED)
+                assert not behind.processes(plan.uid)
+        assert ended.exit is not None
+        assert ended.exit.reason == "stopped"
+        assert await read_log(engine, plan.uid, LogStream.STDOUT) == b""
+
+    @pytest.mark.asyncio
+    async def test_a_failed_task_that_is_kept_serves_ssh_until_it_is_stopped_or_forgotten(
+        self,
+        make_engine: EngineMaker,
+        placement: Placement,
+        behind: Behind,
+        serving_ssh: None,
+        ssh_plan: Callable[[], SshPlan],
+    ) -> None:
+        """Its exit is reported at once and its leftovers are gone; a new engine finds it as the old one left it."""
+        commands = {"released": "sleep 1000 & exit 3", "forgotten": "exit 4"}
+        plans = [
+            self.plan(placement, command, index).model_copy(update={"keep_on_failure": True, "ssh": ssh_plan()})
+            for index, command in enumerate(commands.values())
+        ]
+        engine = make_engine()
+        async with watching(engine) as watch:
+            for plan in plans:
+                await engine.start(plan)
+            ended = [(await watch.state(plan.uid, TaskState.EXITED)).exit for plan in plans]
+            assert [(e.code, e.reason) for e in ended if e] == [(3, "exited"), (4, "exited")]
+            assert not behind.processes(plans[0].uid)
+            for plan in plans:
+                assert await self.answers_ssh(engine, placement, plan)
+        await engine.aclose()
+        again = make_engine()
+        async with watching(again) as watch:
+            for plan in plans:
+                assert await self.answers_ssh(again, placement, plan)
+            await again.stop(plans[0].uid, 1.0)
+            await again.forget(plans[1].uid)
+            for plan in plans:
+                await self.stops_answering(again, placement, plan)
+            assert [seen.state for seen in watch.of(plans[0].uid)] == [TaskState.EXITED]
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("command", ["exit 0", "echo up; sleep 1000"])
+    async def test_only_a_failure_keeps_a_task(
+        self,
+        make_engine: EngineMaker,
+        placement: Placement,
+        serving_ssh: None,
+        ssh_plan: Callable[[], SshPlan],
+        command: str,
+    ) -> None:
+        """Not success, and not a stop."""
+        plan = self.plan(placement, command).model_copy(update={"keep_on_failure": True, "ssh": ssh_plan()})
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            if "up" in command:
+                assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
+                await engine.stop(plan.uid, 1.0)
+            await watch.state(plan.uid, TaskState.EXITED)
+            await self.stops_answering(engine, placement, plan)
+
+    @pytest.fixture
+    def ssh_plan(self) -> Callable[[], SshPlan]:
+        """Makes the SSH part of a plan: a free port and a new host key."""
+
+        def make() -> SshPlan:
+            with socket.create_server(("127.0.0.1", 0)) as probe:
+                port = probe.getsockname()[1]
+            key = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
+            return SshPlan(port=port, host_key=SecretStr(key), authorized_keys=())
+
+        return make
+
+    async def answers_ssh(self, engine: Engine, placement: Placement, plan: TaskPlan) -> bool:
+        """Whether an SSH server says its name on the plan's port, once something listens there."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                if (banner := await self.banner(engine, placement, plan)) is not None:
+                    return banner.startswith(b"SSH-2.0-")
+                await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def stops_answering(self, engine: Engine, placement: Placement, plan: TaskPlan) -> None:
+        """Return when nothing listens on the plan's SSH port. Raises TimeoutError."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                if await self.banner(engine, placement, plan) is None:
+                    return
+                await asyncio.sleep(LOOK_AGAIN_S)
+
+    @staticmethod
+    async def banner(engine: Engine, placement: Placement, plan: TaskPlan) -> bytes | None:
+        """What the task's SSH port says first; None when nothing listens there."""
+        assert plan.ssh is not None
+        try:
+            connection = await engine.dial(placement, plan.uid, plan.ssh.port)
+        except EngineError:
+            return None
+        try:
+            return await connection.reader.readline() or None
+        except ConnectionError:  # closed while it was being opened
+            return None
+        finally:
+            connection.writer.close()
 
     @pytest.mark.asyncio
     async def test_logs_are_kept_by_stream_and_read_from_any_offset(

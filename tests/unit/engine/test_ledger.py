@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskState
 from pai_backend.engine.local import layout
@@ -16,6 +17,7 @@ from pai_backend.engine.local.ledger import Ledger, read_exit
 from pai_backend.engine.local.locks import take_lock
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
+from pai_backend.model.plan import SshPlan, StagedInput
 
 UID = TaskUid("j0-0-0-0")
 
@@ -110,12 +112,38 @@ def test_a_start_record_emptied_by_a_machine_crash_never_runs_the_task_again(led
     assert seen.exit.reason == "start-failed"
 
 
-def test_the_secrets_of_a_plan_are_in_its_file_and_nowhere_in_words(ledger: Ledger) -> None:
-    secret = plan().model_copy(update={"env": {"TOKEN": "hush"}})
+def test_the_secrets_of_a_plan_are_in_files_of_their_own_and_go_when_it_is_forgotten(ledger: Ledger) -> None:
+    ssh = SshPlan(port=22, host_key=SecretStr("hush-key"), authorized_keys=())
+    inputs = (StagedInput(uri="webhdfs://u:hush-pass@h/", name="code", max_bytes=1),)
+    update = {"env": {"TOKEN": "hush-env"}, "command": "echo hush-command", "ssh": ssh, "inputs": inputs}
+    secret = plan().model_copy(update=update)
     build_task(ledger.live(UID), secret, 1000)
-    path = ledger.live(UID) / layout.PLAN
-    assert json.loads(path.read_bytes())["env"] == {"TOKEN": "hush"}
-    assert path.stat().st_mode & 0o777 == 0o600
+    read = {path.name: path.read_bytes() for path in ledger.live(UID).iterdir() if path.is_file()}
+    holding = {name for name, text in read.items() if b"hush" in text}
+    assert holding == set(layout.SECRET_FILES)
+    assert json.loads(read[layout.PLAN]).keys().isdisjoint({"env", "command", "job_info"})
+    assert {(ledger.live(UID) / name).stat().st_mode & 0o777 for name in holding} == {0o600}
+    ledger.stop(UID, 0)
+    ledger.forget(UID)
+    assert not holding & set(os.listdir(ledger.root / layout.DONE / UID))
+    assert "hush" not in repr(secret)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"env": {"A": "hush\0"}},
+        {"env": {"A=B": "hush"}},
+        {"env": {"": "hush"}},
+        {"env": {"A": "hush" * 40_000}},
+        {"command": "hush\0"},
+    ],
+)
+def test_what_no_process_can_be_given_is_refused_without_its_value(ledger: Ledger, update: dict[str, object]) -> None:
+    with pytest.raises(StartRefused) as refused:
+        ledger.start(plan().model_copy(update=update))
+    assert "hush" not in str(refused.value)
+    assert ledger.find(UID) is None
 
 
 @pytest.mark.parametrize("uid", ["", "..", "a/b", ".hidden", "a b", "x" * 129, "é"])

@@ -1,4 +1,4 @@
-"""The node agent: keeps an SSH server open for every running task that wants one.
+"""The node agent: keeps an SSH server open for every task that runs, or is kept after it failed, and wants one.
 
 It is a process of its own, so that sessions cannot slow the backend down, and it keeps nothing: what
 it serves follows from the task directories, so after any end a new one opens everything again. It
@@ -22,6 +22,7 @@ from pathlib import Path
 from pai_backend.engine.local import layout, processes
 from pai_backend.engine.local.hints import HintFifo
 from pai_backend.engine.local.locks import HANDOVER_S, take_lock
+from pai_backend.engine.local.reading import is_kept
 from pai_backend.engine.local.shim import launch as launch_file
 from pai_backend.engine.local.ssh_server import Listener, listen
 from pai_backend.engine.local.ssh_session import TaskWorld
@@ -33,7 +34,7 @@ SCAN_S = 2.0  # the safety net when a hint is lost, and how often a taken port i
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a running task's plan says about SSH."""
+    """What a task's plan says about SSH."""
 
     task: TaskWorld
     port: int
@@ -69,7 +70,7 @@ class Agent:
         self._root = root
         self._open: dict[str, Listener] = {}
         self._refused: dict[str, str] = {}  # why a task's port is not open, as last logged
-        self._plain: set[str] = set()  # running tasks that want no SSH
+        self._plain: set[str] = set()  # tasks that want no SSH
         self._hints = asyncio.Event()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -87,13 +88,13 @@ class Agent:
         self._hints.clear()
 
     async def scan(self) -> None:
-        """Open what runs and is not open, close what is open and does not run."""
-        running = await asyncio.to_thread(_running, self._root)
-        for uid in self._open.keys() - running:
+        """Open what is to be served and is not open, close what is open and is no more."""
+        served = await asyncio.to_thread(_served, self._root)
+        for uid in self._open.keys() - served:
             self._close(uid)
-        self._plain &= running
-        self._refused = {uid: why for uid, why in self._refused.items() if uid in running}
-        for uid in sorted(running - self._open.keys() - self._plain):
+        self._plain &= served
+        self._refused = {uid: why for uid, why in self._refused.items() if uid in served}
+        for uid in sorted(served - self._open.keys() - self._plain):
             await self._consider(uid)
 
     async def _consider(self, uid: str) -> None:
@@ -132,19 +133,22 @@ class Agent:
         self._open.clear()
 
 
-def _running(root: Path) -> set[str]:
-    """Uids of the tasks whose command has begun and that a shim keeps now."""
+def _served(root: Path) -> set[str]:
+    """Uids of the tasks whose command has begun and that a shim keeps now, and of those kept after they failed."""
     try:
         names = os.listdir(root / layout.TASKS)
     except FileNotFoundError:
         return set()
-    return {name for name in names if not name.startswith(".") and _is_running(root / layout.TASKS / name)}
+    return {name for name in names if not name.startswith(".") and _is_served(root / layout.TASKS / name)}
 
 
-def _is_running(directory: Path) -> bool:
-    if not (directory / layout.STARTED).exists() or (directory / layout.EXIT).exists():
+def _is_served(directory: Path) -> bool:
+    if not (directory / layout.STARTED).exists():
         return False
-    return layout.has_reader(str(directory / layout.CONTROL))
+    if (directory / layout.EXIT).exists():
+        return is_kept(directory)
+    # A shim that leaves writes the exit first: nobody there and no exit is one that was killed.
+    return layout.has_reader(str(directory / layout.CONTROL)) or is_kept(directory)
 
 
 def _read_wanted(uid: str, directory: Path) -> _Wanted | None:

@@ -46,7 +46,17 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
     Raises OSError when the disk refuses, ValueError when the plan can never be executed.
     """
     env = task_environment(plan, directory, os.environ)
-    launch = encode(Launch(plan.uid, log_bytes, plan.command, env))
+    launch = encode(
+        Launch(
+            plan.uid,
+            log_bytes,
+            plan.command,
+            env,
+            keep=plan.keep_on_failure,
+            ports=_own_ports(plan),
+            directories=_local_directories(plan),
+        )
+    )
     fresh = _new_directory(directory)
     try:
         (fresh / layout.WORK).mkdir(mode=0o700)
@@ -55,6 +65,8 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
         _write(fresh / layout.PLAN, _plan_text(plan))
         _write(fresh / layout.LAUNCH, launch)
         _write(fresh / layout.JOB_INFO, plan.job_info.encode())
+        if plan.inputs or plan.outputs:
+            _write(fresh / layout.STAGE, _stage_text(plan, directory))
         _write(fresh / layout.RESERVE, bytes(records.RESERVE_BYTES))
         if plan.placement.simulated_gpu and plan.placement.gpus:
             _add_simulated_smi(fresh / layout.BIN, plan)
@@ -107,9 +119,36 @@ def _publish(fresh: Path, directory: Path) -> bool:
     return True
 
 
+def _own_ports(plan: TaskPlan) -> dict[str, tuple[int, ...]]:
+    """The ports that the command may listen on: all but the one of the task's SSH server."""
+    taken = plan.ssh.port if plan.ssh else None
+    own = {label: tuple(n for n in ports if n != taken) for label, ports in plan.placement.ports.items()}
+    return {label: ports for label, ports in own.items() if ports}
+
+
+def _local_directories(plan: TaskPlan) -> tuple[str, ...]:
+    """The outputs, when they are all that is to be staged and lie on this machine: most tasks have just that.
+
+    The shim makes them itself; starting the staging program for it would be half of such a task's start.
+    """
+    if plan.inputs or not all(output.startswith("/") for output in plan.outputs):
+        return ()
+    return plan.outputs
+
+
+def _stage_text(plan: TaskPlan, directory: Path) -> bytes:
+    fields = {
+        "inputs": [item.model_dump(mode="json") for item in plan.inputs],
+        "outputs": list(plan.outputs),
+        "work_dir": str(directory / layout.WORK),
+        "user": plan.user,
+    }
+    return json.dumps(fields).encode()
+
+
 def _plan_text(plan: TaskPlan) -> bytes:
-    """The plan with its secrets in clear: the file is for the agent alone, and only its owner can read it."""
-    fields = plan.model_dump(mode="json")
+    """The plan but for what has a file of its own, with SSH's secret in clear: only its owner can read the file."""
+    fields = plan.model_dump(mode="json", exclude={"command", "env", "job_info", "image_login"})
     if plan.ssh is not None:
         fields["ssh"]["host_key"] = plan.ssh.host_key.get_secret_value()
     return json.dumps(fields).encode()

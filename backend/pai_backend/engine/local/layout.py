@@ -4,9 +4,10 @@
 ``<root>/done/<uid>/``   a forgotten one: its logs stay readable, and its uid can never start again
 
 A task directory appears whole, by one rename. In it, in the order in which they come to be:
-``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, perhaps ``bin/``; then
-``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone.
-``stop`` is a wish to stop, written before anybody is told of it.
+``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, perhaps ``bin/`` and
+``stage.json``; then ``staging`` while inputs are fetched, ``started.json`` before the command is executed, and
+``exit.json`` after everything of it is gone. ``stop`` is a wish to stop, written before anybody is told of it.
+A task whose exit says that it is kept serves SSH until it is stopped or forgotten.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ AGENT_FIFO = "agent.fifo"  # the same, read by the agent
 WATCH_LOCK = "watch.lock"  # flock held by the watching engine
 AGENT_LOCK = "agent.lock"  # flock held by the agent
 
-PLAN = "plan.json"  # the TaskPlan, secrets included
+PLAN = "plan.json"  # the TaskPlan but for what has a file of its own; SSH keys included
 LAUNCH = "launch"  # what the shim needs of it, see ``shim.launch``
 RESERVE = "exit.reserve"  # room for the exit record, taken while there is some
 LOCK = "lock"  # flock held by the one shim
 CONTROL = "control"  # FIFO that the shim reads; no reader means no shim
+STAGE = "stage.json"  # what the staging program is to fetch and make; absent when there is nothing
+STAGING = "staging"  # exists once that program was started
 STARTED = "started.json"
 EXIT = "exit.json"
-STOP = "stop"  # the grace in seconds
+STOP = "stop"  # the grace in milliseconds
 SESSIONS = "sessions"  # exists once a process was started in the task from outside (SSH)
 SSH_STATE = "ssh.json"  # what became of the task's SSH listener
 SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has a fault
@@ -38,6 +41,7 @@ JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole 
 BIN = "bin"  # put first on the task's PATH
 
 LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine
+SECRET_FILES = (PLAN, LAUNCH, STAGE)  # removed when the task is forgotten
 MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
 
 

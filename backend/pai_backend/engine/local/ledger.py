@@ -8,7 +8,6 @@ All methods block on the disk: call them in a thread.
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 import signal
@@ -22,6 +21,7 @@ from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSee
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
 from pai_backend.engine.local.locks import take_lock
+from pai_backend.engine.local.reading import is_kept, read_record
 from pai_backend.engine.local.shim import boot_file
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
@@ -31,6 +31,10 @@ _log = logging.getLogger(__name__)
 # Only ``stop`` ends a task in good order. Blocked from the first instruction on: a shim that handled
 # them itself would have a moment in which a hang-up loses the task.
 _HARMLESS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+UNSTARTED = (TaskState.STARTING, TaskState.PULLING)
+"""States of a task whose command was not executed: its shim may be started again."""
 
 
 class Ledger:
@@ -153,7 +157,9 @@ class Ledger:
             return None
         if (ended := read_exit(directory)) is not None:
             return TaskSeen(uid, TaskState.EXITED, ended, message=ended.message)
-        started = _read_json(directory / layout.STARTED)
+        started = read_record(directory / layout.STARTED)
+        if started is None and (directory / layout.STAGING).exists():
+            return TaskSeen(uid, TaskState.PULLING, message=_fetching(directory))
         if started is None:
             return TaskSeen(uid, TaskState.STARTING)
         since = datetime.fromtimestamp(float(str(started["at"])), UTC)
@@ -167,7 +173,7 @@ class Ledger:
     def settle_unstarted(self, uid: TaskUid) -> TaskSeen | None:
         """The task after its shim ended: one that left neither a start nor an exit has failed to start."""
         seen = self.look(uid)
-        if seen is None or seen.state is not TaskState.STARTING:
+        if seen is None or seen.state not in UNSTARTED:
             return seen
         detail = _last_line(self.live(uid) / layout.SHIM_LOG)
         message = f"the process that keeps the task ended before the command began: {detail}"
@@ -223,7 +229,8 @@ class Ledger:
 
     def _stop_existing(self, uid: TaskUid, grace_ms: int) -> None:
         directory = self.live(uid)
-        if not directory.is_dir() or (directory / layout.EXIT).exists():
+        ended = read_exit(directory)
+        if not directory.is_dir() or (ended is not None and not is_kept(directory)):
             return
         mark = directory / layout.STOP
         with open(mark, "w", encoding="ascii") as file:
@@ -231,13 +238,23 @@ class Ledger:
             file.flush()
             os.fsync(file.fileno())
         records.sync_directory(str(directory))
+        if ended is not None:
+            self._release(uid)
+            return
         # The mark first, then the FIFO: a shim that is just starting opens the FIFO and then looks for the mark.
         if layout.send_line(_control(directory), f"stop {grace_ms}") or (directory / layout.STARTED).exists():
             return
         with _locked(directory) as held:
             if held and not any((directory / name).exists() for name in (layout.STARTED, layout.EXIT)):
+                if (directory / layout.STAGING).exists():
+                    processes.kill_marked(uid)
                 message = "stopped before it started"
                 records.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
+
+    def _release(self, uid: TaskUid) -> None:
+        """End what is going on in a task that was kept, once its directory says that it is kept no more."""
+        layout.nudge(str(self.root), uid)  # the agent closes its SSH server
+        processes.kill_marked(uid)
 
     def refresh(self, uid: TaskUid, job_info: str) -> None:
         """Replace the job info file of a task that is not over, as a whole for its readers. Raises EngineError.
@@ -262,10 +279,13 @@ class Ledger:
         if not (directory / layout.EXIT).exists():
             raise EngineError(f"task {uid} has not ended; stop it before it is forgotten")
         try:
-            for name in (layout.PLAN, layout.LAUNCH):
+            kept = is_kept(directory)
+            for name in layout.SECRET_FILES:
                 (directory / name).unlink(missing_ok=True)
             os.rename(directory, self.root / layout.DONE / uid)
             records.sync_directory(str(self.root / layout.DONE))
+            if kept:
+                self._release(uid)
         except FileNotFoundError:
             return
         except OSError as exc:
@@ -274,21 +294,19 @@ class Ledger:
 
 def read_exit(directory: Path) -> TaskExit | None:
     """The recorded end of the task in ``directory``; None while there is none."""
-    record = _read_json(directory / layout.EXIT)
+    record = read_record(directory / layout.EXIT)
     if record is None:
         return None
     at = datetime.fromtimestamp(float(str(record.pop("at"))), UTC)
+    record.pop(records.KEPT, None)
     return TaskExit.model_validate({**record, "at": at})
 
 
-def _read_json(path: Path) -> dict[str, object] | None:
-    """A record; None when it is absent or, after a crash of the machine, empty."""
-    try:
-        text = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    value: object = json.loads(text) if text.strip(b"\0 \n") else None
-    return value if isinstance(value, dict) else None
+def _fetching(directory: Path) -> str:
+    """What a task waits for while its inputs are fetched: base names, as URIs may hold passwords."""
+    wanted = read_record(directory / layout.STAGE) or {}
+    names = [str(item["name"]) for item in wanted.get("inputs", ())]
+    return f"fetching {', '.join(names)}" if names else "making its output directory"
 
 
 def _control(directory: Path) -> str:

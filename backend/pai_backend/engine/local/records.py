@@ -14,6 +14,8 @@ from pai_backend.engine.local import layout
 RESERVE_BYTES = 4096  # one block of any usual file system; an exit record is below 1 KiB
 _MESSAGE_LIMIT = 600  # characters, so that the record fits the reserve even when all are escaped
 
+KEPT = "kept"  # a field of the exit record, present when the task's SSH server stays
+
 Field = str | int | float | None
 
 
@@ -83,10 +85,16 @@ def write_exit(
     reason: str,
     message: str,
     causer: str,
+    kept: bool = False,
 ) -> None:
-    """Record how the task ended, atomically and durably. Raises OSError when the directory is gone."""
+    """Record how the task ended, atomically and durably. Raises OSError when the directory is gone.
+
+    ``kept`` is part of the record, so that there is no instant in which a task is over and not yet kept.
+    """
     fields: dict[str, Field] = {"code": code, "signal": signal, "reason": reason}
     fields |= {"message": message[:_MESSAGE_LIMIT], "causer": causer, "at": time.time()}
+    if kept:
+        fields[KEPT] = 1
     data = to_json(fields).encode()
     reserve = os.path.join(directory, layout.RESERVE)
     fd = os.open(reserve, os.O_WRONLY | os.O_CREAT, 0o600)

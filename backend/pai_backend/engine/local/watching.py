@@ -15,7 +15,7 @@ from pathlib import Path
 from pai_backend.engine.base import EngineError, EngineEvent, Listed, NodeSeen, TaskSeen, TaskState
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.hints import HintFifo
-from pai_backend.engine.local.ledger import Ledger
+from pai_backend.engine.local.ledger import UNSTARTED, Ledger
 from pai_backend.engine.local.locks import HANDOVER_S, take_lock
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
@@ -118,13 +118,17 @@ class Watcher:
             seen = self._look_at(uid)
             if seen is None:
                 continue
-            if seen.state is TaskState.STARTING:
-                try:
-                    self._ledger.spawn(uid)
-                except OSError as exc:
-                    _log.warning("task %s cannot go on starting: %s", uid, exc)
+            self._go_on(seen)
             found.append(seen)
         return found
+
+    def _go_on(self, seen: TaskSeen) -> None:
+        """Start a shim for a task that has not started and that nobody keeps, as after a crash."""
+        if seen.state in UNSTARTED and not self._ledger.kept(seen.uid):
+            try:
+                self._ledger.spawn(seen.uid)
+            except OSError as exc:
+                _log.warning("task %s cannot go on starting: %s", seen.uid, exc)
 
     def _look(self, uids: Iterable[TaskUid]) -> list[TaskSeen]:
         """The hinted tasks as they are now, and those whose shim has ended; a hint at no known task is ignored."""
@@ -148,7 +152,11 @@ class Watcher:
                     found.append(self._ledger.settle_vanished(uid))
             elif state is not TaskState.RUNNING or not self._ledger.kept(uid):
                 seen = self._look_at(uid)
-                if seen is not None and seen.state is not TaskState.STARTING:
+                if seen is None:
+                    continue
+                if state is TaskState.PULLING:
+                    self._go_on(seen)
+                if seen.state is not TaskState.STARTING:
                     found.append(seen)
         return found
 

@@ -40,13 +40,20 @@ def main(directory: str) -> int:
 def _run(launch: launch_file.Launch, control: int, root: str) -> None:
     try:
         capture = Capture(".", launch.log_bytes)
-        pipes = Pipes()
         records.make_durable(".")
+    except OSError as exc:
+        _refuse(exc)
+        return
+    if os.path.exists(layout.STAGE) and not _made(launch.directories):
+        from pai_backend.engine.local.shim.staging import stage
+
+        if not stage(launch, control, capture, root):
+            return
+    try:
+        pipes = Pipes()
         records.write_started(".")
     except OSError as exc:
-        reason = "disk-full" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "start-failed"
-        message = f"the task's directory could not be written: {exc.strerror}"
-        records.write_exit(".", reason=reason, message=message, causer="resource")
+        _refuse(exc)
         return
     adopting = adopt_orphans()
     try:
@@ -61,10 +68,27 @@ def _run(launch: launch_file.Launch, control: int, root: str) -> None:
 
     from pai_backend.engine.local.shim.supervise import Supervisor
 
-    supervisor = Supervisor(launch.uid, pid, control, pipes, capture, adopting=adopting)
+    supervisor = Supervisor(launch, pid, control, pipes, capture, adopting=adopting)
     supervisor.loop()
     capture.close()
     supervisor.record()
+
+
+def _made(directories: tuple[str, ...]) -> bool:
+    """Whether these are all there is to stage, and are there now; the staging program finds the words if not."""
+    try:
+        for path in directories:
+            os.makedirs(path, exist_ok=True)
+    except OSError:
+        return False
+    return bool(directories)
+
+
+def _refuse(exc: OSError) -> None:
+    """Record that the task's directory does not take what must be written before the command runs."""
+    reason = "disk-full" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "start-failed"
+    message = f"the task's directory could not be written: {exc.strerror}"
+    records.write_exit(".", reason=reason, message=message, causer="resource")
 
 
 def _start_causer(exc: OSError) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 STREAMS = ("stdout", "stderr", "all")
+_LINE_BYTES = 4096  # how far back a last line is looked for
 KEPT_SEGMENTS = 2  # the current one and the one before it
 
 
@@ -52,6 +53,12 @@ class Log:
         while len(self._bases) > KEPT_SEGMENTS:
             os.unlink(os.path.join(self._directory, segment_name(self._stream, self._bases.pop(0))))
 
+    def tail(self, size: int) -> bytes:
+        """The last bytes of the newest segment. Raises OSError."""
+        with open(os.path.join(self._directory, segment_name(self._stream, self._bases[-1])), "rb") as file:
+            file.seek(max(0, self._size - size))
+            return file.read()
+
     def close(self) -> None:
         """Make everything durable and let go. Raises OSError when the disk failed."""
         try:
@@ -77,6 +84,11 @@ class Capture:
             self._logs["all"].write(data)
         except OSError as exc:
             self.error = exc
+
+    def last_line(self, stream: str) -> str:
+        """The last line of a stream that is not empty, cut to what a record holds; empty when there is none."""
+        text = self._logs[stream].tail(_LINE_BYTES).decode("utf-8", "replace")
+        return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
     def close(self) -> None:
         """Make the logs durable; a failure is remembered in ``error`` like any other."""

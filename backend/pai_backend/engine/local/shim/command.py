@@ -55,14 +55,19 @@ def execute(launch: Launch, pipes: Pipes) -> int:
     Call it from within the task's directory. Raises OSError when it cannot be executed.
     """
     bash = find_program("bash", launch.env.get("PATH", os.defpath))
+    return spawn(bash, ["bash", "-c", launch.command], launch.env, pipes)
+
+
+def spawn(program: str, arguments: list[str], env: dict[str, str], pipes: Pipes) -> int:
+    """Start a program of the task in ``work/``, in a session of its own; as :func:`execute`."""
     out, err = pipes.writers
     home = os.open(os.curdir, os.O_RDONLY)
     os.chdir(layout.WORK)  # posix_spawn has no working directory of its own
     try:
         return os.posix_spawn(
-            bash,
-            ["bash", "-c", launch.command],
-            launch.env,
+            program,
+            arguments,
+            env,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, out, 1),

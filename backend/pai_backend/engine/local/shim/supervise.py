@@ -5,7 +5,6 @@ It sleeps in ``poll`` until output, a child's death or a line in ``control`` wak
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import signal
@@ -14,6 +13,9 @@ import time
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Pipes
+from pai_backend.engine.local.shim.launch import Launch
+from pai_backend.engine.local.shim.memory import oom_kills
+from pai_backend.engine.local.shim.verdict import End, judge
 
 LEFTOVER_GRACE_S = 2.0  # between TERM and KILL for what a command leaves behind when it ends by itself
 GIVE_UP_S = 5.0  # after KILL: a process in uninterruptible sleep may outlive any signal
@@ -25,9 +27,12 @@ FINAL_READS = 64  # bounds the last look at a pipe, in case something that canno
 class Supervisor:
     """One running command, from its execution until nothing of it is left."""
 
-    def __init__(self, uid: str, main: int, control: int, pipes: Pipes, capture: Capture, *, adopting: bool) -> None:
+    def __init__(
+        self, launch: Launch, main: int, control: int, pipes: Pipes, capture: Capture, *, adopting: bool
+    ) -> None:
         """``main`` is the command's pid; ``adopting`` whether orphans become children of this process."""
-        self._uid = uid
+        self._launch = launch
+        self._oom_kills = oom_kills()
         self._main = main
         self._control = control
         self._pipes = pipes
@@ -41,10 +46,10 @@ class Supervisor:
         self._told: set[processes.Process] = set()  # who has had TERM
         self._killed = False  # whether the group has had KILL
         self._survivors = 0  # leftovers at the last look
-        self._wake, wakeup = os.pipe()
-        for fd in (self._wake, wakeup):
+        self._wake, self._wakeup = os.pipe()
+        for fd in (self._wake, self._wakeup):
             os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)  # without a handler nothing is written
         for fd in (self._wake, control, *pipes.readers):
             self._poll.register(fd, select.POLLIN)
@@ -104,10 +109,15 @@ class Supervisor:
         found: list[processes.Process] = []
         if not self._childless:
             found = processes.descendants(os.getpid())
-        # Without adoption only the mark finds orphans; with it, only what came in from outside needs it.
-        if not self._adopting or os.path.exists(layout.SESSIONS):
-            found += [process for process in processes.marked(self._uid) if process not in found]
+        # Without adoption only the mark finds orphans; with it, only what came in from outside needs it,
+        # and into a task that is kept one may go on coming in.
+        if not self._adopting or (os.path.exists(layout.SESSIONS) and not self._kept()):
+            found += [process for process in processes.marked(self._launch.uid) if process not in found]
         return found
+
+    def _kept(self) -> bool:
+        """Whether the task stays for its user to look at, now that its command has ended."""
+        return self._launch.keep and not self._stopped and (self._status != 0 or self._capture.error is not None)
 
     def _obey(self) -> None:
         """Read requests: ``stop MILLISECONDS`` of grace. Anything else is not from the engine."""
@@ -161,32 +171,30 @@ class Supervisor:
             if pid == self._main:
                 self._status = status
 
+    def end(self) -> End:
+        """What was seen of the end. Call it when the program has ended."""
+        status = self._status or 0
+        before, after = self._oom_kills, oom_kills()
+        return End(
+            os.waitstatus_to_exitcode(status),
+            stopped=self._stopped,
+            capture_error=self._capture.error,
+            survivors=self._survivors,
+            visited=os.path.exists(layout.SESSIONS),
+            oom_kills=0 if before is None or after is None else after - before,
+        )
+
     def record(self) -> None:
         """Write ``exit.json``. Raises OSError when the directory is gone."""
-        status = self._status or 0
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        code = None if number is not None else os.WEXITSTATUS(status)
-        reason, message, causer = self._verdict(code, number)
-        if self._survivors:
-            message += f"; {self._survivors} of its processes could not be killed"
-        records.write_exit(".", code=code, signal=number, reason=reason, message=message, causer=causer)
+        end = self.end()
+        reason, message, causer = judge(end, self._launch)
+        code, number = (end.code, None) if end.code >= 0 else (None, -end.code)
+        records.write_exit(
+            ".", code=code, signal=number, reason=reason, message=message, causer=causer, kept=self._kept()
+        )
 
-    def _verdict(self, code: int | None, number: int | None) -> tuple[str, str, str]:
-        """(reason, message, causer) of the end."""
-        how = f"exited with status {code}" if number is None else f"ended by signal {_signal_name(number or 0)}"
-        if error := self._capture.error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                return "disk-full", "the disk became full while its output was written; make room and retry", "resource"
-            if error.errno == errno.ENOENT:
-                return "vanished", "the task's directory was removed while it ran", "platform"
-            return "lost", f"its output could not be written: {error.strerror}", "platform"
-        if self._stopped:
-            return "stopped", f"stopped on request; {how}", "user"
-        return ("exited" if number is None else "signalled"), how, "user"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return f"{number} ({signal.Signals(number).name})"
-    except ValueError:  # a real-time signal has no name
-        return str(number)
+    def close(self) -> None:
+        """Let go of what the loop needed; for a shim that goes on afterwards."""
+        signal.set_wakeup_fd(-1)
+        os.close(self._wake)
+        os.close(self._wakeup)

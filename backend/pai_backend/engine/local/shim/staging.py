@@ -1,0 +1,58 @@
+"""Fetching a task's inputs before its command runs: another program, kept by the same shim in the same logs.
+
+Until it is done the task has not started, and a stop ends it. It may be cut short at any instant and run again:
+the command was not executed, and the program takes up what is half done.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local.shim.capture import Capture
+from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, spawn
+from pai_backend.engine.local.shim.launch import Launch
+from pai_backend.engine.local.shim.supervise import Supervisor
+from pai_backend.engine.local.shim.verdict import End, broken_capture
+
+PROGRAM = "pai_backend.storage.stage"
+
+
+def stage(launch: Launch, control: int, capture: Capture, root: str) -> bool:
+    """Whether the command may run now; if not, the task's exit is written. Raises OSError as ``records`` does."""
+    if os.path.exists(layout.STAGING):
+        processes.kill_marked(launch.uid)  # what a shim that was killed had begun
+    os.close(os.open(layout.STAGING, os.O_WRONLY | os.O_CREAT, 0o600))
+    # -E and -P: neither the task's Python variables nor what lies in its directory decide what runs here.
+    arguments = [sys.executable, "-E", "-P", "-m", PROGRAM, os.path.abspath(layout.STAGE)]
+    pipes = Pipes()
+    adopting = adopt_orphans()
+    try:
+        pid = spawn(sys.executable, arguments, launch.env, pipes)
+    except OSError as exc:
+        message = f"the program that fetches inputs could not be executed: {exc.strerror or exc}"
+        records.write_exit(".", reason="start-failed", message=message, causer="platform")
+        return False
+    pipes.close_writers()
+    layout.nudge(root, launch.uid)
+    supervisor = Supervisor(launch, pid, control, pipes, capture, adopting=adopting)
+    supervisor.loop()
+    supervisor.close()
+    return _judged(supervisor.end(), capture)
+
+
+def _judged(end: End, capture: Capture) -> bool:
+    if end.stopped or os.path.exists(layout.STOP):
+        verdict = ("stopped", "stopped while its inputs were fetched", "user")
+    elif end.capture_error is not None:
+        verdict = broken_capture(end.capture_error)
+    elif not end.failed:
+        return True
+    else:
+        said = capture.last_line("stderr").removeprefix("pai: ")
+        verdict = ("input-failed", said or f"the program that fetches inputs {end.how}", "user")
+    capture.close()
+    reason, message, causer = verdict
+    records.write_exit(".", reason=reason, message=message, causer=causer)
+    return False
