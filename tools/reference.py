@@ -87,6 +87,8 @@ WARNINGS = {
     "obsolete-field": "An obsolete field is set; it is still followed.",
     "open-jupyter": "A Jupyter server listens beyond the machine and lets everyone in.",
     "reserved-variable": "A variable of `jobEnvs` has a name of the platform's.",
+    "trailing-comma": "A comma stands after the last member of an object or list.",
+    "unknown-field": "A field of an SCM document is not known; it is kept in `extras`.",
     "unreachable-variable": "No shell can read a variable of that name.",
 }
 """What each code that reading a document can warn with means; a test finds all codes in the code."""

@@ -45,7 +45,7 @@ def read_document(text: bytes | str, filename: str | None = None) -> Document:
     if first != "{" and (v2 := _V2_LINE.search(decoded)):
         raise _error([_v2_fault(Positions(decoded), v2.start())], name)
     located = locate(decoded)
-    reader = Reader(located.positions, located.flaws)
+    reader = Reader(located.positions, located.flaws, located.slips)
     root = located.root
     if root is None:
         raise _error(reader.faults, name)

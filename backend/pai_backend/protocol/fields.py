@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Final
 
 from pai_backend.model.errors import Bug, Fault
@@ -23,6 +24,7 @@ MAX_REPORTED: Final = 100
 """Faults and warnings listed at most, each; the last one then says how many more there are."""
 
 Path = tuple[PathStep, ...]
+_LONGEST_NAME = 40  # of a key that is compared with the known ones
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NUMBER_TEXT = re.compile(scalars.NUMBER)
 
@@ -64,11 +66,21 @@ class Table:
     fields: Mapping[str, Field]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def defaults(self) -> dict[str, int | str | None]:
+        """What stands for each field that is left out."""
+        return {name: rule.default for name, rule in self.fields.items()}
+
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The fields whose absence is worth a word."""
+        return tuple(name for name, rule in self.fields.items() if rule.required or rule.expected)
+
 
 class Reader:
-    """Collects the faults and warnings of one document, beginning with those of its JSON."""
+    """Collects the faults and warnings of one document, beginning with those of its JSON (``flaws``, ``slips``)."""
 
-    def __init__(self, positions: Positions, flaws: Sequence[Flaw] = ()) -> None:
+    def __init__(self, positions: Positions, flaws: Sequence[Flaw] = (), slips: Sequence[Flaw] = ()) -> None:
         self._positions = positions
         self._more_faults = self._more_warnings = 0
         self._faults: list[Fault] = []
@@ -76,6 +88,8 @@ class Reader:
             self.fault(flaw.path, flaw.at, flaw.message, flaw.hint)
         self._flaws = len(self._faults)
         self._warnings: list[DocumentWarning] = []
+        for slip in slips:
+            self.warn("trailing-comma", slip.path, slip.message, slip.hint)
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -112,30 +126,53 @@ class Reader:
 
     def warn(self, code: str, path: Path, message: str, hint: str) -> None:
         """Record what the author should know but may leave."""
-        if len(self._warnings) >= MAX_REPORTED:
-            self._more_warnings += 1
-            return
-        self._warnings.append(DocumentWarning(code=code, message=message, path=path_text(path), hint=hint))
+        if self.room_for_warning():
+            self._warnings.append(DocumentWarning(code=code, message=message, path=path_text(path), hint=hint))
 
-    def members(self, node: Node, path: Path, table: Table) -> Members | None:
-        """The members of ``node`` checked against ``table``, or None when it is no object."""
+    def room_for_warning(self) -> bool:
+        """Whether one more warning is listed; counts it when not. Asked before a text is made for it."""
+        if len(self._warnings) < MAX_REPORTED:
+            return True
+        self._more_warnings += 1
+        return False
+
+    def members(self, node: Node, path: Path, table: Table, *, keep_unknown: bool = False) -> Members | None:
+        """The members of ``node`` checked against ``table``, or None when it is no object.
+
+        With ``keep_unknown`` a field that resembles none of the table's is kept, with a warning.
+        """
         if not isinstance(node.value, dict):
             if not isinstance(node.value, Unreadable):
                 hint = f"Write {table.name} as {{ … }}."
                 self.fault(path, node.at, f"{table.name} must be an object, not {kind_of(node)}", hint)
             return None
-        values: dict[str, Checked] = {}
-        for name, rule in table.fields.items():
-            given = node.value.get(name)
-            if given is not None:
-                values[name] = self._check(given, path, name, rule)
-                continue
-            values[name] = rule.default
-            self._absent(node, path, name, rule)
+        fields = table.fields
+        values: dict[str, Checked] = {**table.defaults}
+        unknown: list[tuple[str, object]] = []
         for key, member in node.value.items():
-            if key not in table.fields:
-                self._unknown(key, member, path, table)
-        return Members(node, path, values)
+            rule = fields.get(key)
+            if rule is None:
+                if keep_unknown and not _likely(key, table):
+                    unknown.append(self._kept(key, member, path, table))
+                else:
+                    self._unknown(key, member, path, table)
+            else:
+                values[key] = self._check(member, path, key, rule)
+        for name in table.needed:
+            if name not in node.value:
+                self._absent(node, path, name, fields[name])
+        return Members(node, path, values, unknown)
+
+    def distinct(self, objects: Sequence[Members], field: str, what: str) -> None:
+        """Names within one list must differ; ``what`` is how messages call the things named."""
+        seen: set[str] = set()
+        for members in objects:
+            name = members.text(field)
+            if name is not None and name in seen:
+                message = f"another {what} is already called {shown(name)}"
+                self.fault((*members.path, field), members.at(field), message, f"Give each {what} its own {field}.")
+            elif name is not None:
+                seen.add(name)
 
     def boolean(self, node: Node, path: Path) -> bool:
         """A flag; the texts "true" and "false" are taken with a warning (False when it is none)."""
@@ -153,7 +190,7 @@ class Reader:
     def _absent(self, node: Node, path: Path, name: str, rule: Field) -> None:
         if rule.required:
             self.fault((*path, name), node.at, f"{name} is missing", f"Add {shown(name)}: {rule.kind.value}.")
-        elif rule.expected:
+        elif rule.expected and self.room_for_warning():
             hint = f"Write {shown(name)} to say how many you need."
             self.warn("missing-field", (*path, name), f"{name} is missing; {rule.default} is used", hint)
 
@@ -161,12 +198,21 @@ class Reader:
         if len(self._faults) >= MAX_REPORTED:
             self._more_faults += 1
             return
-        hint = table.elsewhere.get(key) or _nearest(key, table)
+        hint = _likely(key, table) or f"Remove it; known here: {', '.join(table.fields)}."
         self.fault((*path, key), member.key_at, f"unknown field {shown(key)} in {table.name}", hint)
+
+    def _kept(self, key: str, member: Node, path: Path, table: Table) -> tuple[str, object]:
+        """The path and value of an unknown field that is kept."""
+        if self.room_for_warning():
+            message = f"unknown field {shown(key)} in {table.name}; it is kept, and nothing follows it"
+            self.warn("unknown-field", (*path, key), message, f"Known here: {', '.join(table.fields)}.")
+        return path_text((*path, key)), member.plain()
 
     def _check(self, node: Node, path: Path, name: str, rule: Field) -> Checked:
         """The value of a field that is there, or None after reporting why it is not taken."""
         value = node.value
+        if type(value) is int and rule.kind is Kind.INTEGER and rule.low <= value <= rule.high:
+            return value
         if isinstance(value, Unreadable) or (value is None and rule.nullable):
             return None
         if rule.kind is Kind.TEXT and isinstance(value, str):
@@ -230,6 +276,8 @@ class Members:
     node: Node
     path: Path
     values: Mapping[str, Checked]
+    unknown: Sequence[tuple[str, object]] = ()
+    """Path and value of the fields that are kept without being known."""
 
     def text(self, name: str) -> str | None:
         """A text field: its value or its default."""
@@ -292,11 +340,13 @@ def _remedy(value: object, rule: Field) -> str:
     return f"Write {rule.kind.value}."
 
 
-def _nearest(key: str, table: Table) -> str:
-    """The known name that ``key`` was probably meant to be, or all known names."""
+def _likely(key: str, table: Table) -> str:
+    """What to write instead of a name that was probably meant to be another; empty when it resembles none."""
+    if key in table.elsewhere:
+        return table.elsewhere[key]
     known = {name.lower(): name for name in table.fields}
-    if len(key) <= 40:
+    if len(key) <= _LONGEST_NAME:
         close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.7)
         if close:
             return f"Did you mean {shown(known[close[0]])}?"
-    return f"Remove it; known here: {', '.join(table.fields)}."
+    return ""

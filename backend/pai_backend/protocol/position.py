@@ -8,33 +8,48 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 
 BOM = "\ufeff"
 PathStep = str | int
-_LINE_END = re.compile(r"\r\n?|\n")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_BLOCK = 16_384  # characters
 _SHOWN = 40
 """Longest piece of a document's own words that a message repeats; a value is never repeated at all."""
 
 
 class Positions:
-    """Line and column of offsets into one text; the line table is made on first use."""
+    """Line and column of offsets into one text.
+
+    Lines are counted when they are asked for, a block of text at a time, and never listed: a text may be a million
+    line ends, and most texts are without fault.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._starts: list[int] | None = None
+        # Per block: how many lines end before it, and where the line begins that its first character is in.
+        self._blocks: list[tuple[int, int]] = [(0, 1 if text.startswith(BOM) else 0)]
 
     def line_column(self, at: int) -> tuple[int, int]:
         """1-based line and column of the character at offset ``at`` (the end of the text included)."""
-        if self._starts is None:
-            self._starts = [0, *(found.end() for found in _LINE_END.finditer(self._text))]
-        line = bisect_right(self._starts, at)
-        start = self._starts[line - 1]
-        if line == 1 and self._text.startswith(BOM):
-            start = 1
-        return line, max(at - start, 0) + 1
+        block = at // _BLOCK
+        while len(self._blocks) <= block:
+            self._blocks.append(self._counted(len(self._blocks) * _BLOCK))
+        ended, start = self._counted(at)
+        return ended + 1, max(at - start, 0) + 1
+
+    def _counted(self, at: int) -> tuple[int, int]:
+        """How many lines end before ``at`` and where its line begins; from the last block counted before it."""
+        text = self._text
+        block = min(at // _BLOCK, len(self._blocks) - 1)
+        ended, start = self._blocks[block]
+        since = block * _BLOCK
+        # A CR that an LF follows ends no line, even when the LF is beyond ``at``.
+        ended += text.count("\n", since, at) + text.count("\r", since, at) - text.count("\r\n", since, at + 1)
+        carriage = text.rfind("\r", since, at)
+        if text.startswith("\n", carriage + 1) and carriage + 1 == at:
+            carriage = text.rfind("\r", since, carriage)
+        return ended, max(start, text.rfind("\n", since, at) + 1, carriage + 1)
 
 
 def shown(word: str) -> str:

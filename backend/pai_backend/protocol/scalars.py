@@ -11,7 +11,6 @@ NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 """The numbers of JSON (RFC 8259, section 6) as a regular expression."""
 
 _LONGEST = 100  # characters; a double needs 24 at most, the rest is nobody's intention
-_LARGEST = 2**63 - 1
 _EXACT = 2**53  # up to here a double holds every integer
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
@@ -19,16 +18,13 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 def number(raw: str, at: int) -> Trouble | int | float:
     """The number that ``raw`` (JSON number syntax) stands for, or why it is not taken.
 
-    JSON has one kind of number, so ``8192.0`` and ``1e3`` are the integers they equal. Integers beyond
-    64 bits and numbers beyond the range of a double are refused: nothing behind this could keep them.
+    JSON has one kind of number, so ``8192.0`` and ``1e3`` are the integers they equal. Integers are exact
+    whatever their size; numbers beyond the range of a double are refused: nothing behind this could keep them.
     """
     if len(raw) > _LONGEST:
         return Trouble(at, f"a number of more than {_LONGEST} characters", "Shorten it, or write it as text.")
     if raw.lstrip("-").isdigit():
-        whole = int(raw)
-        if abs(whole) <= _LARGEST:
-            return whole
-        return Trouble(at, "an integer beyond 64 bits", "Write it as text if its digits matter.")
+        return int(raw)
     real = float(raw)
     if real in (float("inf"), float("-inf")):
         return Trouble(at, "a number too large to be kept", "Use a smaller one, or write it as text.")
@@ -39,7 +35,7 @@ def content(text: str, at: int) -> Trouble | None:
     """What is wrong with the decoded ``text`` of the string at ``at``: characters no program can be given."""
     if "\0" in text:
         return Trouble(at, r"the text contains the character \u0000", "Remove it; no program can be given it.")
-    if _HALF_PAIR.search(text):
+    if not text.isascii() and _HALF_PAIR.search(text):
         hint = r"Write both halves (\ud83d\ude00) or the character itself."
         return Trouble(at, r"the text contains half of a \u… character pair", hint)
     return None

@@ -5,38 +5,44 @@ use accept more than the guides say, OpenPAI v1 from 0.12 on: a resource count l
 retryCount may be -1 and -2, names may hold what the guides' expressions allow and nothing else.
 
 SCM's own form writes ``storageGB`` and ``tmp`` into every document. The first is kept, the second is a
-snapshot of its screen without meaning for a job; both are read without a word.
+snapshot of its screen without meaning for a job; both are read without a word. SCM is closed source and
+its guide does not list these two fields, so it may well write others: in a document that has one of them
+an unknown field that resembles no known one is kept in ``extras`` with a warning, not refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
-from pai_backend.model.spec import Completion, Dialect, JobSpec, PortSpec, Resources, TaskRole
+from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, TaskRole
+from pai_backend.protocol import v1_ports
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.position import shown
 
 MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
+MAX_ROLES: Final = 1_500
+"""Each role is a set of variables in every task of the job; the largest jobs known have a few dozen."""
 MAX_NAME: Final = 255
 """Names become parts of file names, which end at 255 bytes on the usual file systems."""
 MAX_PATH: Final = 4096
 """Directories and images: the longest path of Linux (PATH_MAX)."""
 MAX_ARGUMENT: Final = 131_071
 """Bytes that Linux passes to a program in one argument or variable (MAX_ARG_STRLEN, without the final NUL)."""
-IMPLICIT_PORTS: Final = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
-"""OpenPAI v1 gives every task one port of each, declared or not."""
+UNKNOWN_FIELDS: Final = "jupyterPai.unknownFields"
+"""In ``extras``: the fields of an SCM document that are not known here, path -> value."""
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9\-._~]+")
 _ROLE_NAME = re.compile(r"[A-Za-z0-9._~]+")
 _NO_SPACE = re.compile(r"\S+")
-_RESERVED = re.compile(r"(?:PAI|QIZHI)_.*", re.DOTALL)
+_FLAGS = ("isDebug", "paiAzRDMA")
+"""Members of jobEnvs that are read as settings, besides being variables (OpenPAI v1, its job environment)."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_A_VARIABLE = re.compile(r"[=\x00-\x1f\x7f]")
-_LAST_PORT = 65535
 _OLD_NAMES = {
     "name": 'Did you mean "jobName"?',
     "dockerImage": 'Did you mean "image"?',
@@ -114,47 +120,29 @@ ROLE: Final = Table(
         "retryCount": "Move it to the job ($.retryCount).",
     },
 )
-PORT: Final = Table(
-    "a port list entry",
-    {
-        "label": Field(
-            Kind.TEXT,
-            required=True,
-            pattern=_ROLE_NAME,
-            allowed="letters, digits, '.', '_' and '~'",
-            longest=MAX_NAME,
-            empty=False,
-        ),
-        "beginAt": Field(Kind.INTEGER, default=0, low=0, high=_LAST_PORT),
-        "portNumber": Field(Kind.INTEGER, default=1, low=1, high=_LAST_PORT),
-    },
-    elsewhere={"port": 'Did you mean "beginAt"?', "name": 'Did you mean "label"?'},
-)
 
 
 def read(root: Node, reader: Reader) -> JobSpec | None:
     """The job that a v1 document describes, or None when ``reader`` now has faults."""
-    job = reader.members(root, (), JOB)
+    scm = _is_scm(root)
+    job = reader.members(root, (), JOB, keep_unknown=scm)
     if job is None:
         return None
     if job.text("jobName") in (".", ".."):
         message = "jobName must not be a directory's name"
         reader.fault(("jobName",), job.at("jobName"), message, "Add a letter or digit.")
-    if job.given("taskRoles") and not job.items("taskRoles") and job.values["taskRoles"] is not None:
-        reader.fault(("taskRoles",), job.at("taskRoles"), "taskRoles is empty", "Add at least one task role.")
-    roles = [
-        (members, _role(members, reader))
-        for number, node in enumerate(job.items("taskRoles"))
-        if (members := reader.members(node, ("taskRoles", number), ROLE)) is not None
-    ]
-    _distinct(reader, [members for members, _ in roles], "name", "role")
-    debug = _variables(job, reader)
-    _check_totals(job, [role for _, role in roles], reader)
-    ready = tuple(role for _, role in roles if role is not None)
+    roles = _roles(job, reader, keep_unknown=scm)
+    flags = _variables(job, reader)
+    ready = [role for _, role in roles if role is not None]
+    _check_totals(job, ready, reader)
     if reader.failed:
         return None
-    dialect = _dialect(job, [members for members, _ in roles])
+    dialect = _dialect(job, [members for members, _ in roles], scm=scm)
     _warn_obsolete(job, dialect, reader)
+    extras = {name: node.plain() for name, node in job.entries("extras").items()}
+    unknown = {path: value for members in (job, *(each for each, _ in roles)) for path, value in members.unknown}
+    if unknown:
+        extras.setdefault(UNKNOWN_FIELDS, unknown)
     return JobSpec(
         name=job.text("jobName") or "",
         dialect=dialect,
@@ -163,29 +151,77 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         gpu_type=job.text("gpuType") or None,
         retry_count=job.integer("retryCount") or 0,
         env={name: node.plain() for name, node in job.entries("jobEnvs").items()},
-        extras={name: node.plain() for name, node in job.entries("extras").items()},
+        extras=extras,
         auth_file=job.text("authFile") or "",
         data_dir=job.text("dataDir") or "",
         output_dir=job.text("outputDir") or "",
         code_dir=job.text("codeDir") or "",
         kill_all_on_completed=job.integer("killAllOnCompletedTaskNumber"),
-        debug=debug,
-        task_roles=ready,
+        debug="isDebug" in flags,
+        task_roles=tuple(role.model_copy(update={"infiniband": True}) for role in ready)
+        if "paiAzRDMA" in flags
+        else tuple(ready),
     )
 
 
-def _role(role: Members, reader: Reader) -> TaskRole | None:
+def _is_scm(root: Node) -> bool:
+    """Whether the document has one of the two fields that only SCM writes."""
+    if not isinstance(root.value, dict):
+        return False
+    roles = root.value.get("taskRoles")
+    listed = roles.value if roles is not None and isinstance(roles.value, list) else []
+    return "tmp" in root.value or any(isinstance(role.value, dict) and "storageGB" in role.value for role in listed)
+
+
+def _roles(job: Members, reader: Reader, *, keep_unknown: bool) -> list[tuple[Members, TaskRole | None]]:
+    """The task roles with the fields they were read from; None for one with a fault (recorded)."""
+    nodes = job.items("taskRoles")
+    if not nodes and job.given("taskRoles") and job.values["taskRoles"] is not None:
+        reader.fault(("taskRoles",), job.at("taskRoles"), "taskRoles is empty", "Add at least one task role.")
+    if len(nodes) > MAX_ROLES:
+        message = f"{len(nodes)} task roles, more than {MAX_ROLES}"
+        reader.fault(("taskRoles",), job.at("taskRoles"), message, "Use taskNumber for many equal tasks.")
+        return []
+    shared = _Shared()
+    roles = [
+        (members, _role(members, reader, shared))
+        for number, node in enumerate(nodes)
+        if (members := reader.members(node, ("taskRoles", number), ROLE, keep_unknown=keep_unknown)) is not None
+    ]
+    reader.distinct([members for members, _ in roles], "name", "role")
+    return roles
+
+
+class _Shared:
+    """The parts of a role of which a large job has many equal ones; each is made once."""
+
+    def __init__(self) -> None:
+        self.port: v1_ports.Make = cache(v1_ports.make)
+        self.resources = cache(_resources)
+        self.completion = cache(_completion)
+
+
+def _resources(cpus: int, memory_mb: int, gpus: int, shm_mb: int, storage_gb: int | None) -> Resources:
+    return Resources(cpus=cpus, memory_mb=memory_mb, gpus=gpus, shm_mb=shm_mb, storage_gb=storage_gb)
+
+
+def _completion(failed: int | None, succeeded: int | None) -> Completion:
+    return Completion(min_failed=failed, min_succeeded=succeeded)
+
+
+def _role(role: Members, reader: Reader, shared: _Shared) -> TaskRole | None:
     """One task role; None when a field of it is faulty (recorded)."""
     name, command = role.text("name"), role.text("command")
     tasks = role.integer("taskNumber")
     cpus, memory_mb = role.integer("cpuNumber"), role.integer("memoryMB")
     gpus, shm_mb = role.integer("gpuNumber"), role.integer("shmMB")
     if memory_mb is not None and shm_mb is not None and shm_mb > memory_mb:
-        message = f"shmMB ({shm_mb}) is more than memoryMB ({memory_mb})"
+        given = f"({memory_mb})" if role.given("memoryMB") else f"(missing, hence {memory_mb})"
         hint = "Shared memory is part of the memory: lower shmMB or raise memoryMB."
+        message = f"shmMB ({shm_mb}) is more than memoryMB {given}"
         reader.fault((*role.path, "shmMB"), role.at("shmMB"), message, hint)
-    for counter in ("minFailedTaskCount", "minSucceededTaskCount"):
-        least = role.integer(counter)
+    failed, succeeded = role.integer("minFailedTaskCount"), role.integer("minSucceededTaskCount")
+    for counter, least in (("minFailedTaskCount", failed), ("minSucceededTaskCount", succeeded)):
         if tasks is not None and least is not None and least > tasks:
             message = f"{counter} ({least}) is more than taskNumber ({tasks})"
             hint = f"Use a number from 1 to {tasks}, or null to switch the rule off."
@@ -194,7 +230,7 @@ def _role(role: Members, reader: Reader) -> TaskRole | None:
         hint = "Put the script into codeDir or the image and call it from the command."
         message = f"command is longer than {MAX_ARGUMENT} bytes; Linux cannot start it"
         reader.warn("long-command", (*role.path, "command"), message, hint)
-    ports = _ports(role, reader)
+    ports = v1_ports.read(role, reader, shared.port)
     if name is None or command is None or tasks is None or ports is None:
         return None
     if cpus is None or memory_mb is None or gpus is None or shm_mb is None:
@@ -202,115 +238,63 @@ def _role(role: Members, reader: Reader) -> TaskRole | None:
     return TaskRole(
         name=name,
         instances=tasks,
-        resources=Resources(
-            cpus=cpus, memory_mb=memory_mb, gpus=gpus, shm_mb=shm_mb, storage_gb=role.integer("storageGB")
-        ),
+        resources=shared.resources(cpus, memory_mb, gpus, shm_mb, role.integer("storageGB")),
         ports=ports,
         command=command,
-        completion=Completion(
-            min_failed=role.integer("minFailedTaskCount"), min_succeeded=role.integer("minSucceededTaskCount")
-        ),
+        completion=shared.completion(failed, succeeded),
     )
 
 
-def _ports(role: Members, reader: Reader) -> tuple[PortSpec, ...] | None:
-    """The declared ports of a role and the implicit ones after them; None when one is faulty."""
-    entries = [
-        members
-        for number, node in enumerate(role.items("portList"))
-        if (members := reader.members(node, (*role.path, "portList", number), PORT)) is not None
-    ]
-    _distinct(reader, entries, "label", "port list entry")
-    ports: list[PortSpec] = []
-    taken: list[tuple[int, int, str]] = []
-    for entry in entries:
-        label, first, count = entry.text("label"), entry.integer("beginAt"), entry.integer("portNumber")
-        if label is None or first is None or count is None:
-            continue
-        if first:
-            _check_range(entry, label, first, first + count - 1, taken, reader)
-        ports.append(PortSpec(label=label, count=count, begin_at=first))
-    if len(ports) < len(role.items("portList")):
-        return None
-    declared = {port.label for port in ports}
-    return (*ports, *(port for port in IMPLICIT_PORTS if port.label not in declared))
-
-
-def _check_range(
-    entry: Members, label: str, first: int, last: int, taken: list[tuple[int, int, str]], reader: Reader
-) -> None:
-    """A fixed range must be ports and must not overlap an earlier one of its role; remembers it in ``taken``."""
-    path, at = (*entry.path, "beginAt"), entry.at("beginAt")
-    if last > _LAST_PORT:
-        message = f"the ports {first} to {last} go beyond {_LAST_PORT}"
-        reader.fault(path, at, message, "Begin lower, ask for fewer, or use 0 for ports chosen at random.")
-        return
-    for other_first, other_last, other in taken:
-        if first <= other_last and other_first <= last:
-            message = (
-                f"the ports {first} to {last} overlap those of label {shown(other)} ({other_first} to {other_last})"
-            )
-            reader.fault(path, at, message, "Give each label its own range, or use 0 for ports chosen at random.")
-            break
-    taken.append((first, last, label))
-
-
-def _distinct(reader: Reader, objects: Sequence[Members], field: str, what: str) -> None:
-    """Names within one list must differ."""
-    seen: dict[str, Path] = {}
-    for members in objects:
-        name = members.text(field)
-        if name is None:
-            continue
-        if name in seen:
-            message = f"another {what} is already called {shown(name)}"
-            reader.fault((*members.path, field), members.at(field), message, f"Give each {what} its own {field}.")
-        seen.setdefault(name, members.path)
-
-
-def _variables(job: Members, reader: Reader) -> bool:
-    """Check the names of jobEnvs; whether it asks for debugging (isDebug)."""
-    debug = False
+def _variables(job: Members, reader: Reader) -> set[str]:
+    """Check the names of jobEnvs; the flags among them that are set."""
+    flags: set[str] = set()
     for name, node in job.entries("jobEnvs").items():
         path = ("jobEnvs", name)
-        if name == "isDebug":
-            debug = reader.boolean(node, path)
+        if name in _FLAGS:
+            flags |= {name} if reader.boolean(node, path) else set()
         elif not name or _NOT_A_VARIABLE.search(name):
             message = "the name of a variable must not be empty and holds neither '=' nor control characters"
             reader.fault(path, node.key_at, message, "Use letters, digits and '_'.")
-        elif _RESERVED.fullmatch(name):
-            hint = "Choose another prefix: a variable that the platform sets keeps the platform's value."
-            reader.warn("reserved-variable", path, f"the name {shown(name)} belongs to the platform", hint)
-        elif not _VARIABLE.fullmatch(name):
-            hint = "Use letters, digits and '_' to reach it in a command."
-            reader.warn("unreachable-variable", path, f"a shell cannot read a variable called {shown(name)}", hint)
+        elif name.startswith(("PAI_", "QIZHI_")) or not _VARIABLE.fullmatch(name):
+            _warn_of_name(name, path, reader)
         if isinstance(node.value, str) and _too_long(f"{name}={node.value}"):
             message = f"the variable is longer than {MAX_ARGUMENT} bytes; Linux cannot start a program with it"
             reader.warn("long-variable", path, message, "Put the data into dataDir and name it in the variable.")
-    return debug
+    return flags
+
+
+def _warn_of_name(name: str, path: Path, reader: Reader) -> None:
+    """Warn of a variable that is the platform's or that no shell can read."""
+    if not reader.room_for_warning():
+        return
+    if name.startswith(("PAI_", "QIZHI_")):
+        hint = "Choose another prefix: a variable that the platform sets keeps the platform's value."
+        reader.warn("reserved-variable", path, f"the name {shown(name)} belongs to the platform", hint)
+    else:
+        hint = "Use letters, digits and '_' to reach it in a command."
+        reader.warn("unreachable-variable", path, f"a shell cannot read a variable called {shown(name)}", hint)
 
 
 def _too_long(argument: str) -> bool:
     return len(argument) > MAX_ARGUMENT // 4 and len(argument.encode()) > MAX_ARGUMENT
 
 
-def _check_totals(job: Members, roles: Sequence[TaskRole | None], reader: Reader) -> None:
+def _check_totals(job: Members, roles: Sequence[TaskRole], reader: Reader) -> None:
     """Rules on the number of all tasks; not asked when a role is faulty, whose number is not known."""
-    known = [role for role in roles if role is not None]
-    if len(known) < len(job.items("taskRoles")):
+    if len(roles) < len(job.items("taskRoles")):
         return
-    total = sum(role.instances for role in known)
+    total = sum(role.instances for role in roles)
     if total > MAX_TASKS:
         message = f"the job has {total} tasks, more than {MAX_TASKS}"
         reader.fault(("taskRoles",), job.at("taskRoles"), message, "Lower taskNumber, or split the job.")
     limit = job.integer("killAllOnCompletedTaskNumber")
-    if limit is not None and known and limit > total:
+    if limit is not None and roles and limit > total:
         name = "killAllOnCompletedTaskNumber"
         message = f"{name} ({limit}) is more than the job's {total} tasks"
         reader.fault((name,), job.at(name), message, f"Use a number from 0 (off) to {total}.")
 
 
-def _dialect(job: Members, roles: Sequence[Members]) -> Dialect:
+def _dialect(job: Members, roles: Sequence[Members], *, scm: bool) -> Dialect:
     """Which dialect a document without faults is written in.
 
     A document that uses QIZHI_ variables needs them, so that comes first; then the fields that only
@@ -320,7 +304,7 @@ def _dialect(job: Members, roles: Sequence[Members]) -> Dialect:
     texts += [role.text("command") or "" for role in roles]
     if any("QIZHI_" in text for text in texts):
         return Dialect.QIZHI
-    if job.given("tmp") or any(role.given("storageGB") for role in roles):
+    if scm:
         return Dialect.SCM
     counted = any(role.given(name) for role in roles for name in ("minFailedTaskCount", "minSucceededTaskCount"))
     if job.given("killAllOnCompletedTaskNumber") and not counted:

@@ -65,6 +65,21 @@ def test_comments_and_a_byte_order_mark_are_passed_over() -> None:
     assert read(text) == {"a": 1, "c": []}
 
 
+@pytest.mark.parametrize("text", ['{"a": [1, 2,],}', '{"a": [1, 2 , /* none */ ], // end\n}'])
+def test_a_comma_after_the_last_member_is_passed_over_and_noted(text: str) -> None:
+    located = locate(text)
+    assert located.root is not None
+    assert located.root.plain() == {"a": [1, 2]}
+    assert not located.flaws
+    assert [slip.path for slip in located.slips] == [("a",), ()]
+    assert all(text[slip.at] == "," for slip in located.slips)
+
+
+@pytest.mark.parametrize("text", ["{,}", '{"a": [,]}', '{"a": 1,,}', '{"a": [1,,]}'])
+def test_a_comma_without_a_member_before_it_is_a_flaw(text: str) -> None:
+    assert locate(text).flaws
+
+
 def test_a_tab_inside_a_text_is_taken() -> None:
     assert read('{"a":\t"x\ty"}') == {"a": "x\ty"}
 
@@ -97,11 +112,10 @@ def test_reading_goes_on_after_faults_that_can_be_mended() -> None:
         "a key without double quotes",
         "a number that JSON does not know",
         "a comma is missing here",
-        "a comma after the last member",
         "this key is already given at line 1, column 27",
         "a backslash before a character that it cannot change",
-        "a comma after the last member",
     ]
+    assert [located.positions.line_column(slip.at) for slip in located.slips] == [(1, 36), (1, 57)]
 
 
 DEAR = {

@@ -1,0 +1,103 @@
+"""The port lists of OpenPAI v1: their table, and the rules between the entries of one role.
+
+Source: the seeds' field list (portType); OpenPAI v1 for the ports that every task gets unasked.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Final
+
+from pai_backend.model.spec import PortSpec
+from pai_backend.protocol.fields import Field, Kind, Members, Reader, Table
+from pai_backend.protocol.position import shown
+
+IMPLICIT_PORTS: Final = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
+"""OpenPAI v1 gives every task one port of each, declared or not."""
+MAX_LABELS: Final = 256
+"""Entries of one port list: each is a name in the variables and addresses of every task."""
+LAST_PORT: Final = 65535
+
+_LABEL = re.compile(r"[A-Za-z0-9._~]+")
+_RANDOM = "use 0 for ports chosen at random."
+PORT: Final = Table(
+    "a port list entry",
+    {
+        "label": Field(
+            Kind.TEXT,
+            required=True,
+            pattern=_LABEL,
+            allowed="letters, digits, '.', '_' and '~'",
+            longest=255,
+            empty=False,
+        ),
+        "beginAt": Field(Kind.INTEGER, default=0, low=0, high=LAST_PORT),
+        "portNumber": Field(Kind.INTEGER, default=1, low=1, high=LAST_PORT),
+    },
+    elsewhere={"port": 'Did you mean "beginAt"?', "name": 'Did you mean "label"?'},
+)
+
+
+Make = Callable[[str, int, int], PortSpec]
+
+
+def make(label: str, count: int, begin_at: int) -> PortSpec:
+    """The port of a list entry; what ``read`` is given may keep equal ones, as the roles of a large job have them."""
+    return PortSpec(label=label, count=count, begin_at=begin_at)
+
+
+def read(role: Members, reader: Reader, port: Make = make) -> tuple[PortSpec, ...] | None:
+    """The declared ports of a role and the implicit ones after them; None when one is faulty."""
+    nodes = role.items("portList")
+    if not nodes:
+        return IMPLICIT_PORTS
+    path = (*role.path, "portList")
+    if len(nodes) > MAX_LABELS:
+        message = f"{len(nodes)} entries in a port list, more than {MAX_LABELS}"
+        reader.fault(path, role.at("portList"), message, "Use portNumber for many ports of one label.")
+        return None
+    entries = [
+        members
+        for number, node in enumerate(nodes)
+        if (members := reader.members(node, (*path, number), PORT)) is not None
+    ]
+    reader.distinct(entries, "label", "port list entry")
+    ports: list[PortSpec] = []
+    ranges = _Ranges(reader)
+    for entry in entries:
+        label, first, count = entry.text("label"), entry.integer("beginAt"), entry.integer("portNumber")
+        if label is None or first is None or count is None:
+            continue
+        if first:
+            ranges.add(entry, label, first, first + count - 1)
+        ports.append(port(label, count, first))
+    if len(ports) < len(nodes):
+        return None
+    declared = {entry.text("label") for entry in entries}
+    return (*ports, *(implicit for implicit in IMPLICIT_PORTS if implicit.label not in declared))
+
+
+class _Ranges:
+    """The fixed ranges of one port list, which must be ports and must not overlap."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._taken: list[tuple[int, int, str]] = []  # (first, last, label), in order, none touching another
+
+    def add(self, entry: Members, label: str, first: int, last: int) -> None:
+        """Add a range; one that is no range of ports, or overlaps one added before, is a fault."""
+        path, at = (*entry.path, "beginAt"), entry.at("beginAt")
+        if last > LAST_PORT:
+            message = f"the ports {first} to {last} go beyond {LAST_PORT}"
+            self._reader.fault(path, at, message, f"Begin lower, ask for fewer, or {_RANDOM}")
+            return
+        place = bisect_left(self._taken, (first, last, label))
+        for other_first, other_last, other in self._taken[max(place - 1, 0) : place + 1]:
+            if first <= other_last and other_first <= last:
+                taken = f"those of label {shown(other)} ({other_first} to {other_last})"
+                message = f"the ports {first} to {last} overlap {taken}"
+                self._reader.fault(path, at, message, f"Give each label its own range, or {_RANDOM}")
+                return
+        self._taken.insert(place, (first, last, label))
