@@ -1,4 +1,4 @@
-"""``python -m pai_backend serve``: read the configuration, then become the supervisor or run roles.
+"""``python -m pai_backend serve``: read the configuration, then become the supervisor or run roles. And ``rotate-key``.
 
 The supervisor is a fresh, small program in the same process (exec), so that nothing that was needed to read
 the configuration stays in memory. Settings travel to it and to its children in a nameless file that only
@@ -7,6 +7,7 @@ inherited descriptors reach: no secret is in an argument or a variable, and all 
 
 from __future__ import annotations
 
+import getpass
 import os
 import sys
 import tempfile
@@ -14,7 +15,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 EXIT_CONFIG = 2
-_USAGE = "usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)"
+_USAGE = """\
+usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)
+       python -m pai_backend rotate-key [--config FILE] [--KEY VALUE ...]   (encrypt the database with a new key)
+       python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""
+SHORTEST_PASSWORD = 6  # characters, as in OpenPAI
 
 
 def package_version() -> str:
@@ -30,6 +35,12 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--version"]:
         sys.stdout.write(package_version() + "\n")
         return 0
+    if arguments[:1] == ["rotate-key"]:
+        from pai_backend.rotate_key import main as rotate_key
+
+        return rotate_key(arguments[1:])
+    if arguments == ["hash-password"]:
+        return _hash_password()
     if arguments[:1] != ["serve"]:
         asked_for_help = arguments[:1] in (["-h"], ["--help"])
         (sys.stdout if asked_for_help else sys.stderr).write(_USAGE + "\n")
@@ -39,6 +50,18 @@ def main(arguments: list[str]) -> int:
 
         return run_inherited(arguments[1:], package_version())
     return _serve(arguments[1:])
+
+
+def _hash_password() -> int:
+    """Print the hash of a password that is typed in or piped in; never given as an argument, which others can see."""
+    from pai_backend.auth.accounts import hash_password
+
+    password = getpass.getpass("Password: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    if len(password) < SHORTEST_PASSWORD:
+        sys.stderr.write(f"pai_backend: a password has at least {SHORTEST_PASSWORD} characters\n")
+        return EXIT_CONFIG
+    sys.stdout.write(hash_password(password) + "\n")
+    return 0
 
 
 def become_supervisor(settings: bytes, ready_fd: int | None) -> NoReturn:

@@ -271,11 +271,12 @@ class SqlStore:
         return await self._text(kept)
 
     async def reseal(self, report: Callable[[int], None]) -> list[str]:
-        """Seal again, with the newest key, everything that is sealed with an older one, while others go on.
+        """Read the keys anew, then seal with the newest one everything that is sealed with others, while others go on.
 
-        It may be ended and called again at any time. ``report`` is told how many values of each batch were done.
-        Returns what could not be opened, each by table and key; it stays as it is. Raises Unavailable.
+        It may be ended and called again at any time. ``report`` is told how many rows of each batch were done.
+        Returns what could not be opened, each by table and key; it stays as it is. Raises Unavailable, SecretKeyError.
         """
+        await self._ring.load(await self.sealed_with())
         return await sealing.reseal_all(self._database, self._ring.cipher, report)
 
     async def sealed_with(self) -> frozenset[str]:
