@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -278,3 +282,69 @@ async def test_many_tasks_at_once_all_report_their_own_status(engine: LocalEngin
         await asyncio.gather(*(engine.start(plan) for plan in plans))
         ended = [(await watch.state(plan.uid, TaskState.EXITED)).exit for plan in plans]
     assert [e.code for e in ended if e] == list(range(40))
+
+
+@pytest.mark.asyncio
+async def test_a_port_that_another_program_took_is_why_a_server_failed(
+    engine: LocalEngine, make_plan: MakePlan, placement: Placement
+) -> None:
+    """And is not, when the server ends well or nobody has the port."""
+    with socket.create_server(("127.0.0.1", 0)) as intruder:
+        port = intruder.getsockname()[1]
+        where = placement.model_copy(update={"ports": {"http": (port,)}})
+        serve = f"python -c 'import socket; socket.create_server((\"127.0.0.1\", {port}))'"
+        ended = await run(engine, make_plan(serve, 0, where=where))
+        assert (ended.reason, ended.code, ended.causer) == ("port-conflict", 1, Causer.PLATFORM)
+        assert f"port {port} (http)" in ended.message
+        assert (await run(engine, make_plan("exit 0", 1, where=where))).reason == "exited"
+    assert (await run(engine, make_plan("exit 1", 2, where=where))).reason == "exited"
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """A control group that may use 256 MiB."""
+    parent = Path("/sys/fs/cgroup/memory")
+    group = parent / f"pai-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(256 * 2**20))
+    except OSError as exc:
+        pytest.skip(f"a control group of one's own takes root and cgroup v1: {exc}")
+    yield group
+    deadline = time.monotonic() + 10
+    while (group / "cgroup.procs").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    group.rmdir()
+
+
+STARTER = """
+import asyncio, os, sys
+from pathlib import Path
+from pai_backend.engine.base import TaskPlan
+from pai_backend.engine.local.engine import LocalEngine
+from tests.support.local_engine import NODE
+Path(sys.argv[2], "cgroup.procs").write_text(str(os.getpid()))
+asyncio.run(LocalEngine(Path(sys.argv[1]), [NODE]).start(TaskPlan.model_validate_json(sys.stdin.read())))
+"""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("command", ["{hog}", "{hog}; exit $?"], ids=["itself", "a child of bash"])
+async def test_the_kernels_out_of_memory_killer_is_named(
+    engine: LocalEngine, root: Path, behind: LocalBehind, make_plan: MakePlan, small_group: Path, command: str
+) -> None:
+    hog = "python -c 'b = bytearray(800 * 2**20)'"
+    plan = make_plan(command.format(hog=hog))
+    starter = [sys.executable, "-c", STARTER, str(root), str(small_group)]
+    await asyncio.to_thread(subprocess.run, starter, input=plan.model_dump_json().encode(), check=True, timeout=60)
+    async with watching(engine) as watch:
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    assert ended is not None
+    assert (ended.reason, ended.status) == ("out-of-memory", 137)
+
+
+@pytest.mark.asyncio
+async def test_a_kill_from_elsewhere_is_not_called_out_of_memory(engine: LocalEngine, make_plan: MakePlan) -> None:
+    ended = await run(engine, make_plan("kill -KILL $$"))
+    assert (ended.reason, ended.signal) == ("signalled", 9)

@@ -17,6 +17,7 @@ from pai_backend.engine.local.shim.launch import Launch, decode, encode
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 NO_NUL = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+LABELS = st.from_regex(r"[A-Za-z0-9._~]+", fullmatch=True)
 NAMES = st.text(st.characters(exclude_characters="\0=", exclude_categories=("Cs",)), min_size=1)
 
 
@@ -27,10 +28,20 @@ def test_records_are_json(fields: dict[str, str | int | float | None]) -> None:
     assert json.loads(to_json(fields)) == json.loads(json.dumps(fields))
 
 
-@given(NO_NUL, st.integers(min_value=0), NO_NUL, st.dictionaries(NAMES, NO_NUL))
-def test_a_launch_file_gives_back_what_was_put_in(uid: str, size: int, command: str, env: dict[str, str]) -> None:
-    back = decode(encode(Launch(uid, size, command, env)))
-    assert (back.uid, back.log_bytes, back.command, back.env) == (uid, size, command, env)
+@given(
+    st.builds(
+        Launch,
+        NO_NUL,
+        st.integers(min_value=0),
+        NO_NUL,
+        st.dictionaries(NAMES, NO_NUL),
+        keep=st.booleans(),
+        ports=st.dictionaries(LABELS, st.lists(st.integers(1, 65535), min_size=1).map(tuple)),
+        directories=st.lists(NO_NUL).map(tuple),
+    )
+)
+def test_a_launch_file_gives_back_what_was_put_in(launch: Launch) -> None:
+    assert vars(decode(encode(launch))) == vars(launch)
 
 
 @settings(max_examples=60)
