@@ -9,16 +9,21 @@ from typing import Any, Final
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
-from pai_backend.protocol import v1
+from pai_backend.protocol import v1, v2
 from pai_backend.protocol.fields import Reader
-from pai_backend.protocol.locate import locate
+from pai_backend.protocol.locate import Node, locate
 from pai_backend.protocol.position import Positions, printable
+from pai_backend.protocol.yaml_stream import locate_yaml
 
 MAX_BYTES: Final = 1_048_576
 """Largest document read; the largest real one known is below 100 KiB."""
 
 _V2_KEYS = ("protocolVersion", "protocol_version")
-_V2_LINE = re.compile(r"""^["']?protocol(?:V|_v)ersion["']?[ \t]*:""", re.MULTILINE)
+_V2_LINE = re.compile(r"""(?:\A|(?<=[\s{,]))["']?protocol(?:V|_v)ersion["']?[ \t]*:""")
+_YAML_LINE = re.compile(r"^(?:%YAML|---|(?:name|type|taskRoles|prerequisites)[ \t]*:)", re.MULTILINE)
+_YAML_NAMES = (".yaml", ".yml")
+_LEADING = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
+_FLOW_KEY = re.compile(r"""\{\s*+(?:\#[^\r\n]*+\s*+)*+[^\s"/}]""")
 
 
 @dataclass(frozen=True)
@@ -34,29 +39,56 @@ class Document:
 
 
 def read_document(text: bytes | str, filename: str | None = None) -> Document:
-    """Read a job document: OpenPAI v1 JSON, QIZHI or SCM; the dialect is found from the text itself.
+    """Read a job document: OpenPAI v1 JSON, QIZHI, SCM, or OpenPAI v2 as YAML or JSON.
 
-    ``source`` of the result is the document byte for byte (UTF-8 of a ``str``). ``filename`` is used in
-    the error message only. Raises DocumentError with every fault found, each with path, line and column.
+    The dialect is found from the text itself; ``filename`` is used in the error message, and tells YAML where the
+    text leaves it open. ``source`` of the result is the document byte for byte (UTF-8 of a ``str``).
+    Raises DocumentError with every fault found, each with path, line and column.
     """
     name = printable(filename) if filename else "the document"
     source, decoded = _decode(text, name)
-    first = decoded.lstrip("\ufeff \t\r\n")[:1]
-    if first != "{" and (v2 := _V2_LINE.search(decoded)):
-        raise _error([_v2_fault(Positions(decoded), v2.start())], name)
+    if _is_yaml(decoded, name):
+        stream = locate_yaml(decoded)
+        reader = Reader(stream.positions, stream.flaws)
+        if stream.root is None:
+            raise _error(reader.faults, name)
+        if stream.others:
+            hint = "Submit other jobs one by one."
+            message = f"documents in the text beside the job: {stream.others}; only the job is taken"
+            reader.warn("other-documents", (), message, hint)
+        return _read_v2(stream.root, reader, source, decoded, name)
     located = locate(decoded)
     reader = Reader(located.positions, located.flaws, located.slips)
     root = located.root
     if root is None:
         raise _error(reader.faults, name)
-    if isinstance(root.value, dict):
-        for key in _V2_KEYS:
-            if key in root.value:
-                raise _error([_v2_fault(located.positions, root.value[key].key_at)], name)
+    if isinstance(root.value, dict) and any(key in root.value for key in _V2_KEYS):
+        return _read_v2(root, reader, source, decoded, name)
     spec = v1.read(root, reader)
     if spec is None or reader.failed:
         raise _error(reader.faults, name)
     return Document(spec, spec.dialect, source, reader.warnings)
+
+
+def _is_yaml(text: str, name: str) -> bool:
+    """Whether ``text`` is to be read as YAML. Text that begins with a brace is JSON, unless its first key is no
+    JSON and it is OpenPAI v2; other text is YAML when it, or the file's name, says so.
+    """
+    leading = _LEADING.match(text)
+    start = 0 if leading is None else leading.end()
+    if text.startswith("{", start):
+        return _FLOW_KEY.match(text, start) is not None and _V2_LINE.search(text, start) is not None
+    if name.lower().endswith(_YAML_NAMES):
+        return True
+    return _V2_LINE.search(text) is not None or _YAML_LINE.search(text) is not None
+
+
+def _read_v2(root: Node, reader: Reader, source: bytes, text: str, name: str) -> Document:
+    """The v2 document whose tree is ``root``."""
+    read = v2.read(root, reader, text)
+    if read is None or reader.failed:
+        raise _error(reader.faults, name)
+    return Document(read.spec, read.spec.dialect, source, reader.warnings, read.secrets)
 
 
 def _decode(text: bytes | str, name: str) -> tuple[bytes, str]:
@@ -82,17 +114,6 @@ def _decode(text: bytes | str, name: str) -> tuple[bytes, str]:
 
 def _refused(message: str, hint: str, name: str, line: int = 1, column: int = 1) -> DocumentError:
     return _error([Fault(path="$", message=message, line=line, column=column, hint=hint)], name)
-
-
-def _v2_fault(positions: Positions, at: int) -> Fault:
-    line, column = positions.line_column(at)
-    return Fault(
-        path="$.protocolVersion",
-        message="documents with a protocolVersion (OpenPAI v2) are not read yet",
-        line=line,
-        column=column,
-        hint="Write the job as OpenPAI v1 JSON, with jobName, image and taskRoles.",
-    )
 
 
 def _error(faults: list[Fault] | tuple[Fault, ...], name: str) -> DocumentError:

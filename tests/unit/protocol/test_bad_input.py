@@ -88,21 +88,6 @@ def test_another_encoding_is_named_with_its_first_byte(source: bytes, line: int,
     assert "UTF-8" in fault.hint
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("protocolVersion: 2\nname: x\n", 1),
-        ("# a comment\nname: x\nprotocolVersion: '2'\n", 3),
-        ('---\n"protocolVersion": 2\n', 2),
-        ("protocol_version: 2\n", 1),
-    ],
-)
-def test_a_v2_yaml_document_is_one_clear_fault(text: str, line: int) -> None:
-    (fault,) = faults_of(text)
-    assert fault.line == line
-    assert fault.message == "documents with a protocolVersion (OpenPAI v2) are not read yet"
-
-
 def test_every_fault_of_a_document_is_listed_in_order() -> None:
     text = GOOD.replace('"cpuNumber": 1', '"cpuNumber": 0').replace("1024", "true").replace('"demo"', '"a b",')
     assert [(fault.line, fault.path) for fault in faults_of(text)] == [(2, "$")]

@@ -1,0 +1,50 @@
+"""The shell text that runtime plugins become, put before and after a role's own commands.
+
+Everything from the document is quoted for the one bash parse that a command goes through. The tags of
+``$secrets`` are filled later, inside of the quotes: a secret that holds a quote itself cannot be used there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+TENSORBOARD_LABEL: Final = "tensorboard"
+"""Label of the port that TensorBoard listens on."""
+
+_FIRST = '[ "${PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX:-0}" = 0 ]'
+
+
+def tolerant(lines: str, plugin: str) -> str:
+    """``lines`` in a shell of their own whose failure is told on stderr and stops nothing (failurePolicy ignore)."""
+    note = shlex.quote(f"the plugin {plugin} failed; going on, as its failurePolicy says")
+    return f"(\n{lines}\n) || echo {note} >&2"
+
+
+def git_clone(repository: str, options: Sequence[str], directory: str) -> str:
+    """Clone ``repository`` below the working directory, into ``directory`` when one is named."""
+    words = ["git", "clone", *options, "--", repository, *([directory] if directory else [])]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def tensorboard(directories: Mapping[str, str]) -> str:
+    """Start TensorBoard on its leased port in the background of task 0; it can neither block nor fail the command.
+
+    It listens on the loopback interface alone: the service proxy reaches it there, strangers do not.
+    """
+    if len(directories) == 1:
+        option = f"--logdir={next(iter(directories.values()))}"
+    else:
+        option = f"--logdir_spec={','.join(f'{name}:{path}' for name, path in directories.items())}"
+    port = f'"$PAI_CONTAINER_HOST_{TENSORBOARD_LABEL}_PORT_LIST"'
+    run = f"exec tensorboard {shlex.quote(option)} --host=127.0.0.1 --port={port}"
+    return (
+        f"if {_FIRST}; then\n"
+        "  if command -v tensorboard >/dev/null; then\n"
+        f"    ( {run} ) </dev/null >tensorboard.log 2>&1 &\n"
+        "  else\n"
+        "    echo 'tensorboard is not in this image; going on without it' >&2\n"
+        "  fi\n"
+        "fi"
+    )

@@ -1,0 +1,141 @@
+"""Filling the tags of a v2 document's texts, with a fault for each that stands for nothing.
+
+``$parameters`` is the whole job's; ``$data``, ``$script`` and ``$output`` are what the role chose; ``$secrets``
+is only looked up: its tags stay, and no value of it gets into a spec, a fault or a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pai_backend.model.tags import Tag, UnresolvedTag, find, printed
+from pai_backend.protocol.fields import MAX_REPORTED, Path, Reader
+from pai_backend.protocol.locate import Node
+from pai_backend.protocol.yaml_scalars import spelling
+
+MAX_RENDERED: Final = 4 * 1_048_576
+"""Characters of all commands together, once filled: four times the largest document."""
+
+Values = Mapping[str, Any]
+NOTHING: Final[Values] = {}
+
+
+class Template:
+    """The scopes of one document and how much of them has been put into texts."""
+
+    def __init__(self, reader: Reader, text: str, parameters: Values, secrets: Values) -> None:
+        self._reader = reader
+        self._text = text
+        self._parameters = parameters
+        self._secrets = secrets
+        self._left = MAX_RENDERED
+        self._reported: set[tuple[int, str]] = set()
+        self._known_secrets: set[tuple[str, ...]] = set()
+
+    def fill(self, node: Node, path: Path, chosen: Mapping[str, Values] = NOTHING) -> str:
+        """The text of ``node`` with its tags filled; those of ``$secrets`` stay.
+
+        ``chosen`` has the prerequisites that the role chose, by scope. A tag that stands for nothing is a
+        fault at its place and stays.
+        """
+        value = node.value if isinstance(node.value, str) else ""
+        if "<%" not in value:
+            return value
+        parts: list[str] = []
+        done = 0
+        for tag in find(value):
+            filled = self._value(tag, node, path, chosen)
+            if filled is not None:
+                parts += value[done : tag.start], filled
+                done = tag.end
+                self.spend(len(filled), node, path)
+        return "".join((*parts, value[done:]))
+
+    def spend(self, characters: int, node: Node, path: Path) -> bool:
+        """Count ``characters`` of a command; False, and once a fault, when there are too many in all."""
+        if self._left < 0:
+            return False
+        self._left -= characters
+        if self._left >= 0:
+            return True
+        message = f"the commands have more than {MAX_RENDERED} characters once their tags and aliases are filled"
+        self._reader.fault(path, node.at, message, "Put long texts into files of the image or the data.")
+        return False
+
+    def _value(self, tag: Tag, node: Node, path: Path, chosen: Mapping[str, Values]) -> str | None:
+        """What the tag is replaced by; None when it stays."""
+        if self._left < 0:
+            return None
+        try:
+            if tag.flaw:
+                raise UnresolvedTag(tag.text, tag.flaw)
+            if tag.scope == "secrets":
+                self._check_secret(tag)
+                return None
+            filled = printed(tag, self._scope(tag, chosen))
+            self._check_inserted(filled, tag)
+        except UnresolvedTag as error:
+            self._report(error, tag, node, path)
+            return None
+        return filled
+
+    def _scope(self, tag: Tag, chosen: Mapping[str, Values]) -> Values:
+        if tag.scope == "parameters":
+            return self._parameters
+        if tag.scope not in chosen:
+            raise UnresolvedTag(tag.text, f"nothing is chosen by {tag.scope} in the task role here")
+        return chosen[tag.scope]
+
+    def _check_inserted(self, filled: str, outer: Tag) -> None:
+        """A value is not scanned again, so that a tag inside it would reach the shell; ``$secrets`` alone may stand."""
+        for tag in find(filled):
+            if tag.flaw:
+                continue
+            if tag.scope != "secrets":
+                raise UnresolvedTag(outer.text, "its value holds a tag itself, which is not filled")
+            self._check_secret(tag)
+
+    def _check_secret(self, tag: Tag) -> None:
+        """Raise UnresolvedTag unless there is such a secret; each is looked up once."""
+        if tag.steps not in self._known_secrets:
+            printed(tag, self._secrets)
+            self._known_secrets.add(tag.steps)
+
+    def _report(self, error: UnresolvedTag, tag: Tag, node: Node, path: Path) -> None:
+        """One fault for one tag, however many roles and plugins come upon it."""
+        if len(self._reported) >= MAX_REPORTED:
+            return
+        at = self._place(tag, node)
+        if (at, error.reason) not in self._reported:
+            self._reported.add((at, error.reason))
+            hint = "Tags are written <% $parameters.name %>; name one that the document has."
+            self._reader.fault(path, at, f"the tag {error.tag} stands for nothing: {error.reason}", hint)
+
+    def _place(self, tag: Tag, node: Node) -> int:
+        """Where the tag stands in the document: folding and quoting leave the order of all '<%' as it is."""
+        before = node.value.count("<%", 0, tag.start) if isinstance(node.value, str) else 0
+        at = node.at - 1
+        for _ in range(before + 1):
+            at = self._text.find("<%", at + 1)
+            if at < 0:
+                return node.at
+        return at
+
+
+def values_of(node: Node | None, text: str) -> dict[str, Any]:
+    """The members of an object as tags print them: numbers are texts, spelled as the document ``text`` has them."""
+    if node is None or not isinstance(node.value, dict):
+        return {}
+    return {key: _printable(member, text) for key, member in node.value.items()}
+
+
+def _printable(node: Node, text: str) -> Any:
+    value = node.value
+    if isinstance(value, dict):
+        return {key: _printable(member, text) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_printable(item, text) for item in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return spelling(text, node.at) or str(value)
+    return value

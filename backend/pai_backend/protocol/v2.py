@@ -1,0 +1,227 @@
+"""OpenPAI protocol v2: what a job document with ``protocolVersion: 2`` means.
+
+This module reads the job as a whole; ``v2_tables`` has its fields, ``v2_prerequisites``, ``v2_extras``,
+``v2_roles`` and ``v2_command`` its parts, ``v2_draft`` the names of earlier drafts. Tags are filled here, all
+but those of ``$secrets``: their values are handed over beside the spec and are no part of it.
+Source: the seeds' v2 document; where upstream's server differs, the field's comment says what is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pai_backend.model.spec import Dialect, JobSpec, TaskRole
+from pai_backend.protocol import v2_tables as tables
+from pai_backend.protocol.fields import Members, Reader, kind_of
+from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.plugins import Plugin
+from pai_backend.protocol.position import shown
+from pai_backend.protocol.template import Template, values_of
+from pai_backend.protocol.v1 import MAX_TASKS
+from pai_backend.protocol.v2_command import Deployed
+from pai_backend.protocol.v2_draft import modernised
+from pai_backend.protocol.v2_extras import Extras, read_extras
+from pai_backend.protocol.v2_prerequisites import IMAGE, Prerequisites, read_prerequisites
+from pai_backend.protocol.v2_reading import Reading
+from pai_backend.protocol.v2_roles import Surroundings, read_role
+
+MAX_ROLES: Final = 2_000
+"""Task roles of one job: what keeps a document of tiny ones cheap to read."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """The job of a v2 document and the values of its secrets."""
+
+    spec: JobSpec
+    secrets: Mapping[str, Any]
+
+
+def read(root: Node, reader: Reader, text: str) -> Read | None:
+    """The job that ``root`` (of the document ``text``) describes, or None when ``reader`` now has faults."""
+    root, draft = modernised(root, reader)
+    if _is_mixed(root, reader):
+        return None
+    job = reader.members(root, (), tables.JOB)
+    if job is None:
+        return None
+    _check_kind(job, reader)
+    parameters, secrets = (values_of(_node(job, name), text) for name in ("parameters", "secrets"))
+    reading = Reading(reader, Template(reader, text, parameters, secrets), secrets, draft)
+    prerequisites = read_prerequisites(job, reading, text)
+    extras = read_extras(job, reading)
+    roles = _roles(job, prerequisites, extras, reading)
+    if reader.failed or not roles:
+        return None
+    _warn(job, roles, extras, reader)
+    spec = JobSpec(
+        name=job.text("name") or "",
+        dialect=Dialect.OPENPAI_V2_DRAFT if draft else Dialect.OPENPAI_V2,
+        image=_image_of_first(job, prerequisites),
+        virtual_cluster=_default(job, "virtualCluster", reader) or "default",
+        retry_count=job.integer("jobRetryCount") or 0,
+        extras=extras.rest,
+        scheduling=extras.scheduling,
+        secret_names=tuple(secrets),
+        storages=extras.storages,
+        notify=extras.notify,
+        submit_from=extras.submit_from,
+        description=job.text("description") or "",
+        task_roles=roles,
+    )
+    return Read(spec, secrets)
+
+
+def _node(job: Members, name: str) -> Node | None:
+    value = job.values[name]
+    return value if isinstance(value, Node) else None
+
+
+def _is_mixed(root: Node, reader: Reader) -> bool:
+    """Whether this is a v1 document that says it is v2: one fault then, for all others would follow from it."""
+    members = root.value if isinstance(root.value, dict) else {}
+    if "jobName" not in members or "name" in members or "protocolVersion" not in members:
+        return False
+    message = "protocolVersion says OpenPAI v2, but jobName is a field of v1"
+    hint = "Remove protocolVersion, or write the job with name, prerequisites and taskRoles as v2 has them."
+    reader.fault(("protocolVersion",), members["protocolVersion"].key_at, message, hint)
+    return True
+
+
+def _check_kind(job: Members, reader: Reader) -> None:
+    """The protocol's version and the word ``job``; parts that say what kind of document this is."""
+    version = _node(job, "protocolVersion")
+    if version is None:
+        hint = "Write protocolVersion: 2."
+        reader.fault(("protocolVersion",), job.node.at, "protocolVersion is missing", hint)
+    elif version.value not in (2, "2") and not isinstance(version.value, Unreadable):
+        hint = "Write protocolVersion: 2, or leave it out and write the job as OpenPAI v1 JSON."
+        reader.fault(("protocolVersion",), version.at, "only protocolVersion 2 is known", hint)
+    kind = job.text("type")
+    if not job.given("type"):
+        reader.fault(("type",), job.node.at, "type is missing", "Write type: job.")
+    elif kind is not None and kind != "job":
+        reader.fault(("type",), job.at("type"), "only documents of type job can be submitted", "Write type: job.")
+    about = _node(job, "version")
+    if about is not None and isinstance(about.value, bool | list | dict):
+        message = f"version must be text or a number, not {kind_of(about)}"
+        reader.fault(("version",), about.at, message, "Put it in quotes.")
+
+
+def _roles(job: Members, prerequisites: Prerequisites, extras: Extras, reading: Reading) -> tuple[TaskRole, ...]:
+    """All task roles; fewer when some are faulty."""
+    given = job.entries("taskRoles")
+    reader = reading.reader
+    deployed = _deployed(job, given, reading)
+    if not given:
+        if isinstance(job.values["taskRoles"], Node):
+            reader.fault(("taskRoles",), job.at("taskRoles"), "taskRoles is empty", "Add at least one task role.")
+        return ()
+    if len(given) > MAX_ROLES:
+        message = f"the job has {len(given)} task roles, more than {MAX_ROLES}"
+        reader.fault(("taskRoles",), job.at("taskRoles"), message, "Use instances for equal tasks, or split the job.")
+        return ()
+    board = _board(extras.plugins, list(given))
+    around = Surroundings(reading, prerequisites, deployed, extras, _image_of_first(job, prerequisites), board)
+    roles = tuple(role for name, node in given.items() if (role := read_role(name, node, around)) is not None)
+    total = sum(role.instances for role in roles)
+    if total > MAX_TASKS:
+        message = f"the job has {total} tasks, more than {MAX_TASKS}"
+        reader.fault(("taskRoles",), job.at("taskRoles"), message, "Lower instances, or split the job.")
+    return roles
+
+
+def _board(plugins: Sequence[Plugin], names: Sequence[str]) -> str | None:
+    """The role that TensorBoard runs in: the first that a tensorboard plugin is for."""
+    boards = [plugin for plugin in plugins if plugin.kind == "tensorboard"]
+    return next((name for name in names if any(board.serves(name) for board in boards)), None)
+
+
+def _image_of_first(job: Members, prerequisites: Prerequisites) -> str:
+    """The image of the first role, which is the job's; the others name theirs when it is another."""
+    for node in job.entries("taskRoles").values():
+        name = node.value.get("dockerImage") if isinstance(node.value, dict) else None
+        one = prerequisites.kinds[IMAGE].get(name.value) if name is not None and isinstance(name.value, str) else None
+        return one.image if one is not None else ""
+    return ""
+
+
+def _default(job: Members, name: str, reader: Reader) -> str | None:
+    """A text of ``defaults`` that was already checked."""
+    node = job.entries("defaults").get(name)
+    return node.value if node is not None and isinstance(node.value, str) else None
+
+
+def _deployed(job: Members, roles: Mapping[str, Node], reading: Reading) -> dict[str, Deployed]:
+    """What the active deployment adds to each role. All deployments are checked, the active one is used."""
+    defaults = _node(job, "defaults")
+    if defaults is not None and defaults.value is not None:
+        reading.reader.members(defaults, ("defaults",), tables.DEFAULTS)
+    active = _default(job, "deployment", reading.reader)
+    found: dict[str, dict[str, Deployed]] = {}
+    for number, node in enumerate(job.items("deployments")):
+        deployment = reading.reader.members(node, ("deployments", number), tables.DEPLOYMENT)
+        if deployment is None:
+            continue
+        name = deployment.text("name")
+        if name is not None and name in found:
+            path = (*deployment.path, "name")
+            message = f"another deployment is already called {shown(name)}"
+            reading.reader.fault(path, deployment.at("name"), message, "Give each deployment its own name.")
+        added = _deployment_roles(deployment, roles, reading)
+        found.setdefault(name or "", added)
+    if active and active not in found:
+        at = job.entries("defaults")["deployment"].at
+        message = f"{shown(active)} is no deployment of this job"
+        reading.no_such(("defaults", "deployment"), at, message, active, found)
+    return found.get(active or "", {}) if active else {}
+
+
+def _deployment_roles(deployment: Members, roles: Mapping[str, Node], reading: Reading) -> dict[str, Deployed]:
+    added = {}
+    for name, node in deployment.entries("taskRoles").items():
+        path = (*deployment.path, "taskRoles", name)
+        if name not in roles:
+            message = f"{shown(name)} is no task role of this job"
+            reading.no_such(path, node.key_at, message, name, roles)
+        if node.value is None:
+            continue
+        members = reading.reader.members(node, path, tables.DEPLOYED)
+        if members is not None:
+            before, after = reading.commands(members, "preCommands"), reading.commands(members, "postCommands")
+            added[name] = Deployed(before, after)
+    return added
+
+
+def _warn(job: Members, roles: Sequence[TaskRole], extras: Extras, reader: Reader) -> None:
+    """What authors of v2 documents are surprised by."""
+    given = job.entries("taskRoles")
+    silent = [role.name for role in roles if not _says_when_done(given[role.name])] if len(roles) > 1 else []
+    if silent:
+        message = (
+            f"the first role to finish completely ends the job, and the others are stopped: {shown(silent[0])} "
+            "has no minSucceededInstances"
+        )
+        hint = "Write minSucceededInstances: -1 in the completion of roles that others must not wait for or end with."
+        reader.warn("first-role-ends-job", ("taskRoles", silent[0]), message, hint)
+    if extras.scheduling.gang_allocation:
+        retried = next((role.name for role in roles if role.task_retry_count), None)
+        if retried is not None:
+            path = ("taskRoles", retried, "taskRetryCount")
+            hint = "Write jobRetryCount, or extras.gangAllocation: false for tasks that run alone."
+            reader.warn("task-retry-unused", path, "taskRetryCount is followed only without gang allocation", hint)
+    elif (barred := next((role.name for role in roles if role.ssh.barrier), None)) is not None:
+        hint = "Remove sshbarrier, or gangAllocation: false."
+        message = "tasks that start one by one wait for each other at the SSH barrier"
+        reader.warn("barrier-without-gang", ("taskRoles", barred), message, hint)
+
+
+def _says_when_done(node: Node) -> bool:
+    """Whether a role says itself how many of its tasks let the job succeed."""
+    completion = node.value.get("completion") if isinstance(node.value, dict) else None
+    if completion is None or not isinstance(completion.value, dict):
+        return False
+    count = completion.value.get("minSucceededInstances")
+    return "minSucceededTaskCount" in completion.value or (count is not None and count.value not in (None, 0))

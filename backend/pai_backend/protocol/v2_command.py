@@ -1,0 +1,96 @@
+"""The command of a v2 task role: plugins, the active deployment and the role's own lines, in upstream's order.
+
+Plugins' lines come first and, after the role's own, in reverse; between them the deployment's preCommands, the
+commands and the deployment's postCommands. Each is trimmed, and all run in one shell with errexit, nounset and
+pipefail, so that what comes after the commands runs only when they succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pai_backend.model.spec import SshOptions
+from pai_backend.protocol.fields import Members
+from pai_backend.protocol.locate import Node
+from pai_backend.protocol.plugins import Plugin, plugin_of, shell_after, shell_before
+from pai_backend.protocol.position import shown
+from pai_backend.protocol.template import Values
+from pai_backend.protocol.v1 import MAX_ARGUMENT
+from pai_backend.protocol.v2_extras import Extras
+from pai_backend.protocol.v2_prerequisites import Prerequisite, Prerequisites
+from pai_backend.protocol.v2_reading import Located, Reading
+
+_NO_SSH = SshOptions()
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What the active deployment adds to one role."""
+
+    before: tuple[Located, ...] = ()
+    after: tuple[Located, ...] = ()
+
+
+def used_plugins(
+    role: Members,
+    chosen: Iterable[Prerequisite],
+    prerequisites: Prerequisites,
+    extras: Extras,
+    name: str,
+    reading: Reading,
+) -> list[Plugin]:
+    """The plugins of a role in order: those of its prerequisites, what they require first, then those of extras."""
+    wanted = list(chosen)
+    for text in reading.texts(role, "prerequisites"):
+        word = str(text.node.value)
+        named = prerequisites.named(word)
+        wanted += named
+        if not named:
+            message = f"{shown(word)} is no prerequisite of this job"
+            reading.no_such(text.path, text.node.at, message, word, prerequisites.names())
+    found = [plugin_of(one, reading) for one in prerequisites.with_required(wanted)]
+    return [plugin for plugin in (*found, *extras.plugins) if plugin is not None and plugin.serves(name)]
+
+
+def ssh_of(plugins: Sequence[Plugin]) -> SshOptions:
+    """What the ssh plugins of a role ask for together."""
+    asked = [plugin.ssh for plugin in plugins if plugin.ssh is not None]
+    if not asked:
+        return _NO_SSH
+    return SshOptions(
+        job_ssh=any(one.job_ssh for one in asked),
+        authorized_keys=tuple(dict.fromkeys(key for one in asked for key in one.authorized_keys)),
+        barrier=any(one.barrier for one in asked),
+        barrier_timeout_s=max(one.barrier_timeout_s for one in asked),
+    )
+
+
+def command(
+    role: Members,
+    plugins: Sequence[Plugin],
+    deployed: Deployed,
+    scopes: Mapping[str, Values],
+    board: bool,
+    reading: Reading,
+) -> str | None:
+    """The shell text of a role, or None when it has none (recorded). ``board``: TensorBoard runs here."""
+    own = reading.commands(role, "commands")
+    path = (*role.path, "commands")
+    pieces = [shell_before(plugin, reading, scopes) for plugin in plugins if board or plugin.kind != "tensorboard"]
+    for text in (*deployed.before, *own, *deployed.after):
+        pieces.append(reading.template.fill(text.node, text.path, scopes).strip())
+    pieces += [shell_after(plugin, reading, scopes) for plugin in reversed(plugins)]
+    node = role.values["commands"]
+    if not isinstance(node, Node) or not reading.template.spend(sum(map(len, pieces)), node, path):
+        return None
+    whole = "\n".join(piece for piece in pieces if piece)
+    if not whole:
+        if own:
+            reading.reader.fault(path, node.at, "there is nothing to run", "Write a command.")
+        return None
+    if len(whole) > MAX_ARGUMENT // 4 and len(whole.encode()) > MAX_ARGUMENT:
+        message = f"the command is longer than {MAX_ARGUMENT} bytes; Linux cannot start it"
+        hint = "Put the script into the image or the data and call it from the command."
+        reading.reader.warn("long-command", path, message, hint)
+    return whole

@@ -1,0 +1,214 @@
+"""The extras of a v2 document: scheduling, plugins, storages and notifications; others are kept as they are.
+
+Source: the protocol's own page and what upstream's server reads of extras. The page spells
+``hivedscheduler`` with ``gpuType`` and ``reservationId``, the server ``hivedScheduler`` with ``skuType`` and
+``pinnedCellId`` and silently ignores the others; both are read here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pai_backend.model.spec import PriorityClass, Scheduling, StorageMount
+from pai_backend.protocol import plugins
+from pai_backend.protocol import v2_tables as tables
+from pai_backend.protocol.fields import Field, Kind, Members, Path, Table, kind_of
+from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.plugins import Plugin
+from pai_backend.protocol.position import shown
+from pai_backend.protocol.v2_reading import Reading
+
+NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
+_NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)))
+_HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
+_READ = frozenset(
+    (_HIVED, _OLD_HIVED, plugins.KEY, "gangAllocation", "storages", "jobStatusChangeNotification", "submitFrom")
+)
+
+
+@dataclass(frozen=True)
+class HivedRole:
+    """What the scheduler is told of one task role."""
+
+    sku_type: str | None = None
+    pinned_cell_id: str | None = None
+    affinity_group: str | None = None
+
+
+@dataclass(frozen=True)
+class Extras:
+    """The extras of one job. ``rest`` are those that nothing here reads."""
+
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    roles: Mapping[str, HivedRole] = field(default_factory=dict)
+    plugins: tuple[Plugin, ...] = ()
+    storages: tuple[StorageMount, ...] = ()
+    notify: tuple[str, ...] = ()
+    submit_from: str = ""
+    rest: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_extras(job: Members, reading: Reading) -> Extras:
+    """The extras of ``job``; its task roles' names are those that hivedScheduler and plugins may name."""
+    given = job.entries("extras")
+    roles = job.entries("taskRoles")
+    members = Members(Node(given, job.at("extras")), ("extras",), given)
+    scheduling, hived = _hived(given, roles, reading)
+    gang = reading.flag(members, "gangAllocation", True)
+    found = plugins.read_plugins(given[plugins.KEY], reading) if plugins.KEY in given else ()
+    for plugin in found:
+        _check_roles(plugin, given[plugins.KEY], roles, reading)
+    storages = (*_storages(given.get("storages"), reading), *(one for plugin in found for one in plugin.storages))
+    _check_mounts(storages, given, reading)
+    return Extras(
+        scheduling=scheduling.model_copy(update={"gang_allocation": gang}),
+        roles=hived,
+        plugins=found,
+        storages=tuple(dict.fromkeys(storages)),
+        notify=_notify(given.get("jobStatusChangeNotification"), reading),
+        submit_from=_submit_from(given.get("submitFrom"), reading),
+        rest={name: node.plain() for name, node in given.items() if name not in _READ},
+    )
+
+
+def _hived(
+    given: Mapping[str, Node], roles: Mapping[str, Node], reading: Reading
+) -> tuple[Scheduling, dict[str, HivedRole]]:
+    """The scheduler's part, in either spelling."""
+    name = _HIVED if _HIVED in given else _OLD_HIVED
+    node = given.get(name)
+    if node is None or node.value is None:
+        return Scheduling(), {}
+    path: Path = ("extras", name)
+    if name == _OLD_HIVED:
+        hint = "OpenPAI itself follows hivedScheduler only, and ignores this spelling."
+        reading.reader.warn("lower-case-hivedscheduler", path, "hivedscheduler is read as hivedScheduler", hint)
+    elif _OLD_HIVED in given:
+        at = given[_OLD_HIVED].key_at
+        hint = "Keep one of the two."
+        reading.reader.fault(("extras", _OLD_HIVED), at, "hivedscheduler stands beside hivedScheduler", hint)
+    members = reading.reader.members(node, path, tables.HIVED)
+    if members is None:
+        return Scheduling(), {}
+    scheduling = Scheduling(
+        priority_class=_priority(members, reading),
+        lazy_preemption=reading.flag(members, "lazyPreemptionEnable", False),
+        ignore_suggested_nodes=reading.flag(members, "ignoreK8sSuggestedNodes", True),
+        gang_release=reading.flag(members, "gangReleaseEnable", False),
+    )
+    return scheduling, _hived_roles(members, roles, reading)
+
+
+def _priority(members: Members, reading: Reading) -> PriorityClass | None:
+    word = members.text("jobPriorityClass")
+    if not word:
+        return None
+    if word in tuple(PriorityClass):
+        return PriorityClass(word)
+    path = (*members.path, "jobPriorityClass")
+    hint = f"Write one of {', '.join(PriorityClass)}."
+    reading.reader.fault(path, members.at("jobPriorityClass"), "no such priority class", hint)
+    return None
+
+
+def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) -> dict[str, HivedRole]:
+    """What hivedScheduler says of each role; roles of one affinity group must not ask for different cells."""
+    found: dict[str, HivedRole] = {}
+    groups: dict[str, HivedRole] = {}
+    for name, node in hived.entries("taskRoles").items():
+        path = (*hived.path, "taskRoles", name)
+        if name not in roles:
+            message = f"{shown(name)} is no task role of this job"
+            reading.no_such(path, node.key_at, message, name, roles)
+        if node.value is None:
+            continue
+        members = reading.reader.members(node, path, tables.HIVED_ROLE)
+        if members is None:
+            continue
+        one = HivedRole(
+            sku_type=_either(members, "skuType", "gpuType", reading),
+            pinned_cell_id=_either(members, "pinnedCellId", "reservationId", reading),
+            affinity_group=members.text("affinityGroupName") or None,
+        )
+        if one.sku_type and one.pinned_cell_id:
+            message = "a SKU type stands beside a pinned cell; only one is allowed"
+            reading.reader.fault(path, node.key_at, message, "Remove one of the two.")
+        if one.affinity_group is not None:
+            first = groups.setdefault(one.affinity_group, one)
+            if (one.sku_type, one.pinned_cell_id) != (first.sku_type, first.pinned_cell_id):
+                message = f"the roles of affinity group {shown(one.affinity_group)} ask for different cells"
+                reading.reader.fault(path, node.key_at, message, "Give them the same skuType or pinnedCellId.")
+        found[name] = one
+    return found
+
+
+def _either(members: Members, name: str, old: str, reading: Reading) -> str | None:
+    """A field of two spellings, of which one may be used."""
+    if members.text(name) and members.text(old):
+        path = (*members.path, old)
+        reading.reader.fault(path, members.at(old), f"{old} stands beside {name}", f"Keep {name} alone.")
+    return members.text(name) or members.text(old) or None
+
+
+def _check_roles(plugin: Plugin, node: Node, roles: Mapping[str, Node], reading: Reading) -> None:
+    """A plugin's ``taskroles`` must be task roles."""
+    for name in sorted(plugin.roles or ()):
+        if name not in roles:
+            message = f"the plugin {plugin.kind} names {shown(name)}, which is no task role of this job"
+            reading.no_such(("extras", plugins.KEY), node.at, message, name, roles)
+
+
+def _storages(node: Node | None, reading: Reading) -> tuple[StorageMount, ...]:
+    """The storages that ``extras.storages`` names."""
+    path: Path = ("extras", "storages")
+    if node is None or node.value is None or isinstance(node.value, Unreadable):
+        return ()
+    if not isinstance(node.value, list):
+        reading.reader.fault(path, node.at, f"storages must be a list, not {kind_of(node)}", "Write - name: lines.")
+        return ()
+    if not node.value:
+        hint = "Name the storages that the job needs."
+        reading.reader.warn("no-default-storage", path, "an empty list asks for default storages; there are none", hint)
+    found = []
+    for number, item in enumerate(node.value):
+        members = reading.reader.members(item, (*path, number), tables.STORAGE)
+        if members is not None and (name := members.text("name")) is not None:
+            found.append(StorageMount(name=name, mount_path=members.text("mountPath") or f"/mnt/{name}"))
+    return tuple(found)
+
+
+def _check_mounts(storages: tuple[StorageMount, ...], given: Mapping[str, Node], reading: Reading) -> None:
+    """Storages are mounted at places of their own, absolute and without detours."""
+    place = "storages" if "storages" in given else plugins.KEY
+    seen: dict[str, str] = {}
+    for one in storages:
+        path, at = ("extras", place), given[place].at
+        if not one.mount_path.startswith("/") or posixpath.normpath(one.mount_path) != one.mount_path.rstrip("/"):
+            message = f"storage {shown(one.name)} is not mounted at an absolute path without '..'"
+            reading.reader.fault(path, at, message, "Write a mountPath like /mnt/data.")
+        elif seen.setdefault(one.mount_path, one.name) != one.name:
+            message = f"the storages {shown(seen[one.mount_path])} and {shown(one.name)} are mounted at one place"
+            reading.reader.fault(path, at, message, "Give each its own mountPath.")
+
+
+def _notify(node: Node | None, reading: Reading) -> tuple[str, ...]:
+    """The changes of a job's state that its owner wants to be told of."""
+    if node is None or node.value is None:
+        return ()
+    members = reading.reader.members(node, ("extras", "jobStatusChangeNotification"), _NOTIFICATION)
+    if members is None:
+        return ()
+    return tuple(name for name in NOTIFICATIONS if reading.flag(members, name, False))
+
+
+def _submit_from(node: Node | None, reading: Reading) -> str:
+    if node is None or node.value is None or isinstance(node.value, Unreadable):
+        return ""
+    if isinstance(node.value, str):
+        return node.value
+    path = ("extras", "submitFrom")
+    reading.reader.fault(path, node.at, f"submitFrom must be text, not {kind_of(node)}", "Put it in quotes.")
+    return ""

@@ -1,0 +1,227 @@
+"""The prerequisites of a v2 document: images, data, scripts and outputs that its task roles choose by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+from pai_backend.model.spec import ImageAuth
+from pai_backend.model.tags import find
+from pai_backend.protocol import v2_tables as tables
+from pai_backend.protocol.fields import Field, Kind, Members, Path, Table, kind_of
+from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.position import shown
+from pai_backend.protocol.template import Values, values_of
+from pai_backend.protocol.v1 import MAX_NAME
+from pai_backend.protocol.v2_reading import Located, Reading
+
+IMAGE: Final = "dockerimage"
+CHOSEN: Final = ("data", "script", "output")
+"""Types that a role chooses beside its image; each is a scope of tags."""
+KINDS: Final = (IMAGE, *CHOSEN)
+
+_OPEN = Table(
+    "a prerequisite",
+    {
+        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
+        "type": Field(Kind.TEXT, required=True),
+        "version": Field(Kind.ANY),
+        "contributor": Field(Kind.TEXT, nullable=True, lines=True),
+        "description": Field(Kind.TEXT, nullable=True, lines=True),
+        "uri": Field(Kind.ANY),
+        "require": Field(Kind.LIST, nullable=True),
+        "plugin": Field(Kind.TEXT, nullable=True),
+        "failurePolicy": Field(Kind.TEXT, nullable=True),
+    },
+)
+"""Prerequisites that are no images may have any further fields: tags may name them, plugins read them."""
+_FILLED = ("uri", "version", "contributor", "description")
+"""Fields whose own ``$parameters`` tags are filled before a role's texts name them."""
+
+
+@dataclass(frozen=True)
+class Prerequisite:
+    """One prerequisite: its checked fields, all as tags print them, and what an image has besides."""
+
+    kind: str
+    name: str
+    node: Node
+    members: Members
+    values: Values
+    requires: tuple[Located, ...]
+    image: str = ""
+    auth: ImageAuth | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where it stands."""
+        return self.members.path
+
+
+@dataclass
+class Prerequisites:
+    """All prerequisites of a document, by type and name."""
+
+    kinds: dict[str, dict[str, Prerequisite]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+
+    def named(self, name: str) -> list[Prerequisite]:
+        """Those of that name, whatever their types."""
+        return [kind[name] for kind in self.kinds.values() if name in kind]
+
+    def names(self) -> list[str]:
+        """All names."""
+        return list(dict.fromkeys(name for kind in self.kinds.values() for name in kind))
+
+    def with_required(self, wanted: Iterable[Prerequisite]) -> list[Prerequisite]:
+        """``wanted`` and what they require, each once, the required before what requires it."""
+        order: dict[tuple[str, str], Prerequisite] = {}
+        entered: set[tuple[str, str]] = set()
+        stack = [(one, False) for one in reversed(list(wanted))]
+        while stack:
+            one, done = stack.pop()
+            key = (one.kind, one.name)
+            if done:
+                order.setdefault(key, one)
+            elif key not in entered:
+                entered.add(key)
+                stack.append((one, True))
+                stack += [(need, False) for text in reversed(one.requires) for need in self._needed(text)]
+        return list(order.values())
+
+    def _needed(self, text: Located) -> list[Prerequisite]:
+        return self.named(str(text.node.value))
+
+
+def read_prerequisites(job: Members, reading: Reading, text: str) -> Prerequisites:
+    """All prerequisites of ``job``; ``text`` is the whole document."""
+    found = Prerequisites()
+    for number, node in enumerate(job.items("prerequisites")):
+        one = _read(node, ("prerequisites", number), reading, text)
+        if one is None:
+            continue
+        if one.name in found.kinds[one.kind]:
+            message = f"another prerequisite of type {one.kind} is already called {shown(one.name)}"
+            hint = "Give each prerequisite of a type its own name."
+            reading.reader.fault((*one.path, "name"), one.members.at("name"), message, hint)
+        found.kinds[one.kind].setdefault(one.name, one)
+    _check_required(found, reading)
+    return found
+
+
+def _read(node: Node, path: Path, reading: Reading, text: str) -> Prerequisite | None:
+    """One prerequisite; None when its type or name is faulty."""
+    kind = node.value.get("type") if isinstance(node.value, dict) else None
+    is_image = kind is None or kind.value == IMAGE
+    members = reading.reader.members(node if is_image else _known(node), path, tables.IMAGE if is_image else _OPEN)
+    if members is None or (name := members.text("name")) is None or (kind_text := members.text("type")) is None:
+        return None
+    if kind_text not in KINDS:
+        hint = f"Write one of {', '.join(KINDS)}."
+        reading.reader.fault((*path, "type"), members.at("type"), "no such type of prerequisite", hint)
+        return None
+    requires = reading.texts(members, "require")
+    values = _values(node, path, reading, text)
+    if kind_text == IMAGE:
+        image, auth = _image(members, reading), _auth(members, reading)
+        return Prerequisite(IMAGE, name, node, members, values, requires, image, auth)
+    _check_uri(kind_text, members, reading)
+    return Prerequisite(kind_text, name, node, members, values, requires)
+
+
+def _known(node: Node) -> Node:
+    """The members of ``node`` that the table of open prerequisites has."""
+    members = node.value if isinstance(node.value, dict) else {}
+    return Node({key: member for key, member in members.items() if key in _OPEN.fields}, node.at, node.key_at)
+
+
+def _values(node: Node, path: Path, reading: Reading, text: str) -> Values:
+    values = values_of(node, text)
+    if not isinstance(node.value, dict):
+        return values
+    for name in _FILLED:
+        member = node.value.get(name)
+        if member is None:
+            continue
+        if isinstance(member.value, str):
+            values[name] = reading.template.fill(member, (*path, name))
+        elif isinstance(member.value, list):
+            values[name] = [
+                reading.template.fill(item, (*path, name, number)) if isinstance(item.value, str) else kept
+                for number, (item, kept) in enumerate(zip(member.value, values[name], strict=True))
+            ]
+    return values
+
+
+def _image(members: Members, reading: Reading) -> str:
+    node = members.node.value["uri"] if members.given("uri") and isinstance(members.node.value, dict) else None
+    if node is None or members.text("uri") is None:
+        return ""
+    image = reading.template.fill(node, (*members.path, "uri"))
+    if any(char.isspace() for char in image) and "<%" not in image:
+        message = "uri holds a space"
+        reading.reader.fault((*members.path, "uri"), node.at, message, "Use characters without spaces only.")
+    return image
+
+
+def _auth(members: Members, reading: Reading) -> ImageAuth | None:
+    """The credentials of an image; a password that is no tag is moved to the secrets, where it is kept safe."""
+    node = members.values["auth"]
+    if not isinstance(node, Node) or not isinstance(node.value, dict):
+        return None
+    path = (*members.path, "auth")
+    auth = reading.reader.members(node, path, tables.AUTH)
+    if auth is None:
+        return None
+    texts = {
+        name: reading.template.fill(node.value[name], (*path, name)) if auth.text(name) else ""
+        for name in tables.AUTH.fields
+    }
+    password = texts["password"]
+    if password and not any(tag.scope == "secrets" for tag in find(password)):
+        name = f"auth_{members.path[-1]}_password"
+        while name in reading.secrets:
+            name += "_"
+        reading.secrets[name] = password
+        password = f"<% $secrets.{name} %>"
+        hint = "Put it into secrets, and write <% $secrets.name %> here."
+        reading.reader.warn("literal-password", (*path, "password"), "the password itself stands here", hint)
+    return ImageAuth(username=texts["username"], password=password, registry_uri=texts["registryuri"])
+
+
+def _check_uri(kind: str, members: Members, reading: Reading) -> None:
+    """A text, or for data a list of texts."""
+    node = members.values["uri"]
+    if not isinstance(node, Node) or node.value is None or isinstance(node.value, str | Unreadable):
+        return
+    path = (*members.path, "uri")
+    if not isinstance(node.value, list):
+        reading.reader.fault(path, node.at, f"uri must be text, not {kind_of(node)}", "Put it in quotes.")
+    elif kind != "data":
+        message = f"only data may have a list of uris, not {kind}"
+        reading.reader.fault(path, node.at, message, "Write one text, or several prerequisites.")
+    else:
+        listed = Members(members.node, members.path, {"uri": node})
+        reading.texts(listed, "uri")
+
+
+def _check_required(found: Prerequisites, reading: Reading) -> None:
+    """What a prerequisite requires must exist and must not require it in turn."""
+    every = [one for kind in found.kinds.values() for one in kind.values()]
+    for one in every:
+        for text in one.requires:
+            name = str(text.node.value)
+            if not found.named(name):
+                message = f"{shown(one.name)} requires {shown(name)}, which is no prerequisite"
+                reading.no_such(text.path, text.node.at, message, name, found.names())
+    graph = {
+        name: [str(text.node.value) for one in found.named(name) for text in one.requires] for name in found.names()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        one = found.named(circle[0])[0]
+        message = f"the prerequisites {', '.join(shown(name) for name in circle[:5])} require each other"
+        reading.reader.fault((*one.path, "require"), one.members.at("require"), message, "Remove one of the names.")

@@ -1,0 +1,91 @@
+"""What the parts of the v2 reader share: the collected faults, the scopes of tags, and small kinds of fields."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from pai_backend.protocol.fields import MAX_REPORTED, Members, Path, Reader, kind_of
+from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.position import shown
+from pai_backend.protocol.template import Template
+
+_COMPARED = 200
+"""Names that a misspelled one is compared with at most: comparing is dear, and a long list helps nobody."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A text of the document: its node and its path."""
+
+    node: Node
+    path: Path
+
+
+@dataclass
+class Reading:
+    """One document that is being read as v2. ``secrets`` are its values, for the document alone."""
+
+    reader: Reader
+    template: Template
+    secrets: dict[str, Any]
+    draft: bool = False
+    hints_left: int = field(default=MAX_REPORTED)
+
+    def text(self, owner: Members, name: str) -> Located | None:
+        """A text field that is there and not empty, with its place."""
+        if not owner.text(name) or not isinstance(owner.node.value, dict) or name not in owner.node.value:
+            return None
+        return Located(owner.node.value[name], (*owner.path, name))
+
+    def texts(self, owner: Members, name: str) -> tuple[Located, ...]:
+        """The items of a list field, all of which must be texts; none when it was left out."""
+        found = []
+        for number, node in enumerate(owner.items(name)):
+            path = (*owner.path, name, number)
+            if isinstance(node.value, str):
+                found.append(Located(node, path))
+            elif not isinstance(node.value, Unreadable):
+                message = f"{name}[{number}] must be text, not {kind_of(node)}"
+                self.reader.fault(path, node.at, message, _text_remedy(node))
+        return tuple(found)
+
+    def commands(self, owner: Members, name: str) -> tuple[Located, ...]:
+        """Like :meth:`texts`, of a list that must not be empty when it is there."""
+        if owner.given(name) and not owner.items(name) and isinstance(owner.values[name], Node):
+            self.reader.fault(
+                (*owner.path, name), owner.at(name), f"{name} is empty", "Add a command, or leave it out."
+            )
+        return self.texts(owner, name)
+
+    def flag(self, owner: Members, name: str, default: bool) -> bool:
+        """A field that is true or false; ``default`` when it was left out or null."""
+        node = owner.values.get(name)
+        if not isinstance(node, Node) or node.value is None:
+            return default
+        return self.reader.boolean(node, (*owner.path, name))
+
+    def no_such(self, path: Path, at: int, message: str, word: str, known: Collection[str]) -> None:
+        """A fault for a name that the document does not have; names the nearest that it has."""
+        self.hints_left -= 1
+        hint = nearest(word, known) if self.hints_left >= 0 else ""
+        self.reader.fault(path, at, message, hint)
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """The remedy for a misspelled name."""
+    if not known:
+        return "The document has none."
+    some = list(known)[:_COMPARED]
+    if len(word) <= 40 and (close := difflib.get_close_matches(word, some, n=1, cutoff=0.6)):
+        return f"Did you mean {shown(close[0])}?"
+    names = ", ".join(shown(name) for name in some[:10])
+    return f"Known here: {names}{', …' if len(known) > 10 else ''}."
+
+
+def _text_remedy(node: Node) -> str:
+    if isinstance(node.value, dict):
+        return "YAML reads 'key: value' in it: put the line in quotes, or after | on lines of its own."
+    return "Remove the item, or write a text." if node.value is None else "Put it in quotes."

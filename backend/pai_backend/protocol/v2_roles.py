@@ -1,0 +1,204 @@
+"""One task role of a v2 document: what it needs, what it chooses, when it decides its job.
+
+Source of the completion rules: upstream's server, which takes 0, null and a missing count for the default and
+lets -1 switch a rule off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pai_backend.model.spec import Completion, PortSpec, Resources, TaskRole
+from pai_backend.protocol import v2_tables as tables
+from pai_backend.protocol.fields import Field, Kind, Members, Path, Table
+from pai_backend.protocol.locate import Node
+from pai_backend.protocol.plugin_shell import TENSORBOARD_LABEL
+from pai_backend.protocol.position import shown
+from pai_backend.protocol.v1 import MAX_NAME
+from pai_backend.protocol.v1_ports import IMPLICIT_PORTS
+from pai_backend.protocol.v2_command import Deployed, command, ssh_of, used_plugins
+from pai_backend.protocol.v2_extras import Extras, HivedRole
+from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, Prerequisite, Prerequisites
+from pai_backend.protocol.v2_reading import Reading
+
+_PORT = Field(Kind.INTEGER, low=1, high=65_535)
+_DEFAULT_SHM_MB: Final = 512
+_OFF: Final = -1
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the roles of a job share. ``image`` is the first role's, which is the job's; ``board`` the role, if any,
+    that TensorBoard runs in.
+    """
+
+    reading: Reading
+    prerequisites: Prerequisites
+    deployed: Mapping[str, Deployed]
+    extras: Extras
+    image: str
+    board: str | None
+
+
+def read_role(name: str, node: Node, around: Surroundings) -> TaskRole | None:
+    """The task role of that name, or None when a field of it is faulty (recorded)."""
+    reading = around.reading
+    path: Path = ("taskRoles", name)
+    _check_name(name, path, node.key_at, "a task role", reading)
+    role = reading.reader.members(node, path, tables.ROLE)
+    if role is None:
+        return None
+    chosen = _chosen(role, around)
+    plugins = used_plugins(role, chosen.values(), around.prerequisites, around.extras, name, reading)
+    scopes = {kind: one.values for kind, one in chosen.items()}
+    text = command(role, plugins, around.deployed.get(name, Deployed()), scopes, around.board == name, reading)
+    needs = _object(role, "resourcePerInstance", tables.RESOURCES, reading)
+    options = _object(role, "extraContainerOptions", tables.CONTAINER, reading)
+    instances, image = role.integer("instances"), chosen.get(IMAGE)
+    completion = _completion(role, instances, reading)
+    ports = _ports(needs, around.board == name, reading)
+    resources = _resources(needs, options, reading)
+    if resources is None or instances is None or image is None or text is None:
+        return None
+    hived = around.extras.roles.get(name, _NO_HIVED)
+    return TaskRole(
+        name=name,
+        instances=instances,
+        resources=resources,
+        ports=ports,
+        command=text,
+        strict=True,
+        completion=completion,
+        task_retry_count=role.integer("taskRetryCount") or 0,
+        image=None if image.image == around.image else image.image,
+        image_auth=image.auth,
+        infiniband=options is not None and reading.flag(options, "infiniband", False),
+        ssh=ssh_of(plugins),
+        sku_type=hived.sku_type,
+        pinned_cell_id=hived.pinned_cell_id,
+        affinity_group=hived.affinity_group,
+    )
+
+
+_NO_HIVED = HivedRole()
+
+
+def _check_name(name: str, path: Path, at: int, what: str, reading: Reading) -> None:
+    """The name of a role or a port becomes part of names of environment variables and files."""
+    if not tables.IDENTIFIER.fullmatch(name):
+        message = f"the name of {what} holds other characters than letters, digits and '_', or begins with a digit"
+        reading.reader.fault(path, at, message, "Choose a name like worker_1.")
+    elif len(name) > MAX_NAME:
+        reading.reader.fault(path, at, f"the name of {what} has {len(name)} characters", f"Use at most {MAX_NAME}.")
+
+
+def _object(role: Members, name: str, table: Table, reading: Reading) -> Members | None:
+    """The members of an object field; None when it is missing, null or faulty."""
+    node = role.values[name]
+    if not isinstance(node, Node) or not isinstance(node.value, dict):
+        return None
+    return reading.reader.members(node, (*role.path, name), table)
+
+
+def _chosen(role: Members, around: Surroundings) -> dict[str, Prerequisite]:
+    """The prerequisites that a role chose, by type."""
+    found = {}
+    for kind, name in ((IMAGE, "dockerImage"), *((kind, kind) for kind in CHOSEN)):
+        word = role.text(name)
+        if not word:
+            continue
+        one = around.prerequisites.kinds[kind].get(word)
+        if one is not None:
+            found[kind] = one
+            continue
+        message = f"{name} names {shown(word)}, which is no prerequisite of type {kind}"
+        known = around.prerequisites.kinds[kind]
+        around.reading.no_such((*role.path, name), role.at(name), message, word, known)
+    return found
+
+
+def _completion(role: Members, instances: int | None, reading: Reading) -> Completion:
+    """When the role decides its job."""
+    members = _object(role, "completion", tables.COMPLETION, reading)
+    if members is None:
+        return Completion(min_failed=1, min_succeeded=instances)
+    failed = _count(members, "minFailedInstances", "minFailedTaskCount", 1, reading)
+    succeeded = _count(members, "minSucceededInstances", "minSucceededTaskCount", instances, reading)
+    if instances is not None:
+        for name, count in (("minFailedInstances", failed), ("minSucceededInstances", succeeded)):
+            if count is not None and count > instances:
+                message = f"{name} ({count}) is more than the role's {instances} instances: the rule never applies"
+                hint = "Lower it, or write -1 to say so."
+                reading.reader.warn("unreachable-count", (*members.path, name), message, hint)
+        if succeeded == 1 and instances > 1:
+            message = f"the first of {instances} instances to succeed ends the job; the others are stopped"
+            hint = f"Write {instances}, or -1 to wait for all tasks, if that is not meant."
+            reading.reader.warn("first-task-ends-job", (*members.path, "minSucceededInstances"), message, hint)
+    return Completion(min_failed=failed, min_succeeded=succeeded)
+
+
+def _count(members: Members, name: str, v1_name: str, default: int | None, reading: Reading) -> int | None:
+    """One counter. Upstream's early servers took any key here, and official examples use the names of v1."""
+    if members.given(v1_name):
+        hint = f"Write {name}; v2 turns a rule off by -1."
+        message = f"{v1_name} is a name of v1" + ("; it is ignored" if members.given(name) else "; it is followed")
+        reading.reader.warn("v1-name", (*members.path, v1_name), message, hint)
+        if not members.given(name):
+            return members.integer(v1_name)
+    count = members.integer(name)
+    if count is None and members.given(name) and reading.draft:
+        hint = "Write -1 to switch a rule off; in v2 null means the default."
+        reading.reader.warn("draft-null", (*members.path, name), f"{name}: null switches the rule off", hint)
+        return None
+    if count == _OFF:
+        return None
+    return count or default
+
+
+def _ports(needs: Members | None, board: bool, reading: Reading) -> tuple[PortSpec, ...]:
+    """The declared ports, TensorBoard's, and the implicit ones."""
+    given = {} if needs is None else needs.entries("ports")
+    ports = []
+    for label, node in given.items():
+        path: Path = (*needs.path, "ports", label) if needs is not None else ()
+        _check_name(label, path, node.key_at, "a port", reading)
+        ports.append(_port(label, _port_count(label, node, path, reading)))
+    if board and TENSORBOARD_LABEL not in given:
+        ports.append(_port(TENSORBOARD_LABEL, 1))
+    return (*ports, *(port for port in IMPLICIT_PORTS if port.label not in given))
+
+
+def _port_count(label: str, node: Node, path: Path, reading: Reading) -> int:
+    if type(node.value) is int and 1 <= node.value <= 65_535:
+        return node.value
+    if node.value == 0 and reading.draft:
+        hint = "Write how many ports you need."
+        reading.reader.warn("draft-port", path, "0 ports: read as one port chosen at random", hint)
+        return 1
+    checked = reading.reader.members(Node({label: node}, node.at), path[:-1], Table("ports", {label: _PORT}))
+    return (checked.integer(label) if checked is not None else None) or 1
+
+
+@lru_cache(maxsize=256)
+def _port(label: str, count: int) -> PortSpec:
+    """Equal ports are one value: most roles ask for the same."""
+    return PortSpec(label=label, count=count)
+
+
+def _resources(needs: Members | None, options: Members | None, reading: Reading) -> Resources | None:
+    """What one task needs. Source of 512 MiB: upstream's default for /dev/shm."""
+    if needs is None:
+        return None
+    cpus, memory_mb, gpus = needs.integer("cpu"), needs.integer("memoryMB"), needs.integer("gpu")
+    if cpus is None or memory_mb is None or gpus is None:
+        return None
+    shm_mb = options.integer("shmMB") if options is not None else None
+    if options is not None and shm_mb is not None and shm_mb > memory_mb and options.given("shmMB"):
+        message = f"shmMB ({shm_mb}) is more than memoryMB ({memory_mb})"
+        hint = "Shared memory is part of the memory: lower shmMB or raise memoryMB."
+        reading.reader.warn("shm-over-memory", (*options.path, "shmMB"), message, hint)
+    shm_mb = _DEFAULT_SHM_MB if shm_mb is None else shm_mb
+    return Resources(cpus=cpus, memory_mb=memory_mb, gpus=gpus, shm_mb=shm_mb)

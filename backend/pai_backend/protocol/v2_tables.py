@@ -1,0 +1,206 @@
+"""The field tables of OpenPAI v2.
+
+Source: the protocol's own page (the seeds' v2 document) and the schema that upstream's server checks.
+Optional fields may be left empty (null), as YAML is written; upstream refuses that.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pai_backend.protocol.fields import Field, Kind, Table
+from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH, MAX_TASKS
+
+IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Task roles and port labels, which become parts of names of environment variables."""
+
+_JOB_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_TEXT = Field(Kind.TEXT, nullable=True, lines=True)
+_WORD = Field(Kind.TEXT, nullable=True, longest=MAX_NAME)
+_ANY = Field(Kind.ANY)
+_OBJECT = Field(Kind.OBJECT, nullable=True)
+_LIST = Field(Kind.LIST, nullable=True)
+_COUNT = Field(Kind.INTEGER, low=-1, nullable=True)
+_V1_COUNT = Field(Kind.INTEGER, low=1, nullable=True)
+_RETRIES = Field(Kind.INTEGER, default=0, low=-2, nullable=True)
+_NEEDED = Field(Kind.INTEGER, required=True, low=0)
+
+_ABOUT = {"version": _ANY, "contributor": _TEXT, "description": _TEXT}
+_CHOSEN = dict.fromkeys(("data", "output", "script"), _WORD)
+
+JOB: Final = Table(
+    "the job",
+    {
+        "protocolVersion": _ANY,
+        "name": Field(
+            Kind.TEXT,
+            required=True,
+            pattern=_JOB_NAME,
+            allowed="letters, digits, '-' and '_'",
+            longest=MAX_NAME,
+            empty=False,
+        ),
+        "type": Field(Kind.TEXT),
+        **_ABOUT,
+        "prerequisites": _LIST,
+        "parameters": _OBJECT,
+        "secrets": _OBJECT,
+        "jobRetryCount": _RETRIES,
+        "taskRoles": Field(Kind.OBJECT, required=True),
+        "deployments": _LIST,
+        "defaults": _OBJECT,
+        "extras": _OBJECT,
+    },
+    elsewhere={
+        "jobName": 'Did you mean "name"?',
+        "retryCount": 'Did you mean "jobRetryCount"?',
+        "image": "Name it in a prerequisite of type dockerimage, and that one in the roles' dockerImage.",
+        "virtualCluster": "Move it into defaults ($.defaults.virtualCluster).",
+        "deployment": "Move it into defaults ($.defaults.deployment).",
+        "jobEnvs": "v2 has no jobEnvs: write export lines into commands; parameters may hold the values.",
+        "hivedScheduler": "Move it into extras ($.extras.hivedScheduler).",
+        "gpuType": "Move it to the role's entry in extras.hivedScheduler, as skuType.",
+    },
+)
+ROLE: Final = Table(
+    "a task role",
+    {
+        "instances": Field(Kind.INTEGER, default=1, low=1, high=MAX_TASKS),
+        "completion": _OBJECT,
+        "taskRetryCount": _RETRIES,
+        "prerequisites": _LIST,
+        "dockerImage": Field(Kind.TEXT, required=True, empty=False),
+        **_CHOSEN,
+        "extraContainerOptions": _OBJECT,
+        "resourcePerInstance": Field(Kind.OBJECT, required=True),
+        "commands": Field(Kind.LIST, required=True),
+    },
+    elsewhere={
+        "taskNumber": 'Did you mean "instances"?',
+        "command": 'Did you mean "commands"? It is a list of texts.',
+        "image": 'Did you mean "dockerImage"? It names a prerequisite.',
+        "shmMB": "Move it into extraContainerOptions.",
+        "infiniband": "Move it into extraContainerOptions.",
+        "ports": "Move it into resourcePerInstance.",
+        "cpu": "Move it into resourcePerInstance.",
+        "gpu": "Move it into resourcePerInstance.",
+        "memoryMB": "Move it into resourcePerInstance.",
+        "minFailedInstances": "Move it into completion.",
+        "minSucceededInstances": "Move it into completion.",
+        "preCommands": "Move it into a deployment, and name that in defaults.deployment.",
+        "postCommands": "Move it into a deployment, and name that in defaults.deployment.",
+    },
+)
+COMPLETION: Final = Table(
+    "completion",
+    {
+        "minFailedInstances": _COUNT,
+        "minSucceededInstances": _COUNT,
+        "minFailedTaskCount": _V1_COUNT,
+        "minSucceededTaskCount": _V1_COUNT,
+    },
+)
+CONTAINER: Final = Table(
+    "extraContainerOptions",
+    {"shmMB": Field(Kind.INTEGER, default=512, low=0, nullable=True), "infiniband": _ANY},
+)
+RESOURCES: Final = Table(
+    "resourcePerInstance",
+    {"cpu": _NEEDED, "memoryMB": Field(Kind.INTEGER, required=True, low=1), "gpu": _NEEDED, "ports": _OBJECT},
+    elsewhere={
+        "cpuNumber": 'Did you mean "cpu"?',
+        "gpuNumber": 'Did you mean "gpu"?',
+        "memory": 'Did you mean "memoryMB"?',
+        "shmMB": "Move it into the role's extraContainerOptions.",
+    },
+)
+IMAGE: Final = Table(
+    "a dockerimage prerequisite",
+    {
+        "protocolVersion": _ANY,
+        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
+        "type": Field(Kind.TEXT, required=True),
+        **_ABOUT,
+        "auth": _OBJECT,
+        "uri": Field(
+            Kind.TEXT,
+            required=True,
+            empty=False,
+            longest=MAX_PATH,
+        ),
+        "require": _LIST,
+        "plugin": _WORD,
+        "failurePolicy": _WORD,
+        "callbacks": _LIST,
+    },
+)
+AUTH: Final = Table("auth", {"username": _TEXT, "password": _TEXT, "registryuri": _TEXT})
+DEPLOYMENT: Final = Table(
+    "a deployment",
+    {
+        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
+        **_ABOUT,
+        "taskRoles": Field(Kind.OBJECT, required=True),
+    },
+)
+DEPLOYED: Final = Table("a deployment's task role", {"preCommands": _LIST, "postCommands": _LIST})
+DEFAULTS: Final = Table("defaults", {"virtualCluster": _WORD, "deployment": _WORD})
+HIVED: Final = Table(
+    "hivedScheduler",
+    {
+        "jobPriorityClass": _WORD,
+        "taskRoles": _OBJECT,
+        "gangReleaseEnable": _ANY,
+        "lazyPreemptionEnable": _ANY,
+        "ignoreK8sSuggestedNodes": _ANY,
+    },
+)
+HIVED_ROLE: Final = Table(
+    "a hivedScheduler task role",
+    {
+        "skuType": _WORD,
+        "gpuType": _WORD,
+        "pinnedCellId": _WORD,
+        "reservationId": _WORD,
+        "affinityGroupName": _WORD,
+        "skuNum": _ANY,
+    },
+)
+STORAGE: Final = Table(
+    "a storage",
+    {
+        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
+        "mountPath": Field(Kind.TEXT, nullable=True, longest=MAX_PATH),
+    },
+)
+PLUGIN: Final = Table(
+    "a plugin",
+    {
+        "plugin": Field(Kind.TEXT, required=True, empty=False),
+        "parameters": _OBJECT,
+        "failurePolicy": _WORD,
+        "taskroles": _LIST,
+    },
+    elsewhere={"taskRoles": 'Did you mean "taskroles"?', "name": 'Did you mean "plugin"?'},
+)
+SSH: Final = Table(
+    "the parameters of the ssh plugin",
+    {"jobssh": _ANY, "userssh": _ANY, "sshbarrier": _ANY, "sshbarrierTimeout": Field(Kind.INTEGER, default=30, low=1)},
+)
+USER_SSH: Final = Table("userssh", {"type": _WORD, "value": _TEXT})
+CMD: Final = Table(
+    "the parameters of the cmd plugin", {"preCommands": _LIST, "postCommands": _LIST, "callbacks": _LIST}
+)
+CALLBACK: Final = Table(
+    "a callback", {"event": Field(Kind.TEXT, required=True), "commands": Field(Kind.LIST, required=True)}
+)
+STORAGE_PLUGIN: Final = Table("the parameters of the teamwise_storage plugin", {"storageConfigNames": _LIST})
+TENSORBOARD: Final = Table(
+    "the parameters of the tensorboard plugin",
+    {"port": Field(Kind.INTEGER, nullable=True), "logdir": Field(Kind.OBJECT, required=True)},
+)
+GIT: Final = Table(
+    "the parameters of the git plugin",
+    {"repo_uri": _TEXT, "repo": _TEXT, "options": _LIST, "clone_dir": Field(Kind.TEXT, nullable=True)},
+)
