@@ -1,0 +1,13 @@
+"""The trees: physical and virtual cells, the buddy free lists, health, and the orders in which nodes are tried.
+
+- ``shape``: which leaves of a node form which cell, as bit masks; choice of leaves
+- ``physical``, ``virtual``: the two kinds of cells and what each node holds
+- ``buddy``: free physical cells, split and merged; what is left for whom
+- ``ranking``: nodes by how full they are, kept up to date change by change
+- ``build``: trees from a configuration
+- ``binding``: which virtual cell stands on which physical cell
+- ``health``: bad leaves, and the virtual cells that are doomed by them
+- ``journal``: undo, so that a trial changes nothing
+
+Leaves are bits: leaf *i* of a node is bit *i* in depth-first order. No object exists for a leaf that nobody asked for.
+"""

@@ -1,0 +1,198 @@
+"""Bad leaves and what follows from them.
+
+A free quota cell of a virtual cluster that can no longer get a healthy cell is *doomed*: it is bound to a bad one, so
+that its owner sees the loss and nobody counts on it. It is freed as soon as enough healthy cells are left again.
+Source: HiveD's bad node handling; which virtual cluster is hit first is the alphabetical order here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pai_backend.scheduling.cells.binding import Binder
+from pai_backend.scheduling.cells.buddy import ancestors, bad_within
+from pai_backend.scheduling.cells.build import Chain, Quotas, units_of
+from pai_backend.scheduling.cells.journal import Journal
+from pai_backend.scheduling.cells.physical import Node, PhysicalCell
+from pai_backend.scheduling.cells.shape import bits
+from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+
+
+class Health:
+    """Applies health to the trees. ``quotas`` maps (virtual cluster, chain) to its unpinned quota."""
+
+    def __init__(self, binder: Binder, quotas: Mapping[tuple[str, str], Quotas], journal: Journal) -> None:
+        self.binder = binder
+        self.journal = journal
+        self._of_chain: dict[str, list[Quotas]] = {}
+        for (_, chain), quota in sorted(quotas.items()):
+            self._of_chain.setdefault(chain, []).append(quota)
+
+    def set(self, node: Node, broken: int) -> None:
+        """From now on exactly the leaves of ``broken`` are bad."""
+        for leaf in bits(node.broken ^ broken):
+            self._set_leaf(node, node.broken ^ (1 << leaf))
+
+    def _set_leaf(self, node: Node, broken: int) -> None:
+        worse, better = broken & ~node.broken, node.broken & ~broken
+        if worse:
+            was_good = [cell for cell in _lineage(node, worse) if not cell.bad]
+            self._flip(node, worse)
+            for cell in was_good:
+                if cell.bad and node.chain.buddy.listed(cell) is not None:
+                    node.chain.buddy.note_bad(cell, 1)
+            self._show(node)
+        if better:
+            was_bad = [cell for cell in _lineage(node, better) if cell.bad]
+            listed = [cell for cell in was_bad if node.chain.buddy.listed(cell) is not None]
+            self._flip(node, better)
+            for cell in listed:
+                if not cell.bad:
+                    node.chain.buddy.note_bad(cell, -1)
+            self._release_healed(node)
+        self.settle(node.chain)
+
+    def _flip(self, node: Node, mask: int) -> None:
+        before = node.broken.bit_count()
+        node.broken ^= mask
+        delta = node.broken.bit_count() - before
+        node.chain.broken += delta
+        for above in ancestors(node):
+            above.bad_leaves += delta
+        node.chain.ranking.touch(node)
+        for unit in node.units:
+            unit.quotas.ranking.touch(unit)
+        self.journal.note(self._flip, node, mask)
+
+    def _show(self, node: Node) -> None:
+        """Bind a bad node inside a bound cell to a free virtual node there, so that its loss is seen."""
+        path: list[PhysicalCell] = []
+        at: PhysicalCell | None = node
+        while at is not None and at.virtual is None:
+            path.append(at)
+            at = at.parent
+        if at is None or at.virtual is None or not path:
+            return
+        virtual = at.virtual
+        for _ in path:
+            virtual = next(child for child in virtual.children if child.physical is None)
+        self.binder.bind(virtual, node)
+
+    def _release_healed(self, node: Node) -> None:
+        """Let go of what was bound only because it was bad."""
+        for unit in list(node.units):
+            cell = unit.physical
+            if cell is None or cell.bad:
+                continue
+            self._clear_doom(unit.root)
+            if not unit.used:
+                self.binder.unbind(unit)
+        at: PhysicalCell | None = node
+        while at is not None:
+            if at.virtual is not None and at.virtual.parent is None and not at.bad:
+                self._clear_doom(at.virtual)
+                if not isinstance(at.virtual, Unit) and not at.virtual.bound:
+                    self.binder.unbind(at.virtual)
+            at = at.parent
+
+    def _clear_doom(self, root: VirtualCell) -> None:
+        """A root whose cell is healthy is not doomed, whether it is in use or not."""
+        if root.doomed and root.physical is not None and not root.physical.bad:
+            self._set_doomed(root, doomed=False)
+
+    def _set_doomed(self, root: VirtualCell, *, doomed: bool) -> None:
+        root.doomed = doomed
+        if doomed:
+            root.quotas.doomed.append(root)
+        else:
+            root.quotas.doomed.remove(root)
+        self.journal.note(self._undo_doomed, root)
+
+    def _undo_doomed(self, root: VirtualCell) -> None:
+        self._set_doomed(root, doomed=not root.doomed)
+
+    def settle(self, chain: Chain, bound: PhysicalCell | None = None) -> None:
+        """Doom and undoom quota cells until each level is right. ``bound`` was just bound to a quota cell.
+
+        Costs nothing while all leaves are healthy. Each change moves one quota cell towards what is true, and what it
+        does to other levels is looked at in the next round.
+        """
+        if not chain.broken and not any(quota.doomed for quota in self._of_chain.get(chain.name, ())):
+            return
+        if bound is not None:
+            self._show_within(bound)
+        changed = True
+        while changed:
+            changed = False
+            for level in range(1, len(chain.sizes)):
+                for quota in self._of_chain.get(chain.name, ()):
+                    while self._doom_one(chain, quota, level) or self._undoom_one(chain, quota, level):
+                        changed = True
+
+    def _doom_one(self, chain: Chain, quota: Quotas, level: int) -> bool:
+        buddy = chain.buddy
+        if buddy.left[level] - len(buddy.bad[level]) >= chain.free[level][quota.vc]:
+            return False
+        root = quota.unbound_root(level)
+        if root is None or not buddy.bad[level]:
+            return False
+        cell = buddy.bad[level][0]
+        self._set_doomed(root, doomed=True)
+        self.binder.bind(root, cell)
+        self._show_within(cell)
+        return True
+
+    def _undoom_one(self, chain: Chain, quota: Quotas, level: int) -> bool:
+        buddy = chain.buddy
+        if buddy.left[level] - len(buddy.bad[level]) <= chain.free[level][quota.vc]:
+            return False
+        root = next((each for each in quota.doomed if each.level == level and not in_use(each)), None)
+        if root is None:
+            return False
+        self.undoom(root)
+        return True
+
+    def keep_for_bad(self, root: VirtualCell) -> None:
+        """A quota cell on a bad cell is no longer used below: it is doomed from now on, if it has to be."""
+        if not root.pinned and not root.doomed and not in_use(root):
+            self._set_doomed(root, doomed=True)
+            self.settle(root.chain)
+
+    def undoom(self, root: VirtualCell) -> None:
+        """Free a doomed quota cell that nobody uses, bad as its cell may be."""
+        self._set_doomed(root, doomed=False)
+        for unit in units_of(root):
+            if unit.physical is not None:
+                self.binder.unbind(unit)
+        if root.physical is not None:
+            self.binder.unbind(root)
+
+    def _show_within(self, cell: PhysicalCell) -> None:
+        """Bind the bad nodes inside a newly bound cell to virtual nodes."""
+        for each in list(bad_within(cell)):
+            if isinstance(each, Node) and each is not cell and each.virtual is None:
+                self._show(each)
+
+
+def in_use(root: VirtualCell) -> bool:
+    """Whether any group owns leaves of this quota cell."""
+    return any(unit.used for unit in units_of(root))
+
+
+def _lineage(node: Node, mask: int) -> list[PhysicalCell]:
+    """Cells that contain leaves of ``mask``, leaf upwards: each leaf, then what contains it and is not yet listed."""
+    found: dict[PhysicalCell, None] = {}
+
+    def climb(cell: PhysicalCell) -> None:
+        if not cell.children or cell.level == 1:
+            at: PhysicalCell | None = cell
+            while at is not None:
+                found.setdefault(at)
+                at = at.parent
+            return
+        for child in cell.children:
+            if child.mask & mask:
+                climb(child)
+
+    climb(node)
+    return list(found)

@@ -1,0 +1,50 @@
+"""Undo: while a journal is open, every change to the trees notes how to take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_Entry = tuple[Callable[..., object], tuple[object, ...]]
+
+
+class Journal:
+    """Shared by everything that belongs to one cluster. ``entries`` is None while nothing needs undoing.
+
+    A change appends its inverse *after* the fact; undoing calls them last first, so that each inverse meets the state
+    right after its change.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] | None = None
+
+    def note(self, undo: Callable[..., object], *arguments: object) -> None:
+        """Remember how to take a change back; does nothing while no trial is open."""
+        if self.entries is not None:
+            self.entries.append((undo, arguments))
+
+    @contextmanager
+    def trial(self) -> Iterator[Journal]:
+        """Everything done inside is undone at the end, also when it raises. Trials nest."""
+        outer, self.entries = self.entries, []
+        try:
+            yield self
+        finally:
+            self.rewind(0)
+            self.entries = outer
+
+    def mark(self) -> int:
+        """A point inside an open trial to rewind to."""
+        return 0 if self.entries is None else len(self.entries)
+
+    def rewind(self, mark: int) -> None:
+        """Undo down to ``mark``."""
+        entries = self.entries
+        while entries is not None and len(entries) > mark:
+            undo, arguments = entries.pop()
+            # An inverse may itself be a noting change; what it notes is dropped again.
+            self.entries = None
+            undo(*arguments)
+            self.entries = entries

@@ -1,0 +1,150 @@
+"""YAML text as nodes with places: every fault can name its line and column.
+
+PyYAML's composer is used and its constructor is not, so that no value loses its place and no tag runs code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import yaml
+
+from pai_backend.model.errors import Fault
+
+MAX_BYTES = 4 << 20
+"""A cluster of 10,000 nodes written out node by node is about 0.5 MiB."""
+MAX_DEPTH = 32
+Path = tuple[str | int, ...]
+
+
+class Faults:
+    """Collects every fault of one document instead of stopping at the first."""
+
+    def __init__(self) -> None:
+        self.errors: list[Fault] = []
+        self.warnings: list[Fault] = []
+
+    def error(self, path: Path, node: yaml.Node | None, message: str, hint: str) -> None:
+        """Something that makes the document unusable."""
+        self.errors.append(_fault(path, node, message, hint))
+
+    def warn(self, path: Path, node: yaml.Node | None, message: str, hint: str) -> None:
+        """Something odd that harms nobody."""
+        self.warnings.append(_fault(path, node, message, hint))
+
+
+def _fault(path: Path, node: yaml.Node | None, message: str, hint: str) -> Fault:
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    mark = None if node is None else node.start_mark
+    line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
+    return Fault(path=f"${steps}", message=message, line=line, column=column, hint=hint)
+
+
+def compose(text: str, faults: Faults) -> yaml.MappingNode | None:
+    """The document's root mapping, or None with the fault recorded. Aliases are refused: they can be cyclic."""
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        faults.error((), None, f"the configuration is larger than {MAX_BYTES} bytes", "Leave out inferred children.")
+        return None
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                where = yaml.ScalarNode("", "", event.start_mark, event.end_mark)
+                faults.error((), where, "aliases are not supported here", "Write the cells out.")
+                return None
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = None if mark is None else yaml.ScalarNode("", "", mark, mark)
+        problem = getattr(error, "problem", None) or "nested too deeply or not text"
+        faults.error((), where, f"this is not YAML: {problem}", "Check indentation, colons and quotes here.")
+        return None
+    if not isinstance(root, yaml.MappingNode):
+        faults.error((), root, "the configuration must be a mapping", "Start with `physicalCluster:`.")
+        return None
+    return root
+
+
+def members(node: yaml.MappingNode, path: Path, faults: Faults) -> dict[str, yaml.Node]:
+    """A mapping's members by key; the later of two equal keys is a fault."""
+    found: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
+        if not name:
+            faults.error(path, key, "a key must be a plain word", "Use a word as key.")
+        elif name in found:
+            faults.error((*path, name), key, f"{name} is given twice", "Keep one of the two.")
+        else:
+            found[name] = value
+    return found
+
+
+def mapping(node: yaml.Node | None, path: Path, faults: Faults, known: tuple[str, ...] = ()) -> dict[str, yaml.Node]:
+    """Members of a mapping; null is empty. With ``known``, any other key is a warning."""
+    if is_null(node) or node is None:
+        return {}
+    if not isinstance(node, yaml.MappingNode):
+        faults.error(path, node, "a mapping is expected here", "Write `key: value` lines.")
+        return {}
+    found = members(node, path, faults)
+    for name in found:
+        if known and name not in known:
+            faults.warn((*path, name), found[name], f"unknown key {name}", f"Known here: {', '.join(known)}.")
+    return found
+
+
+def sequence(node: yaml.Node | None, path: Path, faults: Faults) -> Iterator[tuple[Path, yaml.Node]]:
+    """Items of a list with their paths; null is empty."""
+    if node is None or is_null(node):
+        return
+    if not isinstance(node, yaml.SequenceNode):
+        faults.error(path, node, "a list is expected here", "Write one `- ` line an item.")
+        return
+    for index, item in enumerate(node.value):
+        yield (*path, index), item
+
+
+def text(node: yaml.Node | None, path: Path, faults: Faults, *, needed: bool = False) -> str:
+    """A scalar as written; "" when absent. Numbers are taken as text, since addresses are written either way."""
+    if node is None or is_null(node):
+        if needed:
+            faults.error(path, node, f"{path[-1]} is missing", "Add it.")
+        return ""
+    if not isinstance(node, yaml.ScalarNode):
+        faults.error(path, node, "a plain value is expected here", "Write a word or a number.")
+        return ""
+    return str(node.value)
+
+
+def number(node: yaml.Node | None, path: Path, faults: Faults, *, least: int, default: int | None = None) -> int:
+    """An integer of at least ``least``; ``default`` when absent, a fault when there is none."""
+    if node is None or is_null(node):
+        if default is None:
+            faults.error(path, node, f"{path[-1]} is missing", f"Give a number of at least {least}.")
+        return least if default is None else default
+    value = _integer(node)
+    if value is None or value < least:
+        faults.error(path, node, f"{path[-1]} must be a whole number of at least {least}", "Correct the number.")
+        return least
+    return value
+
+
+def flag(node: yaml.Node | None, path: Path, faults: Faults) -> bool:
+    """A boolean; false when absent."""
+    if node is None or is_null(node):
+        return False
+    if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:bool":
+        return str(node.value).lower() in ("true", "yes", "on")
+    faults.error(path, node, f"{path[-1]} must be true or false", "Write `true` or leave it out.")
+    return False
+
+
+def is_null(node: yaml.Node | None) -> bool:
+    """Whether the value is written as null or left empty."""
+    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+
+
+def _integer(node: yaml.Node) -> int | None:
+    if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:int":
+        return None
+    digits = str(node.value).replace("_", "")
+    return int(digits) if digits.lstrip("+-").isdigit() and len(digits) < 10 else None

@@ -1,0 +1,94 @@
+"""A checked cluster configuration as plain frozen values.
+
+Words are HiveD's: a *cell type* with children, *physical cells* as trees with addresses, *virtual clusters* that own
+cells of given types and pinned cells. A *chain* is a tree of types, named by its top type.
+Source: microsoft/hivedscheduler, ``pkg/api/config.go`` and its example configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pai_backend.model.errors import Fault
+
+
+@dataclass(frozen=True)
+class Sku:
+    """What one leaf cell of a type brings along, for sizing tasks; ``memory`` as Kubernetes writes it (``4096Mi``)."""
+
+    gpu: int = 1
+    cpu: int = 0
+    memory: str = ""
+
+
+@dataclass(frozen=True)
+class CellType:
+    """A level of a tree: ``count`` children of type ``child``. A type that is no such entry is a leaf type."""
+
+    name: str
+    child: str
+    count: int
+    is_node: bool = False
+
+
+@dataclass(frozen=True)
+class PhysicalCell:
+    """A real cell with its own address segment (inferred where the document leaves it out)."""
+
+    type: str
+    address: str
+    pinned_id: str = ""
+    children: tuple[PhysicalCell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Quota:
+    """``number`` cells of ``type`` in ``chain`` that a virtual cluster owns."""
+
+    chain: str
+    type: str
+    number: int
+
+
+@dataclass(frozen=True)
+class VirtualCluster:
+    """What a virtual cluster owns, in the order of the document."""
+
+    name: str
+    quotas: tuple[Quota, ...] = ()
+    pinned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """A whole configuration that passed every check. ``warnings`` are faults that do no harm."""
+
+    cell_types: Mapping[str, CellType]
+    physical: tuple[PhysicalCell, ...]
+    virtual_clusters: Mapping[str, VirtualCluster]
+    skus: Mapping[str, Sku] = field(default_factory=dict)
+    warnings: tuple[Fault, ...] = ()
+
+    def levels(self, chain: str) -> tuple[str, ...]:
+        """The types of a chain from leaf (level 1) to top."""
+        names = [chain]
+        while names[-1] in self.cell_types:
+            names.append(self.cell_types[names[-1]].child)
+        return tuple(reversed(names))
+
+    def chains(self) -> tuple[str, ...]:
+        """The chains in order of first appearance among the physical cells."""
+        return tuple(dict.fromkeys(cell.type for cell in self.physical))
+
+    def nodes(self) -> tuple[str, ...]:
+        """Node names in order of first appearance; a machine may be in two chains."""
+        names: dict[str, None] = {}
+        stack = list(reversed(self.physical))
+        while stack:
+            cell = stack.pop()
+            if self.cell_types[cell.type].is_node:
+                names[cell.address] = None
+            else:
+                stack.extend(reversed(cell.children))
+        return tuple(names)

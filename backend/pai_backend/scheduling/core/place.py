@@ -1,0 +1,209 @@
+"""A plan for a whole group: which chain, which scope, and at what price to others.
+
+Nothing is evicted while any chain has room. Then opportunistic groups go, then groups of lower priority of the same
+virtual cluster; among such plans the one that ends the fewest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from pai_backend.scheduling.cells.build import Chain, Quotas
+from pai_backend.scheduling.cells.held import Held, Spot, State
+from pai_backend.scheduling.cells.holding import Holding
+from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.core.scope import Part, find_parts
+from pai_backend.scheduling.core.search import Limits, Plan, Pod, Search, Spare
+
+TRIAL_UNITS = 20_000
+"""Fewer victims are looked for in at most so many units divided by those of the chain, and in at least 8 trials. A
+virtual cluster of 100 nodes gets 200 trials: any two victims out of twenty."""
+LEAST_TRIALS = 8
+
+
+@dataclass(slots=True)
+class Option:
+    """A chain in which a group may be placed; ``quotas`` None for opportunistic groups."""
+
+    chain: Chain
+    quotas: Quotas | None
+
+
+@dataclass(slots=True)
+class Planner:
+    """Plans one group. ``parts`` are its pods, by the cell that must contain them."""
+
+    holding: Holding
+    group: Group
+    parts: Sequence[Part]
+    limits: Limits | None = None
+    trials: int = field(default=0, init=False)
+
+    def idle(self, option: Option) -> Plan | None:
+        """A place where nothing runs and nothing is kept."""
+        return self._look(option, None)
+
+    def evicting(self, options: Sequence[Option]) -> Plan | None:
+        """The cheapest plan that ends others, None when even that makes no room."""
+        if self.group.priority == OPPORTUNISTIC:
+            return None
+        for ceiling in (0, self.group.priority):
+            plans = [
+                plan
+                for option in options
+                if _worth_trying(option, ceiling) and (plan := self._evict(option, ceiling)) is not None
+            ]
+            if plans:
+                return min(plans, key=price)
+        return None
+
+    def _look(self, option: Option, spare: Spare | None, *, cheapest_first: bool = False) -> Plan | None:
+        binder = self.holding.binder
+
+        def search(pods: Sequence[Pod], limits: Limits | None) -> Search:
+            return Search(option.chain, option.quotas, pods, binder, spare, limits, cheapest_first)
+
+        spots = find_parts(self.holding, self.group, self.parts, search, self.limits)
+        return None if spots is None else make_plan(spots)
+
+    def _evict(self, option: Option, ceiling: int) -> Plan | None:
+        """The plan HiveD would make, or a cheaper one."""
+
+        def spare(held: Held) -> bool:
+            return held.priority < ceiling
+
+        plan = self._displacing(option, self._look(option, spare), spare)
+        if plan is None or sum(price(plan)) < 2:
+            return plan
+        other = self._displacing(option, self._look(option, spare, cheapest_first=True), spare)
+        plan = plan if other is None else min(plan, other, key=price)
+        return self._refine(option, plan, ceiling)
+
+    def _displacing(self, option: Option, plan: Plan | None, spare: Spare) -> Plan | None:
+        """Victims that allow it are turned opportunistic first, and the place is looked for again."""
+        if plan is None:
+            return None
+        lazy = [held for held in plan.evicted if _is_lazy(held)]
+        if not lazy:
+            return plan
+        with self.holding.journal.trial():
+            for held in lazy:
+                displace(self.holding, held, self.group.name)
+            again = self._look(option, None) or self._look(option, _below(0)) or self._look(option, spare)
+            if again is not None:
+                again.displaced = lazy
+            return again
+
+    def _refine(self, option: Option, plan: Plan, ceiling: int) -> Plan:
+        """Look for a smaller set of groups that is enough, smallest sets first, as far as the bound on trials goes."""
+        assert option.quotas is not None
+        units = len(option.quotas.units) or 1
+        most = max(LEAST_TRIALS, TRIAL_UNITS // units)
+        dear, cheap = _victims(option, ceiling)
+        self.trials = 0
+        best = plan
+        for count in range(1 if ceiling else 0, price(plan)[0] + 1):
+            for chosen in combinations(dear, count):
+                if self.trials >= most:
+                    return best
+                found = self._cheaper(option, chosen, cheap, price(best), most)
+                best = found or best
+            if price(best)[0] <= count:
+                break
+        return best
+
+    def _cheaper(
+        self, option: Option, dear: Sequence[Held], cheap: Sequence[Held], limit: tuple[int, int], most: int
+    ) -> Plan | None:
+        """A plan that ends only ``dear`` and some of ``cheap`` and costs less than ``limit``."""
+        best = self._ending(option, (*dear, *cheap))
+        if best is None or price(best)[0] > limit[0]:
+            return None
+        top = min(price(best)[1], limit[1] if limit[0] == len(dear) else price(best)[1])
+        for count in range(top):
+            for chosen in combinations(cheap, count):
+                if self.trials >= most:
+                    return best if price(best) < limit else None
+                found = self._ending(option, (*dear, *chosen))
+                if found is not None:
+                    return found if price(found) < limit else None
+        return best if price(best) < limit else None
+
+    def _ending(self, option: Option, victims: Sequence[Held]) -> Plan | None:
+        """A plan when exactly these may be ended or displaced."""
+        self.trials += 1
+        chosen = set(victims)
+        lazy = [held for held in victims if _is_lazy(held)]
+        with self.holding.journal.trial():
+            for held in lazy:
+                displace(self.holding, held, self.group.name)
+            plan = self._look(option, chosen.__contains__, cheapest_first=True)
+            if plan is not None:
+                plan.displaced = lazy
+            return plan
+
+
+def price(plan: Plan) -> tuple[int, int]:
+    """Groups that lose what their virtual cluster owns (or a reservation), then opportunistic groups that end."""
+    displaced = set(plan.displaced)
+    dear = sum(held.priority >= 0 and held not in displaced for held in plan.evicted)
+    cheap = sum(held.priority < 0 and held not in displaced for held in plan.evicted)
+    return dear + len(plan.displaced) + len(plan.cancelled), cheap
+
+
+def make_plan(spots: dict[int, Spot]) -> Plan:
+    """A plan for these spots, with everybody who is in the way."""
+    evicted: dict[Held, None] = {}
+    cancelled: dict[Held, None] = {}
+    for spot in spots.values():
+        busy = spot.mask & (spot.node.guaranteed | spot.node.oppo | spot.node.reserved)
+        if busy:
+            evicted.update((held, None) for held, mask in spot.node.running.items() if mask & busy)
+            cancelled.update((held, None) for held, mask in spot.node.reserving.items() if mask & busy)
+    return Plan(spots, sorted(evicted, key=_serial), sorted(cancelled, key=_serial))
+
+
+def displace(holding: Holding, held: Held, by: str) -> None:
+    """Lazy preemption of a whole group: it keeps its leaves and loses its claim on the quota."""
+    for spot in held.spots:
+        if spot.unit is not None:
+            holding.displace(held, spot)
+            holding.journal.note(setattr, spot, "unit", spot.unit)
+            holding.journal.note(setattr, spot, "cell", spot.cell)
+            spot.unit = spot.cell = None
+    holding.journal.note(setattr, held, "displaced_by", held.displaced_by)
+    held.displaced_by = by
+
+
+def _serial(held: Held) -> int:
+    return held.serial
+
+
+def _is_lazy(held: Held) -> bool:
+    return held.group.lazy_preemption and not held.displaced_by and held.state is State.ALLOCATED and held.priority >= 0
+
+
+def _below(ceiling: int) -> Callable[[Held], bool]:
+    return lambda held: held.priority < ceiling
+
+
+def _worth_trying(option: Option, ceiling: int) -> bool:
+    """Whether anybody is there who could be ended, so that most waits cost nothing more."""
+    if ceiling == 0:
+        return option.chain.oppo > 0
+    return option.quotas is not None and any(priority < ceiling for priority in option.quotas.owned)
+
+
+def _victims(option: Option, ceiling: int) -> tuple[list[Held], list[Held]]:
+    """Groups that may lose their quota, and opportunistic ones: lowest priority first, the latest of them first."""
+    assert option.quotas is not None
+    dear = [held for held in option.quotas.owners if held.priority < ceiling]
+    cheap: dict[Held, None] = {}
+    for node in option.chain.nodes:
+        if node.oppo:
+            cheap.update((held, None) for held in node.running if held.priority < 0)
+    order: Callable[[Held], tuple[int, int]] = lambda held: (held.priority, -held.serial)  # noqa: E731
+    return sorted(dear, key=order), sorted(cheap, key=order)
+

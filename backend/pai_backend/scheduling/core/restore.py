@@ -1,0 +1,202 @@
+"""Groups that already run are given back their place: after a restart, and in a changed configuration.
+
+Work is preserved: a running group is never ended by this. What it cannot keep is its claim on the quota, then it runs on
+as an opportunistic group. Source: HiveD's recovery rules (section "work-preserving reconfiguration" of its user manual).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pai_backend.scheduling.cells.build import Quotas, units_of
+from pai_backend.scheduling.cells.health import in_use
+from pai_backend.scheduling.cells.held import Held, Spot, State
+from pai_backend.scheduling.cells.physical import Node, PhysicalCell
+from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+from pai_backend.scheduling.core.group import OPPORTUNISTIC, Placement, PodPlace
+from pai_backend.scheduling.core.place import displace
+
+if TYPE_CHECKING:
+    from pai_backend.scheduling.core.cluster import Cluster
+
+RECONFIGURED = "(configuration)"
+"""Who displaced a group that lost its quota to a changed configuration rather than to another group."""
+
+
+@dataclass(slots=True)
+class Restored:
+    """What became of the groups: ``displaced`` run on opportunistically, ``missing`` counts leaves no longer there."""
+
+    displaced: list[str] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+
+
+def restore(cluster: Cluster, placements: Iterable[Placement]) -> Restored:
+    """Put running groups where they are, in order of submission. Raises ValueError when two claim the same leaf."""
+    result = Restored()
+    for placement in placements:
+        cluster.version += 1
+        missing, found = _locate(cluster, placement)
+        if missing:
+            result.missing[placement.group.name] = missing
+        held = cluster.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
+        quota = placement.group.priority != OPPORTUNISTIC and any(pod.owned for pod, _ in found)
+        if placement.group.priority != OPPORTUNISTIC and not quota:
+            held.displaced_by = RECONFIGURED
+        if not quota or not _claim(cluster, held, result):
+            for spot in held.spots:
+                cluster.holding.run(held, spot)
+            if quota:
+                held.displaced_by = RECONFIGURED
+                result.displaced.append(held.group.name)
+    return result
+
+
+def _locate(cluster: Cluster, placement: Placement) -> tuple[int, list[tuple[PodPlace, Spot]]]:
+    """The leaves on which the pods run, as far as the configuration knows them; how many it does not know."""
+    missing, found = 0, []
+    for pod in placement.pods:
+        nodes = cluster.nodes.get(pod.node, [])
+        known = [node for node in nodes if any(index in node.place for index in pod.devices)]
+        known.sort(key=lambda node: node.chain.name != placement.chain)
+        if not known:
+            missing += len(pod.devices)
+            continue
+        node = known[0]
+        mask = 0
+        for index in pod.devices:
+            if index in node.place:
+                mask |= 1 << node.place[index]
+            else:
+                missing += 1
+        if mask & (node.guaranteed | node.oppo):
+            raise ValueError(f"{placement.group.name} and another group both claim leaves of node {pod.node}")
+        found.append((pod, Spot(node, mask, None, None, pod.owned)))
+    return missing, found
+
+
+def _claim(cluster: Cluster, held: Held, result: Restored) -> bool:
+    """Run all pods on the quota that paid for them; takes everything back when one of them cannot."""
+    mark = [(spot.unit, spot.cell) for spot in held.spots]
+    running: list[Spot] = []
+    for spot in held.spots:
+        unit = _unit_for(cluster, held, spot, result)
+        if unit is None:
+            break
+        spot.unit, spot.cell = unit
+        cluster.holding.run(held, spot)
+        running.append(spot)
+    if len(running) == len(held.spots) and all(spot.node.chain.is_safe() for spot in running):
+        return True
+    for spot in running:
+        cluster.holding.stop(held, spot)
+    for spot, (was_unit, was_cell) in zip(held.spots, mark, strict=True):
+        spot.unit, spot.cell = was_unit, was_cell
+    return False
+
+
+def _unit_for(cluster: Cluster, held: Held, spot: Spot, result: Restored) -> tuple[Unit, PhysicalCell] | None:
+    """The unit that stands, or may stand, where the pod runs."""
+    chain = spot.node.chain
+    quotas = cluster.owner(held.group.vc, chain, held.group.pinned_id)
+    level = chain.level_of.get(spot.owned)
+    if quotas is None or level is None or quotas.chain is not chain:
+        return None
+    real = _enclosing(spot.node, spot.mask, level)
+    root = None if real is None else _root_at(cluster, held, quotas, real, result)
+    if real is None or root is None:
+        return None
+    cell = _enclosing(spot.node, spot.mask, min(level, chain.node_level))
+    assert cell is not None
+    unit = _descend(root, real, cell)
+    if unit is None or unit.used & spot.mask:
+        return None
+    return unit, cell
+
+
+def _enclosing(node: Node, mask: int, level: int) -> PhysicalCell | None:
+    """The cell of ``level`` that contains these leaves of the node."""
+    at: PhysicalCell | None = node
+    while at is not None and at.level < level:
+        at = at.parent
+    while at is not None and at.level > level:
+        at = next((child for child in at.children if child.mask & mask == mask), None)
+    return at
+
+
+def _root_at(cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored) -> VirtualCell | None:
+    """The quota cell that stands on ``real`` or may, at the price of groups of lower priority if need be."""
+    if real.virtual is not None:
+        root = real.virtual
+        if root.quotas is quotas and root.parent is None:
+            return root
+        if root.parent is not None or root.pinned or in_use(root):
+            return None
+        cluster.health.undoom(root)
+    if quotas.pinned_id:
+        return None
+    if quotas.chain.buddy.listed(real) is None and not _free_doomed_below(cluster, real):
+        return None
+    root = quotas.unbound_root(real.level)
+    if root is not None:
+        return root
+    return _weakest_root(cluster, held, quotas, real.level, result)
+
+
+def _free_doomed_below(cluster: Cluster, real: PhysicalCell) -> bool:
+    """Whether the cell is free once doomed cells in, and around, it are let go."""
+    for quotas in cluster.quotas.values():
+        for root in list(quotas.doomed):
+            if not in_use(root) and root.physical is not None and _related(root.physical, real):
+                cluster.health.undoom(root)
+    return real.chain.buddy.listed(real) is not None
+
+
+def _related(one: PhysicalCell, other: PhysicalCell) -> bool:
+    """Whether one cell contains the other."""
+    low, high = (one, other) if one.level <= other.level else (other, one)
+    at: PhysicalCell | None = low
+    while at is not None and at is not high:
+        at = at.parent
+    return at is high
+
+
+def _weakest_root(cluster: Cluster, held: Held, quotas: Quotas, level: int, result: Restored) -> VirtualCell | None:
+    """Free the quota cell whose groups have the lowest priority, if that is below the group's own; they are displaced."""
+    rated = []
+    for number, root in enumerate(quotas.roots):
+        owners = {owner: None for unit in units_of(root) for owner in unit.owners}
+        if root.level == level and owners and held not in owners:
+            rated.append((max(owner.group.priority for owner in owners), number, root, owners))
+    rated = [each for each in rated if each[0] < held.group.priority]
+    if not rated:
+        return None
+    *_, root, owners = min(rated, key=lambda each: each[:2])
+    for owner in owners:
+        if owner.state is not State.PREEMPTING:
+            displace(cluster.holding, owner, held.group.name)
+            result.displaced.append(owner.group.name)
+    return root if root.physical is None else None
+
+
+def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Unit | None:
+    """The unit below ``root`` that stands on ``cell``, or the first free ones on the way to it."""
+    path: list[PhysicalCell] = []
+    at = cell
+    while at is not real:
+        path.append(at)
+        if at.parent is None:
+            return None
+        at = at.parent
+    virtual: VirtualCell = root
+    for step in reversed(path):
+        if step.virtual is not None:
+            virtual = step.virtual
+            continue
+        free = next((child for child in virtual.children if child.physical is None), None)
+        if free is None:
+            return None
+        virtual = free
+    return virtual if isinstance(virtual, Unit) else None

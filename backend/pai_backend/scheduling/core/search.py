@@ -1,0 +1,326 @@
+"""A place for a group in one part of the cluster: first the quick way, which is HiveD's, then the exact one.
+
+The quick way takes pods by size, smallest first, and goes through the nodes, fullest first, without ever going back;
+then finds physical cells for virtual ones that have none; then chooses leaves. It can miss a feasible gang of unequal
+pods, so what it does not find :mod:`~pai_backend.scheduling.core.exact` looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pai_backend.scheduling.cells.binding import Binder
+from pai_backend.scheduling.cells.build import Chain, Quotas
+from pai_backend.scheduling.cells.held import Held, Spot
+from pai_backend.scheduling.cells.physical import Node, PhysicalCell
+from pai_backend.scheduling.cells.ranking import Ranking
+from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+from pai_backend.scheduling.core.leaves import choose_leaves
+
+MOST_STEPS = 2000
+"""How many alternatives are tried for one place before it is taken for impossible: a few milliseconds. Gangs whose
+search space is larger and that no simple order fits may wait although a place exists."""
+
+Spare = Callable[[Held], bool]
+Limits = Mapping[Node, int]
+"""Nodes that may be used, with the leaves of each that may."""
+
+
+@dataclass(slots=True)
+class Pod:
+    """One pod to place."""
+
+    ordinal: int
+    leaves: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """Spots by pod ordinal, and what must make way: ``evicted`` ends, ``cancelled`` gives up its reservation.
+
+    ``displaced`` was lazily preempted before this place was looked for.
+    """
+
+    spots: dict[int, Spot]
+    evicted: list[Held] = field(default_factory=list)
+    cancelled: list[Held] = field(default_factory=list)
+    displaced: list[Held] = field(default_factory=list)
+    version: int = -1
+    """The version of the cluster that it was made on."""
+
+
+@dataclass(slots=True)
+class Search:
+    """One look for a place. ``quotas`` None looks among all nodes of the chain, as opportunistic groups do.
+
+    ``spare`` says whose leaves count as free; nobody's when None. ``gone`` are groups that end anyway.
+    """
+
+    chain: Chain
+    quotas: Quotas | None
+    pods: Sequence[Pod]
+    binder: Binder
+    spare: Spare | None = None
+    limits: Limits | None = None
+    cheapest_first: bool = False
+    """Try nodes where the fewest groups would have to go before fuller ones."""
+    steps: int = 0
+    packed: bool = False
+    """Whether the quick way got as far as assigning pods to units."""
+
+    def find(self) -> dict[int, Spot] | None:
+        """Spots by pod ordinal: the quick way's, else the exact one's; None when there is no place."""
+        if self.spare is None and self.limits is None and not self._ranking().holds(self._sizes()):
+            return None
+        spots = self.quick()
+        if spots is not None or (not self.packed and len(self._sizes()) == 1):
+            # Units are independent of each other, so that equal pods fill them all: there is nothing to search.
+            return spots
+        from pai_backend.scheduling.core.exact import Exact
+
+        return Exact(self).spots()
+
+    def _sizes(self) -> dict[int, int]:
+        return Counter(pod.leaves for pod in self.pods)
+
+    def _ranking(self) -> Ranking[Unit] | Ranking[Node]:
+        return self.chain.ranking if self.quotas is None else self.quotas.ranking
+
+    def quick(self) -> dict[int, Spot] | None:
+        """Spots by pod ordinal as the quick way finds them, None when it finds none."""
+        packed = self._pack()
+        if packed is None:
+            return None
+        self.packed = True
+        if self.quotas is None:
+            opened: dict[Unit, PhysicalCell] = {}
+        else:
+            found = self._open({unit: sum(pod.leaves for pod in pods) for unit, pods in packed if isinstance(unit, Unit)})
+            if found is None:
+                return None
+            opened = found
+        return self.spots([(place, opened.get(place) if isinstance(place, Unit) else place, pods) for place, pods in packed])
+
+    def spots(self, packed: Sequence[tuple[Unit | Node, PhysicalCell | None, Sequence[Pod]]]) -> dict[int, Spot] | None:
+        """Choose leaves for pods that are assigned to units (or to nodes, when opportunistic)."""
+        spots: dict[int, Spot] = {}
+        gone: set[Held] = set()
+        for place, cell, pods in packed:
+            unit = place if isinstance(place, Unit) else None
+            real = place.physical if isinstance(place, Unit) and place.physical is not None else cell
+            if real is None or real.node is None:
+                return None
+            room = self.room(real)
+            owned = "" if unit is None else self.chain.types[unit.root.level]
+            for pod in pods:
+                mask = choose_leaves(real.node, room, pod.leaves, gone, 0 if unit is None else real.node.oppo)
+                if not mask:
+                    return None
+                room &= ~mask
+                spots[pod.ordinal] = Spot(real.node, mask, unit, None if unit is None else real, owned)
+        return spots
+
+    def room(self, cell: PhysicalCell) -> int:
+        """Leaves of a cell at or below the node level that this search may use."""
+        node = cell.node
+        if node is None:
+            return 0
+        if self.spare is None:
+            room = cell.mask & node.idle()
+        else:
+            taken = node.broken
+            for holders in (node.running, node.reserving):
+                for held, mask in holders.items():
+                    if not self.spare(held):
+                        taken |= mask
+            room = cell.mask & ~taken
+        return room if self.limits is None else room & self.limits.get(node, 0)
+
+    def capacity(self, place: Unit | Node) -> int:
+        """Leaves a unit or node offers; an unbound unit offers all, if a cell for it is found."""
+        if self.spare is None and self.limits is None:
+            return place.free
+        if isinstance(place, Node):
+            return self.room(place).bit_count()
+        return place.size if place.physical is None else self.room(place.physical).bit_count()
+
+    def candidates(self, least: int) -> Iterator[Unit | Node]:
+        """Units or nodes in the order in which they are tried."""
+        ranking = self._ranking()
+        if self.spare is None:
+            return ranking.fitting(least)
+        if self.cheapest_first:
+            return iter(sorted(ranking.everything(), key=self._price))
+        return ranking.everything()
+
+    def _price(self, place: Unit | Node) -> tuple[int, int]:
+        """Guaranteed and other groups on a unit."""
+        cell = place if isinstance(place, Node) else place.physical
+        if cell is None or cell.node is None:
+            return (0, 0)
+        groups = [held for held, mask in cell.node.running.items() if mask & cell.mask]
+        dear = sum(held.priority >= 0 for held in groups)
+        return (dear, len(groups) - dear)
+
+    def _pack(self) -> list[tuple[Unit | Node, list[Pod]]] | None:
+        """Pods assigned to units or nodes: smallest pods first, a pointer that only moves forward."""
+        packed: list[tuple[Unit | Node, list[Pod]]] = []
+        places = self.candidates(self.pods[0].leaves)
+        left, size = -1, self.pods[0].leaves
+        for pod in self.pods:
+            if pod.leaves != size and left < pod.leaves:
+                size = pod.leaves
+                places = self._onward(packed[-1][0], size)
+            while left < pod.leaves:
+                place = next(places, None)
+                if place is None:
+                    return None
+                left = self.capacity(place)
+                if left >= pod.leaves:
+                    packed.append((place, []))
+            packed[-1][1].append(pod)
+            left -= pod.leaves
+        return packed
+
+    def _onward(self, last: Unit | Node, least: int) -> Iterator[Unit | Node]:
+        """Candidates behind ``last``."""
+        if self.cheapest_first:
+            places = self.candidates(least)
+            for place in places:
+                if place is last:
+                    break
+            return places
+        at = (last.rank, last.stamp)
+        return (place for place in self.candidates(least) if (place.rank, place.stamp) > at)
+
+    # -- virtual cells that stand on nothing yet --------------------------------------------------------------------
+
+    def _open(self, needs: Mapping[Unit, int]) -> dict[Unit, PhysicalCell] | None:
+        """Physical cells for the unbound ones of these units, which need so many leaves each."""
+        wanted: dict[VirtualCell, list[Unit]] = {}
+        for unit in needs:
+            if unit.physical is None:
+                wanted.setdefault(unit.root, []).append(unit)
+        if not wanted:
+            return {}
+        if len(wanted) == 1:
+            (root, units), = wanted.items()
+            return self._place_root(root, units, needs)
+        opened: dict[Unit, PhysicalCell] = {}
+        with self.binder.journal.trial():
+            for root, units in wanted.items():
+                found = self._place_root(root, units, needs)
+                if found is None:
+                    return None
+                opened.update(found)
+                for unit, cell in found.items():
+                    self.binder.bind(unit, cell)
+        return opened
+
+    def _place_root(self, root: VirtualCell, units: Sequence[Unit], needs: Mapping[Unit, int]) -> dict[Unit, PhysicalCell] | None:
+        """Cells for units of one quota cell, which itself may need one."""
+        paths = _paths(units)
+        if root.physical is not None:
+            return self._match(root, root.physical, paths, needs)
+        found: dict[Unit, PhysicalCell] = {}
+
+        def fits(cell: PhysicalCell) -> bool:
+            match = self._match(root, cell, paths, needs)
+            if match is None:
+                return False
+            found.update(match)
+            return True
+
+        return found if self.chain.buddy.first(root.level, fits) is not None else None
+
+    def _match(
+        self,
+        cell: VirtualCell,
+        real: PhysicalCell,
+        paths: Mapping[VirtualCell, Sequence[VirtualCell]],
+        needs: Mapping[Unit, int],
+    ) -> dict[Unit, PhysicalCell] | None:
+        """Let ``cell`` stand on ``real`` and find places below for what is needed below; tries alternatives in order."""
+        if isinstance(cell, Unit):
+            return {cell: real} if self.room(real).bit_count() >= needs[cell] else None
+        children = paths[cell]
+        bound = [child for child in children if child.physical is not None]
+        found: dict[Unit, PhysicalCell] = {}
+        for child in bound:
+            assert child.physical is not None
+            match = self._match(child, child.physical, paths, needs)
+            if match is None:
+                return None
+            found.update(match)
+        open_children = [child for child in children if child.physical is None]
+        places = (each for each in real.children if each.virtual is None)
+        ordered = sorted(places, key=_load) if real.opportunistic else list(places)
+        rest = self._assign(open_children, ordered, paths, needs)
+        return None if rest is None else found | rest
+
+    def _assign(
+        self,
+        cells: Sequence[VirtualCell],
+        places: Sequence[PhysicalCell],
+        paths: Mapping[VirtualCell, Sequence[VirtualCell]],
+        needs: Mapping[Unit, int],
+    ) -> dict[Unit, PhysicalCell] | None:
+        """Each cell on its own place; backtracks, since an early choice may take a later one's only place."""
+        if not cells:
+            return {}
+        if all(isinstance(cell, Unit) for cell in cells):
+            return self._assign_units([cell for cell in cells if isinstance(cell, Unit)], places, needs)
+        for index, place in enumerate(places):
+            self.steps += 1
+            match = self._match(cells[0], place, paths, needs) if self.steps < MOST_STEPS else None
+            if match is None:
+                continue
+            rest = self._assign(cells[1:], [*places[:index], *places[index + 1 :]], paths, needs)
+            if rest is not None:
+                return match | rest
+        return None
+
+    def _assign_units(
+        self, units: Sequence[Unit], places: Sequence[PhysicalCell], needs: Mapping[Unit, int]
+    ) -> dict[Unit, PhysicalCell] | None:
+        """Each unit on the first place that will do, in order; where that fails, the neediest first.
+
+        The second is exact: a place that serves the neediest serves the others too.
+        """
+        rooms = [(place, self.room(place).bit_count()) for place in places]
+        found = self._first_fit(units, rooms, needs)
+        if found is None and len(set(needs[unit] for unit in units)) > 1:
+            found = self._first_fit(sorted(units, key=lambda unit: -needs[unit]), rooms, needs)
+        return found
+
+    def _first_fit(
+        self, units: Sequence[Unit], rooms: Sequence[tuple[PhysicalCell, int]], needs: Mapping[Unit, int]
+    ) -> dict[Unit, PhysicalCell] | None:
+        found: dict[Unit, PhysicalCell] = {}
+        left = list(rooms)
+        for unit in units:
+            at = next((index for index, (_, room) in enumerate(left) if room >= needs[unit]), None)
+            if at is None:
+                return None
+            found[unit] = left.pop(at)[0]
+        return found
+
+
+def _load(cell: PhysicalCell) -> int:
+    return cell.opportunistic
+
+
+def _paths(units: Sequence[Unit]) -> dict[VirtualCell, list[VirtualCell]]:
+    """For each virtual cell above the units, its children on the way to them, in order of first use."""
+    paths: dict[VirtualCell, list[VirtualCell]] = {}
+    for unit in units:
+        at: VirtualCell = unit
+        while at.parent is not None:
+            children = paths.setdefault(at.parent, [])
+            if at in children:
+                break
+            children.append(at)
+            at = at.parent
+    return paths
