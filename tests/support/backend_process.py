@@ -63,20 +63,22 @@ class Backend:
             return False
 
 
-def command(data_dir: Path, *arguments: str) -> list[str]:
-    """The command line of a backend with one simulated node."""
-    serve = [sys.executable, "-P", "-m", "pai_backend", "serve", "--data-dir", str(data_dir)]
+def command(data_dir: Path, *arguments: str, python: str = sys.executable) -> list[str]:
+    """The command line of a backend with one simulated node; tasks find ``python`` and what lies beside it first."""
+    serve = [python, "-P", "-m", "pai_backend", "serve", "--data-dir", str(data_dir)]
     return [*serve, "--engine-nodes", NODES, *arguments]
 
 
 @contextmanager
-def backend(data_dir: Path, arguments: Sequence[str] = (), env: dict[str, str] | None = None) -> Iterator[Backend]:
+def backend(
+    data_dir: Path, arguments: Sequence[str] = (), env: dict[str, str] | None = None, python: str = sys.executable
+) -> Iterator[Backend]:
     """Start a backend, wait until it says that it is ready, and end it and all its children afterwards."""
     errors = data_dir.parent / f"{data_dir.name}.stderr"
     read, write = os.pipe()
     with errors.open("wb") as stderr:
         process = subprocess.Popen(
-            command(data_dir, "--ready-fd", str(write), *arguments),
+            command(data_dir, "--ready-fd", str(write), *arguments, python=python),
             pass_fds=[write],
             stderr=stderr,
             env={**os.environ, **(env or {})},
