@@ -19,7 +19,7 @@ NOT_RUN = {
 
 RUNNABLE = {"sh", "bash", "console", "python", "ipython"}
 KNOWN = RUNNABLE | {"", "yaml", "toml", "json", "mermaid"}
-RUN_IN = {"README.md": "test_readme.py", "README.zh-CN.md": "test_readme.py"}
+RUN_IN = {"README.md": "test_readme.py", "README.zh-CN.md": "test_readme.py", "docs/rest.md": "test_rest.py"}
 """Pages whose commands are run, and by which module here. The Chinese page's equal the English one's."""
 
 ALL = [fence for page in pages() for fence in fences(page)]

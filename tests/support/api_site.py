@@ -22,6 +22,9 @@ from pai_backend.api.changes import Changes
 from pai_backend.api.context import Address, ApiContext, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.wire import MEDIA_TYPE, Check
+from pai_backend.auth.accounts import Account, Accounts
+from pai_backend.auth.identity import Identity
+from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
@@ -112,7 +115,13 @@ class ApiSite:
 
 
 @asynccontextmanager
-async def running_api(directory: Path, *, max_document_bytes: int = 1_048_576) -> AsyncIterator[ApiSite]:
+async def running_api(
+    directory: Path,
+    *,
+    max_document_bytes: int = 1_048_576,
+    accounts: Sequence[Account] = (),
+    rates: Limits | None = None,
+) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
     await store.open()
@@ -140,7 +149,8 @@ async def running_api(directory: Path, *, max_document_bytes: int = 1_048_576) -
         ),
         store=store,
         engine=engine,
-        tokens=tokens,
+        identity=Identity(store, tokens, Accounts(accounts, tokens.users())),
+        limits=rates or limits(),
         proxy=proxy,
         changes=changes,
         metrics=Metrics(),

@@ -1,6 +1,6 @@
 """SSH keys: reading what users register, making what the backend needs, writing known_hosts lines.
 
-Everything but the two store functions at the end is pure. Only public keys are ever read here; a
+Everything but the store functions at the end is pure. Only public keys are ever read here; a
 private key pasted by mistake is refused without being repeated (its text reaches no message or log).
 asyncssh is not imported: the API process reads keys too and should not carry an SSH stack.
 """
@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.ids import JobUid
 from pai_backend.store.base import Store
 
 RSA_MIN_BITS = 2048  # NIST SP 800-131A rev. 2: shorter RSA keys are disallowed for signatures
@@ -212,3 +213,13 @@ async def task_host_key(store: Store, slot: str) -> str:
         return kept
     pem, public = make_ed25519(slot)
     return await store.put_task_key(slot, pem, public)
+
+
+async def job_key(store: Store, job: JobUid) -> str:
+    """The job's own key (private PEM): its tasks' SSH servers take it at their own ports. Made once. Idempotent."""
+    return await task_host_key(store, f"{job}-key")
+
+
+async def job_public_key(store: Store, job: JobUid) -> str:
+    """The public half of :func:`job_key`, with a comment."""
+    return f"{public_line(await job_key(store, job))} pai-job-{job}"

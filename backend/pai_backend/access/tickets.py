@@ -63,9 +63,11 @@ class TicketOffice:
         self._key = key
         self._now = now
 
-    def issue(self, user: str, service: str, job: JobUid, *, admin: bool = False) -> tuple[str, datetime]:
-        """A ticket and when it expires (after 60 s)."""
-        until = self._now() + TICKET_LIFE
+    def issue(
+        self, user: str, service: str, job: JobUid, *, admin: bool = False, life: timedelta = TICKET_LIFE
+    ) -> tuple[str, datetime]:
+        """A ticket and when it expires."""
+        until = self._now() + life
         claims = Claims(
             user=user, admin=admin, service=service, job=job, expires_at=until, number=secrets.token_hex(16)
         )

@@ -22,14 +22,18 @@ PING_S = 30  # seconds between pings on idle WebSockets; proxies in front cut si
 
 def make_application(ctx: ApiContext, front: Sequence[tornado.routing.Rule] = ()) -> tornado.routing.RuleRouter:
     """The whole HTTP face. ``front`` are the rules that are asked first: the service proxy's."""
-    templates: dict[type, str] = {route.handler: route.template for route in ROUTES}
+    templates: dict[tuple[type, int, str], str] = {
+        (route.handler, len(route.parts), route.template[:8]): route.template for route in ROUTES
+    }
 
     @functools.cache
     def openapi() -> bytes:
         return json.dumps(describe(ROUTES, ctx.site.version)).encode()
 
     def observe(handler: tornado.web.RequestHandler) -> None:
-        route, request = templates.get(type(handler), "(none)"), handler.request
+        request = handler.request
+        key = type(handler), len(handler.path_args), request.path.removeprefix("/rest-server")[:8]
+        route = templates.get(key, "(none)")
         seconds = request.request_time()
         ctx.metrics.answered(request.method or "", route, handler.get_status(), seconds)
         if log.isEnabledFor(logging.DEBUG):

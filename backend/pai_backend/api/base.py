@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from http.client import responses
 from types import TracebackType
 from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import tornado.web
 import tornado.websocket
@@ -60,18 +60,19 @@ class BaseHandler(tornado.web.RequestHandler):
         self.set_header("X-Content-Type-Options", "nosniff")
         self.clear_header("Server")
 
-    def prepare(self) -> None:
-        """Find out who is calling. Raises Unauthorized."""
+    async def prepare(self) -> None:
+        """Find out who is calling. Raises Unauthorized, TooManyRequests."""
         self.set_header("X-Request-Id", self.request_id)
         if not self.public:
-            self.user = self._caller()
+            self.user = await self._caller()
+            self.ctx.limits.requests.take(self.user.name)
 
     def begin_verb(self) -> None:
         """Called first in every verb; nothing to do here."""
 
-    def _caller(self) -> User:
+    async def _caller(self) -> User:
         header = self.request.headers.get("Authorization", "")
-        user = self.ctx.tokens.bearer(header) if header else None
+        user = await self.ctx.identity.of_header(header) if header else None
         if user is None:
             self.set_header("WWW-Authenticate", "Bearer")
             message = "The token is not known." if header else "This needs a token."
@@ -178,7 +179,7 @@ class ApiHandler(BaseHandler):
         """Bytes a body may have."""
         return BODY_BYTES
 
-    def prepare(self) -> None:
+    async def prepare(self) -> None:
         """As the base, but refuse later. Raises TooLarge for a body that is not worth being read to its end."""
         connection: Any = self.request.connection
         connection.set_max_body_size(DRAIN_BYTES)
@@ -186,7 +187,7 @@ class ApiHandler(BaseHandler):
         if length.isascii() and length.isdigit() and int(length) > DRAIN_BYTES:
             raise self._too_large_error()
         try:
-            super().prepare()
+            await super().prepare()
         except PaiError as error:
             self._refusal = error
 
@@ -217,12 +218,19 @@ class ApiHandler(BaseHandler):
         return bytes(self._body)
 
     def parse_body(self, model: type[M]) -> M:
-        """The JSON body as a model. Raises InvalidParameters."""
+        """The JSON body as a model; a form will do too. Raises InvalidParameters."""
         text = self.body()
         try:
+            if self._is_form(text):
+                return model.model_validate(dict(parse_qsl(text.decode("utf-8", "replace"), keep_blank_values=True)))
             return model.model_validate_json(text)
         except ValidationError as error:
             raise bad_body(error, model, text) from None
+
+    def _is_form(self, text: bytes) -> bool:
+        """Whether the body is a form; curl says so of JSON too, when it is not told otherwise."""
+        kind = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        return kind == "application/x-www-form-urlencoded" and not text.lstrip().startswith((b"{", b"["))
 
     def _too_large_error(self) -> TooLarge:
         return TooLarge(f"The body is larger than {self.body_limit()} bytes.", hint="Send a smaller one.")
@@ -249,9 +257,9 @@ class NotFound(ApiHandler):
 class StreamHandler(BaseHandler, tornado.websocket.WebSocketHandler):
     """A WebSocket. Everything that can be refused is refused before the upgrade, as a plain answer."""
 
-    def prepare(self) -> None:
+    async def prepare(self) -> None:
         """As the base, then refuse pages of other sites. Raises Forbidden."""
-        super().prepare()
+        await super().prepare()
         origin = self.request.headers.get("Origin")
         if origin is not None and not self._is_welcome(origin):
             raise Forbidden(

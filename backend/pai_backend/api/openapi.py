@@ -16,7 +16,15 @@ from pai_backend.api.errors import STATUS
 from pai_backend.api.operation import OPERATIONS, Operation
 from pai_backend.api.routes import Route
 from pai_backend.api.wire import MEDIA_TYPE
-from pai_backend.model.errors import ErrorBody, InvalidParameters, PaiError, TooLarge, Unauthorized
+from pai_backend.model.errors import (
+    ErrorBody,
+    InvalidParameters,
+    PaiError,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
 
 _REF = "#/components/schemas/{model}"
 _SERIALIZE: JsonSchemaMode = "serialization"
@@ -62,7 +70,7 @@ def _operation(route: Route, verb: str) -> Operation:
 
 def _entry(route: Route, verb: str, operation: Operation, refs: dict[Any, Json]) -> Json:
     entry: Json = {
-        "operationId": f"{verb.lower()}{route.handler.__name__.removesuffix('Handler')}",
+        "operationId": f"{verb.lower()}{route.handler.__name__.removesuffix('Handler')}{route.variant}",
         "summary": operation.summary,
         "parameters": [*_path_parameters(route), *_query_parameters(operation)],
         "responses": _responses(route.handler, operation, refs),
@@ -142,7 +150,7 @@ def _responses(handler: type[BaseHandler], operation: Operation, refs: dict[Any,
 def _errors(handler: type[BaseHandler], operation: Operation) -> dict[int, list[str]]:
     """Status -> codes of the errors a verb can answer with, those that every path has included."""
     raises: list[type[PaiError]] = [*operation.raises]
-    raises += [] if handler.public else [Unauthorized]
+    raises += [] if handler.public else [Unauthorized, TooManyRequests, Unavailable]
     raises += [InvalidParameters] if operation.query or operation.body else []
     raises += [TooLarge] if operation.body else []
     found: dict[int, list[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 from pydantic.alias_generators import to_camel
 
 from pai_backend.engine.base import LogStream
@@ -120,6 +120,61 @@ class TailQuery(Query):
     tail_mode: bool = Field(default=False, alias="tail-mode", description="Only the last 16 KiB.")
 
 
+class Login(Model):
+    """Name and password of a user, as JSON or as a form."""
+
+    username: str = Field(max_length=255)
+    password: SecretStr = Field(max_length=1024)
+    expiration: int | None = Field(
+        default=None, ge=60, le=604_800, description="Seconds; a session lasts 7 days whatever is asked, as in OpenPAI."
+    )
+
+
+class SshKeyEntry(Model):
+    """A public key in OpenPAI's user profile."""
+
+    title: str = Field(default="", max_length=200)
+    value: str = Field(max_length=32768, description="One line of a `.pub` file.")
+    time: int | None = Field(default=None, description="Milliseconds since 1970; set by the backend.")
+
+
+class ExtensionChange(Model):
+    """What users may change of their profile's extension."""
+
+    ssh_keys: tuple[SshKeyEntry, ...] | None = Field(
+        default=None, alias="sshKeys", max_length=100, description="All keys from now on; others are forgotten."
+    )
+
+
+class UserData(Model):
+    """The new values of a user's profile."""
+
+    username: str | None = None
+    email: str | None = None
+    old_password: SecretStr | None = Field(default=None, alias="oldPassword")
+    new_password: SecretStr | None = Field(default=None, alias="newPassword")
+    extension: ExtensionChange | None = None
+
+
+class UserChange(Model):
+    """A change of one's own profile."""
+
+    data: UserData
+    patch: bool = Field(default=False, description="OpenPAI's; what is not given stays as it is in any case.")
+
+
+class ClusterQuery(Query):
+    """What to tell about virtual clusters."""
+
+    nodes: str | None = Field(default=None, description="Tell about nodes instead.")
+
+
+class SkuQuery(Query):
+    """Of which virtual cluster."""
+
+    vc: str | None = Field(default=None, description="Only what this virtual cluster can use.")
+
+
 class TagBody(Model):
     """A tag."""
 
@@ -162,6 +217,12 @@ class TaskQuery(Query):
 
     role: str | None = Field(default=None, description="Task role; none is the first that has the service.")
     index: int = Field(default=0, ge=0, le=MAX_SEQ)
+
+
+class KeyFileQuery(Query):
+    """What proves that a key may be had."""
+
+    ticket: str = Field(max_length=2000, description="As the link has it; good once.")
 
 
 class NewKey(Model):

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from pai_backend.api.base import BaseHandler
-from pai_backend.api.handlers import access, attempts, cluster, description, history, jobs
+from pai_backend.api.handlers import access, attempts, cluster, description, history, identity, jobs, v1
 
+_VARIANTS = {"/api/v1/user/{user}/jobs": "OfUser", "/api/v1/": "V1", "/api/v2/user/": "Singular"}
 _NUMBERS = frozenset({"attempt", "index", "run"})
 _PART = re.compile(r"\{(\w+)\}")
 
@@ -26,12 +27,25 @@ class Route:
 
     @property
     def pattern(self) -> str:
-        """The template as a regular expression with one group a part."""
-        return _PART.sub(lambda part: r"(\d{1,9})" if part[1] in _NUMBERS else "([^/]+)", self.template)
+        """The template as a regular expression with one group a part.
+
+        OpenPAI is reached below ``/rest-server`` through its portal, and its clients put that in front by themselves.
+        """
+        pattern = _PART.sub(lambda part: r"(\d{1,9})" if part[1] in _NUMBERS else "([^/]+)", self.template)
+        return f"(?:/rest-server)?{pattern}" if self.template.startswith("/api/") else pattern
+
+    @property
+    def variant(self) -> str:
+        """What tells this path from others of the same handler; empty for its first."""
+        for beginning, word in _VARIANTS.items():
+            if self.template.startswith(beginning) and not self.handler.__name__.endswith(word):
+                return word
+        return ""
 
 
 _JOB = "/api/v2/jobs/{job}"
 _TASK_RUNS = f"{_JOB}/attempts/{{attempt}}/taskRoles/{{role}}/taskIndex/{{index}}/attempts"
+_USER_JOBS = "/api/v1/user/{user}/jobs"
 
 ROUTES: tuple[Route, ...] = (
     Route("/api/v2/info", cluster.InfoHandler),
@@ -55,10 +69,41 @@ ROUTES: tuple[Route, ...] = (
     Route(f"{_JOB}/services/{{label}}/ticket", access.ServiceTicket),
     Route("/api/v2/events/stream", history.AllEvents),
     Route("/api/v2/cluster/nodes", cluster.Nodes),
+    Route("/api/v2/cluster/sku-types", cluster.Skus),
     Route("/api/v2/virtual-clusters", cluster.VirtualClusterMap),
+    Route("/api/v2/virtual-clusters/{vc}", cluster.OneVirtualCluster),
     Route("/api/v2/keys", access.Keys),
     Route("/api/v2/keys/{fingerprint}", access.OneKey),
     Route("/api/v2/gateway", access.Gateway),
+    Route("/api/v2/authn/info", identity.AuthnInfo),
+    Route("/api/v2/authn/basic/login", identity.BasicLogin),
+    Route("/api/v2/authn/basic/logout", identity.BasicLogout),
+    Route("/api/v2/token", identity.TokenLogin),
+    Route("/api/v2/tokens", identity.Tokens),
+    Route("/api/v2/tokens/application", identity.ApplicationTokens),
+    Route("/api/v2/tokens/check", identity.TokenCheck),
+    Route("/api/v2/tokens/{token}", identity.OneToken),
+    Route("/api/v2/users", identity.Users),
+    Route("/api/v2/users/{user}", identity.OneUser),
+    Route("/api/v2/user/{user}", identity.OneUser),
+    Route("/api/v1/jobs", v1.JobsV1),
+    Route("/api/v1/jobs/{job}", v1.OneJobV1),
+    Route("/api/v1/jobs/{job}/executionType", v1.JobExecutionTypeV1),
+    Route("/api/v1/jobs/{job}/config", v1.JobConfigV1),
+    Route("/api/v1/jobs/{job}/ssh", v1.JobSshV1),
+    Route(_USER_JOBS, v1.JobsV1),
+    Route(f"{_USER_JOBS}/{{job}}", v1.OneJobV1),
+    Route(f"{_USER_JOBS}/{{job}}/executionType", v1.JobExecutionTypeV1),
+    Route(f"{_USER_JOBS}/{{job}}/config", v1.JobConfigV1),
+    Route(f"{_USER_JOBS}/{{job}}/ssh", v1.JobSshV1),
+    Route("/api/v1/ssh-keys/{name}", access.KeyFile),
+    Route("/api/v1/virtual-clusters", cluster.VirtualClusterMap),
+    Route("/api/v1/virtual-clusters/{vc}", cluster.OneVirtualCluster),
+    Route("/api/v1/authn/info", identity.AuthnInfo),
+    Route("/api/v1/authn/basic/login", identity.BasicLogin),
+    Route("/api/v1/authn/basic/logout", identity.BasicLogout),
+    Route("/api/v1/token", identity.TokenLogin),
+    Route("/api/v1/user/{user}", identity.OneUser),
     Route("/healthz", cluster.Healthz),
     Route("/readyz", cluster.Readyz),
     Route("/metrics", cluster.MetricsHandler),

@@ -250,6 +250,10 @@ class Info(Model):
     engine: str
     ssh: SshAddress | None
     proxy: ProxyAddress
+    launcher_type: str = Field(
+        default="k8s", alias="launcherType", description="Which generation of OpenPAI's answers these are."
+    )
+    authn_method: str = Field(default="basic", alias="authnMethod", description="How users sign in.")
 
 
 class NodeUse(Model):
@@ -282,17 +286,41 @@ class NodeList(Model):
     data: tuple[NodeWire, ...]
 
 
+class ClusterResources(Model):
+    """Amounts of hardware, under OpenPAI's newer and older names."""
+
+    cpu: int
+    memory: int = Field(description="MiB")
+    gpu: int
+    v_cores: int = Field(alias="vCores")
+    gpus: int = Field(alias="GPUs")
+
+
 class VirtualCluster(Camel):
     """A virtual cluster and the load on it, with OpenPAI's field names."""
 
     capacity: int = Field(description="Percent of the cluster; a virtual cluster without quota may use all of it.")
+    max_capacity: int = Field(description="Percent of the cluster that it can come to use.")
     used_capacity: int = Field(description="Percent of the cluster's GPUs that its running tasks hold.")
     num_jobs: int = Field(description="Jobs that have not ended.")
+    dedicated: bool = Field(description="Whether it has nodes of its own.")
+    resources_used: ClusterResources
+    resources_guaranteed: ClusterResources
+    resources_total: ClusterResources
     state: str
+    status: str
 
 
-class VirtualClusters(RootModel[dict[str, VirtualCluster]]):
-    """Name of the virtual cluster to what it is."""
+class NodeGpus(Camel):
+    """The GPUs of a node, as OpenPAI counts them."""
+
+    gpu_used: int
+    gpu_available: int
+    gpu_total: int
+
+
+class VirtualClusters(RootModel[dict[str, VirtualCluster] | dict[str, NodeGpus]]):
+    """Name of the virtual cluster to what it is; or of each node to its GPUs, when the query asks for nodes."""
 
 
 class KeyWire(Model):

@@ -1,4 +1,5 @@
 """Who is calling, and what they may touch.
 
-``users`` is the word, ``tokens`` turns a bearer token into a user, ``policy`` decides. Knows neither HTTP nor SQL.
+``users`` is the word, ``identity`` turns a credential into a user by ``tokens`` (configured) and ``accounts``
+(passwords), ``policy`` decides, ``limits`` count. Knows neither HTTP nor SQL.
 """

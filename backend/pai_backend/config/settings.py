@@ -61,6 +61,30 @@ class TokenSettings(Model):
         return value.get_secret_value() if reveal else str(value)
 
 
+class UserSettings(Model):
+    """A user who may sign in with a password."""
+
+    name: str = Field(min_length=1, description="Name of the user, unique.")
+    password_hash: SecretStr | None = Field(
+        default=None, description="Argon2 hash of the password, as `python -m pai_backend hash-password` prints it."
+    )
+    admin: bool = Field(default=False, description="May see and change the jobs of everyone.")
+    email: str = Field(default="", description="Shown in the user's profile.")
+
+    @field_validator("password_hash")
+    @classmethod
+    def _is_a_hash(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().startswith("$argon2"):
+            raise ValueError("must be an Argon2 hash; make one with `python -m pai_backend hash-password`")
+        return value
+
+    @field_serializer("password_hash", when_used="json-unless-none")
+    def _hash_text(self, value: SecretStr, info: SerializationInfo) -> str:
+        """The text itself only for our own child processes; masked everywhere else."""
+        reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
+        return value.get_secret_value() if reveal else str(value)
+
+
 class ApiSettings(Model):
     """The HTTP face."""
 
@@ -79,6 +103,16 @@ class ApiSettings(Model):
     tokens: tuple[TokenSettings, ...] = Field(
         default=(), description="More bearer tokens: a list of `{user, token, admin}`. Secret, so not a flag."
     )
+    users: tuple[UserSettings, ...] = Field(
+        default=(),
+        description="Users who may sign in with a password: a list of `{name, password_hash, admin, email}`. "
+        "Secret, so not a flag.",
+    )
+    requests_per_minute: int = Field(default=0, ge=0, description="Requests of one user in a minute; 0 is no limit.")
+    lists_per_minute: int = Field(
+        default=0, ge=0, description="Requests of one user for job lists in a minute; 0 is no limit."
+    )
+    submissions_per_hour: int = Field(default=0, ge=0, description="Jobs one user submits in an hour; 0 is no limit.")
     allowed_origins: tuple[str, ...] = Field(
         default=(),
         description="Origins besides our own whose pages may open WebSockets, e.g. `https://lab.example.org`.",
@@ -306,6 +340,14 @@ class Settings(Model):
         """The text itself only for our own child processes; masked everywhere else."""
         reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
         return value.get_secret_value() if reveal else str(value)
+
+    @model_validator(mode="after")
+    def _users_once(self) -> Self:
+        names = [user.name for user in self.api.users]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"api.users: the user {twice} stands there twice")
+        return self
 
     @model_validator(mode="after")
     def _roles_once(self) -> Self:

@@ -7,7 +7,7 @@ from collections.abc import Container
 
 from pydantic import SecretStr
 
-from pai_backend.access.keys import gateway_public_key, task_host_key
+from pai_backend.access.keys import gateway_public_key, job_public_key, task_host_key
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.image_logins import ImageLogins
 from pai_backend.controller.team_storages import with_storages
@@ -15,7 +15,7 @@ from pai_backend.engine.base import SshPlan, StartRefused, TaskPlan
 from pai_backend.launch.jupyter import TOKEN_VARIABLE
 from pai_backend.launch.parts import PartsMemory
 from pai_backend.launch.plan import build_plan
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.tags import UnresolvedTag
 from pai_backend.storage.reach import Reach
@@ -23,6 +23,9 @@ from pai_backend.store.base import Store, slot_of
 
 SSH_LABEL = "ssh"
 """The port label every v1 task has implicitly (OpenPAI v1); its SSH server listens on the first one."""
+
+JOB_KEYS = 1000
+"""Public keys of jobs that are remembered, 100 bytes each; then all are forgotten and asked for again."""
 
 
 class Planner:
@@ -37,6 +40,7 @@ class Planner:
         self._parts = PartsMemory(default_fs_uri)
         self._gateway_key: str | None = None
         self._host_keys: dict[str, asyncio.Task[str]] = {}
+        self._job_keys: dict[JobUid, str] = {}
 
     async def prepare(self, job: Job, uids: Container[TaskUid]) -> None:
         """Have the host keys of these tasks ready. Beside the write of their placement, they share its transaction.
@@ -46,7 +50,7 @@ class Planner:
         making = {slot: self._host_key(slot) for slot in _slots_with_ssh(job, uids)}
         self._host_keys.update(making)
         try:
-            await asyncio.gather(*making.values())
+            await asyncio.gather(*making.values(), *([self._job_key(job.uid)] if making else []))
         except BaseException:
             for slot in making:
                 self._host_keys.pop(slot, None)
@@ -68,7 +72,7 @@ class Planner:
             plan = build_plan(
                 job,
                 task,
-                ssh=await self._ssh(task),
+                ssh=await self._ssh(job, task),
                 extra_env=extra,
                 default_fs_uri=self._default_fs_uri,
                 secrets=values,
@@ -83,7 +87,7 @@ class Planner:
         """What tasks of an incremental job are told anew while they run: the text of their job info file."""
         return self._parts.of(job).info
 
-    async def _ssh(self, task: Task) -> SshPlan | None:
+    async def _ssh(self, job: Job, task: Task) -> SshPlan | None:
         if task.placement is None or self._gateway_key is None:
             return None
         ports = task.placement.ports.get(SSH_LABEL)
@@ -91,7 +95,16 @@ class Planner:
             return None
         slot = slot_of(task.uid)
         host_key = await (self._host_keys.pop(slot, None) or self._host_key(slot))
-        return SshPlan(port=ports[0], host_key=SecretStr(host_key), authorized_keys=(self._gateway_key,))
+        authorized = (self._gateway_key, await self._job_key(job.uid))
+        return SshPlan(port=ports[0], host_key=SecretStr(host_key), authorized_keys=authorized)
+
+    async def _job_key(self, uid: JobUid) -> str:
+        """The public half of the job's own key; the same for all of its tasks, so it is asked for once."""
+        if uid not in self._job_keys:
+            if len(self._job_keys) >= JOB_KEYS:
+                self._job_keys.clear()
+            self._job_keys[uid] = await job_public_key(self._store, uid)
+        return self._job_keys[uid]
 
     def _host_key(self, slot: str) -> asyncio.Task[str]:
         return asyncio.create_task(task_host_key(self._store, slot))

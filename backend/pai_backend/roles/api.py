@@ -21,9 +21,12 @@ from pai_backend.api.context import Address, ApiContext, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.starting import Front, starting_application
 from pai_backend.api.wire import Check
+from pai_backend.auth.accounts import Account, Accounts
+from pai_backend.auth.identity import Identity
+from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import ApiSettings, Role, Settings
 from pai_backend.listening import bind_kept
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
@@ -76,7 +79,8 @@ async def _application(
         site=site,
         store=store,
         engine=engine,
-        tokens=tokens,
+        identity=Identity(store, tokens, _accounts(parts.settings, tokens)),
+        limits=_limits(parts.settings.api),
         proxy=proxy,
         changes=changes,
         metrics=metrics,
@@ -109,6 +113,18 @@ def _tokens(settings: Settings) -> TokenTable:
     except TokenFileError as error:
         raise RoleError(f"api.token_file: {error}") from None
     return TokenTable(entries)
+
+
+def _accounts(settings: Settings, tokens: TokenTable) -> Accounts:
+    known = [
+        Account(user.name, user.admin, user.email, user.password_hash.get_secret_value() if user.password_hash else "")
+        for user in settings.api.users
+    ]
+    return Accounts(known, tokens.users())
+
+
+def _limits(settings: ApiSettings) -> Limits:
+    return limits(settings.requests_per_minute, settings.lists_per_minute, settings.submissions_per_hour)
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -196,5 +196,4 @@ def to_job(row: AnyRow, bodies: Sequence[str], cipher: Cipher) -> Job:
 
 def to_summary(row: AnyRow) -> JobSummary:
     """A list row from :data:`SUMMARY`; no JSON is read but the tags', where there are any."""
-    *values, tags = row
-    return JobSummary(*values, read_tags(tags))
+    return JobSummary(*(*row[:-1], read_tags(row[-1])))

@@ -330,7 +330,7 @@ async def test_paths_that_no_name_can_have_are_the_callers_mistake(api: ApiSite,
 
 @pytest.mark.asyncio
 async def test_a_database_that_is_away_is_503(api: ApiSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def away(*_: object) -> None:
+    async def away(*_: object, **__: object) -> None:
         raise Unavailable("The database does not answer.", hint="Try again.")
 
     monkeypatch.setattr(api.store, "submit", away)

@@ -170,6 +170,8 @@ async def test_info_needs_no_token_and_tells_the_front_door(api: ApiSite) -> Non
         "engine": "local",
         "ssh": {"host": "127.0.0.1", "port": 2222},
         "proxy": {"domain": "localhost", "baseUrl": api.url},
+        "launcherType": "k8s",
+        "authnMethod": "basic",
     }
 
 

@@ -13,6 +13,7 @@ from pai_backend.api.openapi import describe
 from pai_backend.api.operation import OPERATIONS
 from pai_backend.api.routes import ROUTES
 
+SIGN_IN = ("authn/info", "authn/basic/login", "token")
 REST_PAGE = Path(__file__).parents[3] / "docs" / "rest.md"
 
 
@@ -55,7 +56,7 @@ def test_parameters_and_errors_come_from_the_code(description: dict[str, Any]) -
     filters = {"state", "username", "vc", "keyword", "tagsContain", "tagsNotContain", "jobPriority"}
     assert filters | {"order", "offset", "limit", "withTotalCount"} == names
     submit = description["paths"]["/api/v2/jobs"]["post"]
-    assert set(submit["responses"]) == {"202", "400", "401", "404", "409", "413", "500"}
+    assert set(submit["responses"]) == {"202", "400", "401", "404", "409", "413", "429", "500", "503"}
     assert "InvalidProtocolError" in submit["responses"]["400"]["description"]
 
 
@@ -65,7 +66,9 @@ def test_paths_without_a_token_are_those_of_the_page(description: dict[str, Any]
         for path, verbs in description["paths"].items()
         if all(entry.get("security") == [] for entry in verbs.values())
     }
-    assert open_paths == {"/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v2/info"}
+    signing_in = {f"/api/{version}/{path}" for version in ("v1", "v2") for path in SIGN_IN}
+    probes = {"/healthz", "/readyz", "/metrics", "/openapi.json"}
+    assert open_paths == probes | signing_in | {"/api/v2/info", "/api/v1/ssh-keys/{name}"}
 
 
 def test_every_path_of_the_page_exists_and_the_other_way_round() -> None:

@@ -32,4 +32,10 @@ def test_help_documents_every_key_and_its_variable() -> None:
 
 
 def test_keys_with_secrets_have_no_flag() -> None:
-    assert {key.name for key in keys() if key.flag is None} == {"database", "secret_key", "api.tokens", "storage.options"}
+    assert {key.name for key in keys() if key.flag is None} == {
+        "database",
+        "secret_key",
+        "api.tokens",
+        "api.users",
+        "storage.options",
+    }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
+from pai_backend.api.openpai.wire import JobSsh
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import NewKey, TaskQuery
+from pai_backend.api.queries import KeyFileQuery, NewKey, TaskQuery
 from pai_backend.api.services.access import AccessService
+from pai_backend.api.services.job_keys import JobKeyService
 from pai_backend.api.wire import GatewayWire, KeyList, KeyWire, SshAnswer, Ticket
 from pai_backend.model.errors import (
     Forbidden,
     InvalidParameters,
+    NoJobSsh,
     NoSuchJob,
     NoSuchKey,
     NoSuchService,
@@ -30,10 +33,40 @@ class _AccessHandler(ApiHandler):
 class Ssh(_AccessHandler):
     """``/api/v2/jobs/{job}/ssh``."""
 
-    @operation(Operation("How to reach a job's tasks by SSH.", answer=SshAnswer, raises=(NoSuchJob, Unavailable)))
-    async def get(self, job: str) -> SshAnswer:
-        """Gateway, names and known_hosts lines."""
-        return await self.access.ssh(self.user, job)
+    @operation(
+        Operation(
+            "How to reach a job's tasks by SSH.",
+            answer=JobSsh,
+            ours=SshAnswer,
+            raises=(NoSuchJob, NoJobSsh, Unavailable),
+        )
+    )
+    async def get(self, job: str) -> SshAnswer | JobSsh:
+        """Ours: gateway, names and known_hosts lines; OpenPAI's: the tasks' own ports and the job's key."""
+        if self.wants_ours():
+            return await self.access.ssh(self.user, job)
+        return await JobKeyService(self.ctx).ssh(self.user, job)
+
+
+class KeyFile(ApiHandler):
+    """``/api/v1/ssh-keys/{name}``: a job's private key, once, for whoever holds the link."""
+
+    public = True
+
+    @operation(
+        Operation(
+            "A job's private key, once; the link is in the job's SSH answer.",
+            query=KeyFileQuery,
+            media_type="application/x-pem-file",
+            raises=(Forbidden, Unavailable),
+        )
+    )
+    async def get(self, name: str, query: KeyFileQuery) -> None:
+        """The key's file."""
+        key = await JobKeyService(self.ctx).redeem(query.ticket, name)
+        self.set_header("Content-Type", "application/x-pem-file")
+        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+        self.write(key)
 
 
 class ServiceTicket(_AccessHandler):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from pai_backend.api.base import ApiHandler
+from pai_backend.api.openpai.wire import SkuTypes
 from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import ClusterQuery, SkuQuery
 from pai_backend.api.services.cluster import ClusterService
-from pai_backend.api.wire import Alive, Info, NodeList, Readiness, VirtualClusters
+from pai_backend.api.wire import Alive, Info, NodeList, Readiness, VirtualCluster, VirtualClusters
+from pai_backend.model.errors import NoVirtualCluster
 
 
 class _ClusterHandler(ApiHandler):
@@ -42,10 +45,34 @@ class Nodes(_ClusterHandler):
 class VirtualClusterMap(_ClusterHandler):
     """``/api/v2/virtual-clusters``."""
 
-    @operation(Operation("Virtual clusters and the load on them.", answer=VirtualClusters))
-    async def get(self) -> VirtualClusters:
-        """Name to virtual cluster."""
+    @operation(Operation("Virtual clusters and the load on them.", query=ClusterQuery, answer=VirtualClusters))
+    async def get(self, query: ClusterQuery) -> VirtualClusters:
+        """Name to virtual cluster; with ``?nodes`` name of node to its GPUs."""
+        if query.nodes is not None:
+            return await self.cluster.node_gpus()
         return await self.cluster.virtual_clusters()
+
+
+class OneVirtualCluster(_ClusterHandler):
+    """``/api/v2/virtual-clusters/{vc}``."""
+
+    @operation(Operation("A virtual cluster and the load on it.", answer=VirtualCluster, raises=(NoVirtualCluster,)))
+    async def get(self, vc: str) -> VirtualCluster:
+        """The virtual cluster."""
+        return await self.cluster.virtual_cluster(vc)
+
+
+class Skus(_ClusterHandler):
+    """``/api/v2/cluster/sku-types``."""
+
+    @operation(
+        Operation(
+            "Kinds of hardware that jobs may ask for.", query=SkuQuery, answer=SkuTypes, raises=(NoVirtualCluster,)
+        )
+    )
+    async def get(self, query: SkuQuery) -> SkuTypes:
+        """Name of the kind to a unit of it."""
+        return self.cluster.sku_types(query.vc)
 
 
 class Healthz(_ClusterHandler):

@@ -73,6 +73,7 @@ class Jobs(DocumentHandler):
     @operation(Operation("List jobs.", query=ListQuery, answer=openpai.JobList, ours=JobList))
     async def get(self, query: ListQuery) -> None:
         """A page of jobs."""
+        self.ctx.limits.lists.take(self.user.name)
         ours = self.wants_ours()
         limit = DEFAULT_PAGE if ours else DEFAULT_OPENPAI_PAGE
         found, matching = await ListService(self.ctx).page(self.user, query, default_limit=limit)
@@ -92,6 +93,7 @@ class Jobs(DocumentHandler):
     )
     async def post(self, query: SubmitQuery) -> Submitted:
         """Take a document."""
+        self.ctx.limits.submissions.take(self.user.name)
         media_type = self.request.headers.get("Content-Type", "")
         return await self.jobs.submit(self.user, self.body(), query.name, query.filename, media_type)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field, RootModel
 
-from pai_backend.api.wire import Camel, RetryDetails, ServiceWire
+from pai_backend.api.wire import Camel, RetryDetails, ServiceWire, SshAnswer
 from pai_backend.model.spec import DocumentWarning
 
 
@@ -264,6 +264,7 @@ class JobSsh(Camel):
 
     containers: tuple[Container, ...]
     key_pair: KeyPair
+    gateway: SshAnswer | None = Field(description="Ours: the way in under stable names; null while it is away.")
 
 
 class SignedIn(Camel):

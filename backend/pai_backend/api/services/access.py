@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pai_backend.access.keys import (
     gateway_host_public_key,
     known_hosts_alias_line,
@@ -77,6 +79,15 @@ class AccessService:
         )
         await self._ctx.store.add_key(key)
         return _shown(key)
+
+    async def replace_keys(self, user: User, wanted: Sequence[NewKey]) -> None:
+        """Register these keys and forget all others of the caller. Raises InvalidParameters before anything changes."""
+        fingerprints = {parse_public_key(new.public_key).fingerprint for new in wanted}
+        for new in wanted:
+            await self.add_key(user, new)
+        for key in await self._ctx.store.keys(user.name):
+            if key.fingerprint not in fingerprints:
+                await self._ctx.store.remove_key(user.name, key.fingerprint)
 
     async def remove_key(self, user: User, fingerprint: str) -> None:
         """Forget a key of the caller. Raises NoSuchKey."""

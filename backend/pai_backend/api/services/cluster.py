@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
-from pai_backend.api.wire import Info, NodeList, ProxyAddress, Readiness, SshAddress, VirtualCluster, VirtualClusters
+from pai_backend.api.openpai.wire import SkuType, SkuTypes
+from pai_backend.api.wire import (
+    ClusterResources,
+    Info,
+    NodeGpus,
+    NodeList,
+    ProxyAddress,
+    Readiness,
+    SshAddress,
+    VirtualCluster,
+    VirtualClusters,
+)
+from pai_backend.model.errors import NoVirtualCluster
 from pai_backend.model.job import Job
+from pai_backend.model.node import Node
+
+ANY_GPU, CPU = "GPU", "CPU"
+"""Kinds of hardware without a name of their own."""
 
 
 class ClusterService:
@@ -33,10 +51,47 @@ class ClusterService:
 
     async def virtual_clusters(self) -> VirtualClusters:
         """Every configured virtual cluster and the load on it."""
-        jobs = await self._ctx.store.unfinished()
-        gpus = sum(len(node.gpus) for node in self._ctx.nodes())
-        names = self._ctx.site.virtual_clusters
-        return VirtualClusters({name: _load(name, jobs, gpus) for name in names})
+        jobs, nodes = await self._ctx.store.unfinished(), self._ctx.nodes()
+        return VirtualClusters({name: _load(name, jobs, nodes) for name in self._ctx.site.virtual_clusters})
+
+    async def node_gpus(self) -> VirtualClusters:
+        """Every node's GPUs: in use, free, all."""
+        shown = {}
+        for node in (await self.nodes()).data:
+            used = len(node.used.gpus)
+            shown[node.name] = NodeGpus(gpu_used=used, gpu_available=len(node.gpus) - used, gpu_total=len(node.gpus))
+        return VirtualClusters(shown)
+
+    async def virtual_cluster(self, name: str) -> VirtualCluster:
+        """One of them. Raises NoVirtualCluster."""
+        self._require(name)
+        return _load(name, await self._ctx.store.unfinished(), self._ctx.nodes())
+
+    def sku_types(self, virtual_cluster: str | None) -> SkuTypes:
+        """Kinds of hardware, and what one unit of each has: a GPU with its share of its node, or a CPU with its.
+
+        Raises NoVirtualCluster. Every virtual cluster can use all kinds.
+        """
+        if virtual_cluster:
+            self._require(virtual_cluster)
+        units: dict[str, SkuType] = {}
+        for node in sorted(self._ctx.nodes(), key=lambda each: each.name):
+            name = node.gpus[0].type or ANY_GPU if node.gpus else CPU
+            share = len(node.gpus) or node.cpus
+            unit = SkuType(gpu=1 if node.gpus else 0, cpu=max(1, node.cpus // share), memory=node.memory_mb // share)
+            # What every node of the kind can give: a unit of the smallest.
+            smallest = units.get(name, unit)
+            units[name] = SkuType(
+                gpu=unit.gpu, cpu=min(unit.cpu, smallest.cpu), memory=min(unit.memory, smallest.memory)
+            )
+        return SkuTypes(units)
+
+    def _require(self, name: str) -> None:
+        known = self._ctx.site.virtual_clusters
+        if name not in known:
+            raise NoVirtualCluster(
+                f"There is no virtual cluster {name[:100]!r}.", hint=f"There are: {', '.join(known)}."
+            )
 
     async def readiness(self) -> Readiness:
         """Every check with its outcome."""
@@ -50,11 +105,29 @@ class ClusterService:
         return self._ctx.metrics.text(await self._ctx.store.job_counts(), left)
 
 
-def _load(name: str, jobs: list[Job], gpus: int) -> VirtualCluster:
+def _load(name: str, jobs: Sequence[Job], nodes: Sequence[Node]) -> VirtualCluster:
+    """One virtual cluster; it has no quota, so it may use everything and is guaranteed nothing of its own."""
     mine = [job for job in jobs if job.spec.virtual_cluster == name and not job.state.final]
-    held = sum(
-        len(task.placement.gpus) for job in mine for task in job.tasks if task.placement and not task.state.final
-    )
+    running = [(job, task) for job in mine for task in job.tasks if task.holds_place]
+    held = [job.spec.role(task.role).resources for job, task in running]
+    gpus, total = sum(each.gpus for each in held), sum(len(node.gpus) for node in nodes)
+    used = _amounts(sum(each.cpus for each in held), sum(each.memory_mb for each in held), gpus)
+    everything = _amounts(sum(node.cpus for node in nodes), sum(node.memory_mb for node in nodes), total)
     return VirtualCluster(
-        capacity=100, used_capacity=round(100 * held / gpus) if gpus else 0, num_jobs=len(mine), state="running"
+        capacity=100,
+        max_capacity=100,
+        used_capacity=round(100 * gpus / total) if total else 0,
+        num_jobs=len(mine),
+        dedicated=False,
+        resources_used=used,
+        resources_guaranteed=everything,
+        resources_total=everything,
+        state="running",
+        status="RUNNING",
+    )
+
+
+def _amounts(cpus: int, memory_mb: int, gpus: int) -> ClusterResources:
+    return ClusterResources.model_validate(
+        {"cpu": cpus, "memory": memory_mb, "gpu": gpus, "vCores": cpus, "GPUs": gpus}
     )

@@ -1,0 +1,139 @@
+"""Signing in, tokens and users, with OpenPAI's paths."""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.openpai.wire import Message, NewToken, SignedIn, SignInInfo, TokenList, UserList, UserWire
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import Login, UserChange
+from pai_backend.api.services.identity import IdentityService
+from pai_backend.model.errors import (
+    Forbidden,
+    NoSuchToken,
+    NoSuchUser,
+    NotSupported,
+    Unavailable,
+    WrongPassword,
+)
+
+LOGIN_PATH = "/api/v1/authn/basic/login"
+
+
+class _IdentityHandler(ApiHandler):
+    """A handler with the identity service."""
+
+    @property
+    def identity(self) -> IdentityService:
+        """The service."""
+        return IdentityService(self.ctx)
+
+
+class AuthnInfo(ApiHandler):
+    """``/api/v2/authn/info``."""
+
+    public = True
+
+    @operation(Operation("How users sign in.", answer=SignInInfo))
+    async def get(self) -> SignInInfo:
+        """By name and password."""
+        return SignInInfo(authn_type="basic", loginURI=LOGIN_PATH, loginURIMethod="post")
+
+
+class BasicLogin(_IdentityHandler):
+    """``/api/v2/authn/basic/login``."""
+
+    public = True
+
+    @operation(
+        Operation(
+            "Sign in with name and password.",
+            body=Login,
+            answer=SignedIn,
+            raises=(NoSuchUser, WrongPassword, Unavailable),
+        )
+    )
+    async def post(self, login: Login) -> SignedIn:
+        """A session's token."""
+        return await self.identity.sign_in(login)
+
+
+class TokenLogin(BasicLogin):
+    """``/api/v1/token``, the older path of the same."""
+
+
+class BasicLogout(_IdentityHandler):
+    """``/api/v2/authn/basic/logout``."""
+
+    @operation(Operation("End the session whose token this request has.", answer=Message, raises=(NoSuchToken,)))
+    async def delete(self) -> Message:
+        """The token is good for nothing from now on; one of the configuration cannot be ended this way."""
+        token = self.request.headers.get("Authorization", "").partition(" ")[2].strip()
+        await self.identity.revoke(self.user, token)
+        return Message(message="The session is ended.")
+
+
+class Tokens(_IdentityHandler):
+    """``/api/v2/tokens``."""
+
+    @operation(Operation("The caller's sessions and application tokens.", answer=TokenList, raises=(Forbidden,)))
+    async def get(self) -> TokenList:
+        """The tokens by their ids."""
+        return await self.identity.tokens(self.user)
+
+
+class ApplicationTokens(_IdentityHandler):
+    """``/api/v2/tokens/application``."""
+
+    @operation(Operation("Make an application token.", answer=NewToken, raises=(Forbidden,)))
+    async def post(self) -> NewToken:
+        """The token, shown this once."""
+        return await self.identity.make_token(self.user)
+
+
+class TokenCheck(ApiHandler):
+    """``/api/v2/tokens/check``."""
+
+    @operation(Operation("Whether the token of this request is good.", answer=Message))
+    async def get(self) -> Message:
+        """It is, or this would not answer."""
+        return Message(message=f"The token is good; it is {self.user.name}'s.")
+
+
+class OneToken(_IdentityHandler):
+    """``/api/v2/tokens/{token}``."""
+
+    @operation(Operation("Revoke a token of one's own.", answer=Message, raises=(NoSuchToken, Forbidden)))
+    async def delete(self, token: str) -> Message:
+        """Named by itself or by its id."""
+        await self.identity.revoke(self.user, token)
+        return Message(message="The token is revoked.")
+
+
+class Users(_IdentityHandler):
+    """``/api/v2/users``."""
+
+    @operation(Operation("The users that the caller may know.", answer=UserList, raises=(NoSuchUser,)))
+    async def get(self) -> UserList:
+        """All for an admin, oneself for others."""
+        return await self.identity.users(self.user)
+
+
+class OneUser(_IdentityHandler):
+    """``/api/v2/users/{user}``; ``me`` is the caller."""
+
+    @operation(Operation("A user's profile.", answer=UserWire, raises=(NoSuchUser, Forbidden)))
+    async def get(self, user: str) -> UserWire:
+        """One's own, or for an admin anybody's."""
+        return await self.identity.user(self.user, user)
+
+    @operation(
+        Operation(
+            "Change one's own profile: the SSH public keys.",
+            body=UserChange,
+            answer=UserWire,
+            raises=(NoSuchUser, Forbidden, NotSupported),
+        )
+    )
+    async def put(self, user: str, change: UserChange) -> UserWire:
+        """The profile as it is now."""
+        return await self.identity.change(self.user, user, change)

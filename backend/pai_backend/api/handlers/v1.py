@@ -1,0 +1,135 @@
+"""OpenPAI's REST v1: the same jobs under its older paths.
+
+Each handler stands at two paths: ``/api/v1/jobs/…`` and ``/api/v1/user/{user}/jobs/…``. States have v1's words, a
+submission answers with the job (201), and reading needs a token here, which it did not there.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from pai_backend.api.handlers.jobs import DocumentHandler, JobHandler
+from pai_backend.api.openpai import jobs as openpai_jobs
+from pai_backend.api.openpai.wire import Detail, JobList, JobSsh
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import DEFAULT_OPENPAI_PAGE, ExecutionType, ListQuery
+from pai_backend.api.services.attempts import AttemptService
+from pai_backend.api.services.job_keys import JobKeyService
+from pai_backend.api.services.listing import ListService
+from pai_backend.api.wire import Said
+from pai_backend.model.errors import (
+    DocumentError,
+    Forbidden,
+    InvalidParameters,
+    NameTaken,
+    NoJobSsh,
+    NoSuchJob,
+    NoVirtualCluster,
+    ReadOnlyJob,
+    TooLarge,
+)
+from pai_backend.model.job import Job
+from pai_backend.model.spec import Dialect
+
+VERSION = 1
+OBSOLETE = "killAllOnCompletedTaskNumber is obsolete; use minFailedTaskCount and minSucceededTaskCount."
+_SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NameTaken, TooLarge, Forbidden)
+
+
+def job_id(path: tuple[str, ...]) -> str:
+    """The job that the variable parts of a path name: ``{job}``, or ``{user}`` and ``{job}``."""
+    return "~".join(path)
+
+
+class _Submits(DocumentHandler):
+    """A handler that takes documents."""
+
+    async def submit(self, owner: str | None, name: str | None) -> Detail:
+        """Store the body as a job of the caller. Raises Forbidden when the path names somebody else."""
+        if owner is not None and owner != self.user.name:
+            raise Forbidden(
+                f"Only {owner} may submit jobs of {owner}.", hint=f"Use /api/v1/user/{self.user.name}/jobs."
+            )
+        self.ctx.limits.submissions.take(self.user.name)
+        media_type = self.request.headers.get("Content-Type", "")
+        job = await self.jobs.create(self.user, self.body(), name, "", media_type)
+        self._say_obsolete(job)
+        self.set_header("Location", f"/api/v1/user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='~')}")
+        return await AttemptService(self.ctx).detail(self.user, job.id, version=VERSION)
+
+    def _say_obsolete(self, job: Job) -> None:
+        # QIZHI's documents have no other way to say it, so only OpenPAI's own dialect is warned.
+        if job.spec.dialect is Dialect.OPENPAI_V1 and job.spec.kill_all_on_completed is not None:
+            self.set_header("X-Warning", OBSOLETE)
+
+
+class JobsV1(_Submits):
+    """``/api/v1/jobs`` and ``/api/v1/user/{user}/jobs``."""
+
+    @operation(Operation("List jobs.", query=ListQuery, answer=JobList))
+    async def get(self, *arguments: str | ListQuery) -> None:
+        """A page of jobs, of one user when the path names one."""
+        self.ctx.limits.lists.take(self.user.name)
+        *path, query = arguments
+        assert isinstance(query, ListQuery)
+        owner = str(path[0]) if path else ""
+        found, matching = await ListService(self.ctx).page(
+            self.user, query, default_limit=DEFAULT_OPENPAI_PAGE, owner=owner, version=VERSION
+        )
+        rows = [openpai_jobs.row(row, VERSION) for row in found]
+        await self.write_rows(rows, matching if query.with_total_count else None, "application/json")
+
+    @operation(Operation("Submit a job document.", takes_document=True, answer=Detail, status=201, raises=_SUBMITTED))
+    async def post(self, *path: str) -> Detail:
+        """Take a document under the name it gives itself."""
+        return await self.submit(path[0] if path else None, None)
+
+
+class OneJobV1(_Submits):
+    """``/api/v1/jobs/{job}`` and ``/api/v1/user/{user}/jobs/{job}``."""
+
+    @operation(Operation("Everything about one job.", answer=Detail, raises=(NoSuchJob,)))
+    async def get(self, *path: str) -> Detail:
+        """The detail."""
+        return await AttemptService(self.ctx).detail(self.user, job_id(path), version=VERSION)
+
+    @operation(
+        Operation(
+            "Submit a job document under this name.", takes_document=True, answer=Detail, status=201, raises=_SUBMITTED
+        )
+    )
+    async def put(self, *path: str) -> Detail:
+        """Take a document; the path's name replaces its own."""
+        owner, _, name = job_id(path).rpartition("~")
+        return await self.submit(owner or None, name)
+
+
+class JobExecutionTypeV1(JobHandler):
+    """``/api/v1/jobs/{job}/executionType`` and the same below a user."""
+
+    @operation(Operation("Stop a job.", body=ExecutionType, answer=Said, status=202, raises=(NoSuchJob, ReadOnlyJob)))
+    async def put(self, *arguments: str | ExecutionType) -> Said:
+        """Ask for the end, or for none."""
+        *path, wanted = arguments
+        assert isinstance(wanted, ExecutionType)
+        return await self.jobs.execute(self.user, job_id(tuple(map(str, path))), wanted.value)
+
+
+class JobConfigV1(JobHandler):
+    """``/api/v1/jobs/{job}/config`` and the same below a user."""
+
+    @operation(Operation("The submitted document.", media_type="application/json", raises=(NoSuchJob,)))
+    async def get(self, *path: str) -> None:
+        """The document."""
+        text, media_type = await self.jobs.document(self.user, job_id(path))
+        self.set_header("Content-Type", media_type)
+        self.write(text)
+
+
+class JobSshV1(JobHandler):
+    """``/api/v1/jobs/{job}/ssh`` and the same below a user."""
+
+    @operation(Operation("How to log in to a job's tasks.", answer=JobSsh, raises=(NoSuchJob, NoJobSsh)))
+    async def get(self, *path: str) -> JobSsh:
+        """The tasks' own ports and the job's key."""
+        return await JobKeyService(self.ctx).ssh(self.user, job_id(path))

@@ -1,0 +1,91 @@
+"""The job's own key pair: who may have the private half, and the link that gives it once.
+
+OpenPAI put that half on an open file server. Here the link in an SSH answer carries a signed ticket that names user,
+job and end, is good for one download, and asks again at that moment whether its user may still have the key.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from urllib.parse import urlencode
+
+from pai_backend.access.keys import job_key
+from pai_backend.access.tickets import TicketOffice
+from pai_backend.api import present
+from pai_backend.api.context import ApiContext
+from pai_backend.api.openpai.wire import Container, JobSsh, KeyPair
+from pai_backend.api.services.access import AccessService
+from pai_backend.api.services.jobs import JobService
+from pai_backend.auth.policy import may_change
+from pai_backend.auth.users import User
+from pai_backend.model.errors import Forbidden, NoJobSsh, NoSuchJob, Unauthorized
+from pai_backend.model.job import Job, Phase
+
+LINK_LIFE = timedelta(minutes=10)  # long enough to copy a line into a terminal
+SIGNING_SECRET = "key-file-signing"
+FOLDER = "/api/v1/ssh-keys"
+_REACHABLE = (Phase.RUNNING, Phase.KEPT)
+
+
+class JobKeyService:
+    """OpenPAI's SSH answer and the download behind it."""
+
+    def __init__(self, ctx: ApiContext) -> None:
+        self._ctx = ctx
+
+    async def ssh(self, user: User, name: str) -> JobSsh:
+        """The tasks' own SSH ports and a link to the key. Raises NoSuchJob, Forbidden, NoJobSsh."""
+        job = await JobService(self._ctx).own(user, name, "log in to")
+        containers = _containers(job)
+        if not containers:
+            raise NoJobSsh(
+                f"No task of the job {job.id} can be reached by SSH now.",
+                hint="Ask again when it runs; `pai status` shows what it waits for.",
+            )
+        access = AccessService(self._ctx)
+        gateway = await access.ssh(user, job.id) if self._ctx.gateway() is not None else None
+        return JobSsh(containers=containers, key_pair=await self._key_pair(user, job), gateway=gateway)
+
+    async def redeem(self, ticket: str, name: str) -> str:
+        """The private key that a link is about, once. Raises Forbidden for a link that is good no more."""
+        spent = Forbidden(
+            "This link has been used, has expired, or was never given.", hint="Ask for the job's SSH answer again."
+        )
+        try:
+            claims = await (await self._office()).redeem(ticket, _service(name))
+            job = await self._ctx.store.job(claims.job)
+        except (Unauthorized, NoSuchJob):
+            raise spent from None
+        account = self._ctx.identity.accounts.get(claims.user)
+        if account is None or not may_change(User(account.name, account.admin), job):
+            raise spent
+        return await job_key(self._ctx.store, job.uid)
+
+    async def _key_pair(self, user: User, job: Job) -> KeyPair:
+        ticket, _ = (await self._office()).issue(user.name, _service(job.alias), job.uid, life=LINK_LIFE)
+        folder = f"{self._ctx.site.base_url}{FOLDER}"
+        return KeyPair(
+            folder_path=folder,
+            public_key_file_name=f"{job.alias}.pub",
+            private_key_file_name=job.alias,
+            private_key_direct_download_link=f"{folder}/{job.alias}?{urlencode({'ticket': ticket})}",
+        )
+
+    async def _office(self) -> TicketOffice:
+        # A key of its own: a ticket of the service proxy can never be taken for one of ours.
+        key = await self._ctx.store.secret(SIGNING_SECRET, secrets.token_hex(32))
+        return TicketOffice(self._ctx.store, key, self._ctx.clock)
+
+
+def _service(name: str) -> str:
+    return f"key-file {name}"
+
+
+def _containers(job: Job) -> tuple[Container, ...]:
+    """Every task that has an SSH port and runs, or is kept."""
+    return tuple(
+        Container(id=task.uid, ssh_ip=task.placement.address, ssh_port=task.placement.ports[present.SSH_LABEL][0])
+        for task in job.tasks
+        if task.phase in _REACHABLE and task.placement is not None and task.placement.ports.get(present.SSH_LABEL)
+    )

@@ -1,0 +1,58 @@
+"""The users that the configuration names, and the check of their passwords.
+
+Passwords are kept as Argon2id hashes in the PHC string format (RFC 9106), so each carries its own cost; the hash of
+a new one is made by ``python -m pai_backend hash-password``. Pure but for the time and memory that a check takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from pai_backend.auth.users import User
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user of the configuration; one without a password hash signs in by a configured token alone."""
+
+    name: str
+    admin: bool = False
+    email: str = ""
+    password_hash: str = field(default="", repr=False)
+
+
+class Accounts:
+    """All users, by name."""
+
+    def __init__(self, known: Iterable[Account], others: Iterable[User] = ()) -> None:
+        """``others`` are users that have tokens of the configuration; who is an admin by either is one."""
+        self._accounts = {account.name: account for account in known}
+        for user in others:
+            account = self._accounts.get(user.name, Account(user.name))
+            admin = account.admin or user.admin
+            self._accounts[user.name] = Account(user.name, admin, account.email, account.password_hash)
+
+    def get(self, name: str) -> Account | None:
+        """The account of that name."""
+        return self._accounts.get(name)
+
+    def all(self) -> list[Account]:
+        """Every account, by name."""
+        return sorted(self._accounts.values(), key=lambda account: account.name)
+
+
+def hash_password(password: str) -> str:
+    """A new hash, with a salt of its own and today's costs of the library (RFC 9106, low memory)."""
+    return PasswordHasher().hash(password)
+
+
+def password_fits(account: Account, password: str) -> bool:
+    """Whether the password is the account's. Takes some 50 ms and 64 MiB: not for an event loop."""
+    try:
+        return bool(account.password_hash) and PasswordHasher().verify(account.password_hash, password)
+    except (VerificationError, InvalidHashError):
+        return False

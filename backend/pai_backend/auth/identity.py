@@ -1,0 +1,116 @@
+"""Who is calling, by whichever credential: a configured token, a session, an application token.
+
+Tokens that users make or sign in for are kept as digests in the store, and what their user may do is read off the
+configuration at each use: a user who is no longer configured, or no longer an admin, loses that at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from pai_backend.auth.accounts import Account, Accounts, password_fits
+from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
+from pai_backend.auth.users import User
+from pai_backend.model.errors import NoSuchUser, WrongPassword
+from pai_backend.store.base import AccessToken, Store
+
+SESSION_LIFE = timedelta(days=7)  # OpenPAI's, whatever expiration was asked for there
+CHECKS_AT_ONCE = 2
+"""Passwords checked at the same time: each takes 64 MiB, and a queue slows down those who guess."""
+
+
+def utc_now() -> datetime:
+    """The clock used where no other is given."""
+    return datetime.now(UTC)
+
+
+class Identity:
+    """Finds the user behind a credential, and makes new ones."""
+
+    def __init__(
+        self, store: Store, table: TokenTable, accounts: Accounts, now: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.accounts = accounts
+        self._store, self._table, self._now = store, table, now
+        self._checks = asyncio.Semaphore(CHECKS_AT_ONCE)
+
+    async def of_header(self, header: str) -> User | None:
+        """The user of an ``Authorization`` header: ``Bearer TOKEN``, or ``Basic`` with a token as the password.
+
+        Source: RFC 6750 §2.1, RFC 7617; OpenPAI takes application tokens in both ways.
+        """
+        scheme, _, credential = header.partition(" ")
+        if scheme.lower() == "bearer" and credential.strip():
+            return await self.of_token(credential.strip())
+        if scheme.lower() != "basic":
+            return None
+        name, token = _basic(credential.strip())
+        user = await self.of_token(token) if token else None
+        return user if user is not None and user.name == name else None
+
+    async def of_token(self, token: str) -> User | None:
+        """The user of a token."""
+        configured = self._table.user(token)
+        if configured is not None:
+            return configured
+        kept = await self._store.token(digest(token), self._now())
+        account = self.accounts.get(kept.user) if kept is not None else None
+        if kept is None or account is None:
+            return None
+        return User(account.name, account.admin, kept.application)
+
+    async def sign_in(self, name: str, password: str) -> tuple[str, Account]:
+        """A session token for a name and password. Raises NoSuchUser, WrongPassword."""
+        account = self.accounts.get(name)
+        if account is None or not account.password_hash:
+            raise NoSuchUser(
+                "There is no user of that name with a password.",
+                hint="Passwords are set under api.users of the backend's configuration; "
+                "where there are none, use the token file's token.",
+            )
+        async with self._checks:
+            fits = await asyncio.to_thread(password_fits, account, password)
+        if not fits:
+            raise WrongPassword("The password is wrong.", hint="Try again, or ask the administrator for a new one.")
+        return await self._make(account.name, application=False, life=SESSION_LIFE), account
+
+    async def make_application_token(self, user: User) -> str:
+        """A token for a program of the user; good until it is revoked."""
+        return await self._make(user.name, application=True, life=None)
+
+    async def tokens(self, user: User) -> list[AccessToken]:
+        """The user's sessions and application tokens, oldest first."""
+        return await self._store.tokens_of(user.name, self._now())
+
+    async def revoke(self, user: User, token: str) -> None:
+        """End a token of the user, given itself or the id that :meth:`tokens` shows. Raises NoSuchToken."""
+        named = token.lower()
+        is_id = len(named) <= len(digest("")) and all(letter in "0123456789abcdef" for letter in named)
+        await self._store.remove_token(user.name, named if is_id else digest(token))
+
+    async def _make(self, name: str, *, application: bool, life: timedelta | None) -> str:
+        token, now = secrets.token_urlsafe(TOKEN_BYTES), self._now()
+        end = now + life if life is not None else None
+        await self._store.add_token(AccessToken(digest(token), name, application, now, end))
+        return token
+
+
+def digest(token: str) -> str:
+    """What stands for a token in the store. The token has 256 random bits, so a plain hash cannot be guessed back."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _basic(credential: str) -> tuple[str, str]:
+    """(user, password) of a Basic credential; empty for one that cannot be read."""
+    try:
+        text = base64.b64decode(credential, validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return "", ""
+    name, _, password = text.partition(":")
+    return name, password
