@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from jupyter_pai.errors import ClientError, Fault
+from jupyter_pai.excerpt import lines_to_show
 from jupyter_pai.wire import FINAL_STATES, JobDetail, JobSummary, JobWarning, tasks_of
 
 CARET_CONTEXT = 60
@@ -106,12 +107,11 @@ def job_page(job: JobDetail) -> str:
     return "\n".join(lines)
 
 
-def _caret(source: str, fault: Fault) -> list[str]:
-    """The faulty line with a mark under the place; nothing when the fault has no place in the text."""
-    lines = source.splitlines()
-    if fault.line is None or not 1 <= fault.line <= len(lines):
+def _caret(source: Sequence[str | None], fault: Fault) -> list[str]:
+    """The faulty line with a mark under the place; nothing when it has none in the text, or may hold a secret."""
+    line = source[fault.line - 1] if fault.line is not None and 1 <= fault.line <= len(source) else None
+    if line is None:
         return []
-    line = lines[fault.line - 1]
     place = min(max((fault.column or 1) - 1, 0), len(line))
     start = max(place - CARET_CONTEXT, 0)
     before, behind = safe(line[start:place]), safe(line[place : place + CARET_CONTEXT])
@@ -122,12 +122,12 @@ def _caret(source: str, fault: Fault) -> list[str]:
 
 def error_text(error: ClientError, *, source: str = "", name: str = "") -> str:
     """An error as short lines: place, reason, remedy, with the place in the document marked."""
-    lines = [safe(error.message)]
+    lines, excerpts = [safe(error.message)], lines_to_show(source)
     for fault in error.faults:
         position = ":".join(str(part) for part in (name, fault.line, fault.column) if part not in (None, ""))
         where = " ".join(part for part in (position, fault.path) if part)
         lines.append(f"  {where}: {safe(fault.message)}" if where else f"  {safe(fault.message)}")
-        lines += _caret(source, fault)
+        lines += _caret(excerpts, fault)
         if fault.hint:
             lines.append(f"    {safe(fault.hint)}")
     if error.hint and error.hint not in {fault.hint for fault in error.faults}:
