@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pai_backend.storage.faults import StorageFault, explained
+from pai_backend.storage.faults import explained
 from pai_backend.storage.filesystems import filesystem, path_in
 from pai_backend.storage.uris import Place
 
@@ -18,9 +18,5 @@ def make_directory(place: Place, user: str) -> None:
         system = filesystem(place, user=user)
         path = path_in(system, place)
         system.makedirs(path, exist_ok=True)
-        if not system.isdir(path):
-            raise StorageFault(f"{place.shown} is a file", "name a directory as outputDir")
-    except FileExistsError:
-        raise StorageFault(f"{place.shown} is a file", "name a directory as outputDir") from None
     except Exception as error:  # noqa: BLE001 - each library has errors of its own
         raise explained(error, place) from None

@@ -46,9 +46,14 @@ class RemoteFiles:
             system.invalidate_cache()
             if system.isfile(name):
                 raise Conflict(f"{shown(path)} is a file", "name a directory")
-            found = {_base(info): info for info in system.ls(name, detail=True) if not _same(info, name)}
+            found = {_base(info): info for info in self._entries(system, name)}
         names = sorted(entry for entry in found if entry > after and _is_listed(entry))
         return [_info(entry, found[entry]) for entry in names[:limit]]
+
+    @staticmethod
+    def _entries(system: AbstractFileSystem, name: str) -> list[dict[str, Any]]:
+        """What is in a directory, without the mark of itself that object stores list."""
+        return [info for info in system.ls(name, detail=True) if not _same(info, name)]
 
     def read(self, path: Parts) -> Readable:
         """A file, open."""
@@ -91,7 +96,7 @@ class RemoteFiles:
             except BaseException:
                 if renaming:
                     with suppress(Exception):  # the upload's own error is the one to tell
-                        system.rm_file(draft)
+                        system.rm(draft)
                 raise
 
     def _rename(self, system: AbstractFileSystem, draft: str, name: str) -> None:
@@ -100,8 +105,11 @@ class RemoteFiles:
             system.mv(draft, name, overwrite=True)
             return
         if system.exists(name):
-            system.rm_file(name)
-        system.mv(draft, name)
+            system.rm(name)
+        if self._root.scheme == "memory" and system.isdir(draft):
+            system.mv(draft, name, recursive=True)  # it copies; the others rename
+        else:
+            system.mv(draft, name)
         system.invalidate_cache()
         if not system.exists(name):  # WebHDFS says "false" rather than why
             raise StorageFault("the storage did not rename the complete file", "see its log, and upload again")
@@ -117,14 +125,10 @@ class RemoteFiles:
         """A file, an empty directory, or with ``recursive`` a whole one."""
         with self._at(path) as (system, name):
             system.invalidate_cache()
-            if system.info(name)["type"] != "directory":
-                system.rm_file(name)
-            elif recursive:
-                system.rm(name, recursive=True)
-            elif [info for info in system.ls(name, detail=True) if not _same(info, name)]:
+            if not recursive and system.isdir(name) and self._entries(system, name):
                 raise Conflict(f"{shown(path)} is not empty", "remove it with all that is in it")
-            else:
-                system.rmdir(name)
+            system.info(name)  # some libraries remove what is not there
+            system.rm(name, recursive=recursive)  # and some have no rmdir
 
     def copy(self, source: Parts, target: Parts, max_entries: int) -> None:
         """Copy entry by entry, then rename."""

@@ -6,6 +6,7 @@ import errno
 import sys
 
 import pytest
+from fsspec.registry import _registry
 
 from pai_backend.storage.faults import Absent, Away, NotAllowed, StorageFault, explained, masked
 from pai_backend.storage.filesystems import filesystem, secret_texts
@@ -22,7 +23,7 @@ DENIED = 'org.apache.hadoop.security.AccessControlException: Permission denied: 
         (RuntimeError("java.io.FileNotFoundException: File does not exist: /a"), Absent, "does not exist"),
         (PermissionError(errno.EACCES, "x"), NotAllowed, "no permission"),
         (OSError(DENIED), NotAllowed, 'user=bob, access=READ, inode="/a"'),
-        (ConnectionRefusedError(errno.ECONNREFUSED, "x"), Away, "Connection refused"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "x"), Away, "does not answer: connection refused"),
         (OSError(errno.ENOSPC, "x"), StorageFault, "no room"),
         (ImportError("no module"), StorageFault, "not installed"),
         (RuntimeError("strange\nsecond line"), StorageFault, "strange"),
@@ -60,6 +61,8 @@ def test_every_text_in_options_counts_as_a_secret() -> None:
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
     uri: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for scheme in ("hdfs", "s3"):  # fsspec remembers what it has imported once
+        monkeypatch.delitem(_registry, scheme, raising=False)
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
     monkeypatch.setitem(sys.modules, "hdfs_native.fsspec", None)
     monkeypatch.setitem(sys.modules, "s3fs", None)

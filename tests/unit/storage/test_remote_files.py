@@ -1,0 +1,55 @@
+"""Any fsspec file system as the default one: the contract, on fsspec's own in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from pai_backend.storage.files import Files, Parts
+from pai_backend.storage.remote_files import RemoteFiles
+from pai_backend.storage.uris import parse
+from tests.support.files_contract import FilesContract, write
+
+
+class Memory:
+    """fsspec's memory of this process."""
+
+    def __init__(self, root: str) -> None:
+        self.root, self.system = root, fsspec.filesystem("memory")
+
+    def put(self, path: Parts, data: bytes) -> None:
+        self.system.makedirs("/".join((self.root, *path[:-1])), exist_ok=True)
+        self.system.pipe_file("/".join((self.root, *path)), data)
+
+    def get(self, path: Parts) -> bytes | None:
+        place = "/".join((self.root, *path))
+        return self.system.cat_file(place) if self.system.isfile(place) else None
+
+
+@pytest.fixture
+def behind(tmp_path: Path) -> Memory:
+    return Memory(f"/{tmp_path.name}")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return RemoteFiles(parse(f"memory:///{tmp_path.name}"), {}, tmp_path / "spool")
+
+
+class TestTheContract(FilesContract):
+    """In memory."""
+
+
+def test_what_is_kept_of_an_upload_survives_the_process_that_took_it(files: Files, tmp_path: Path) -> None:
+    first = files.upload(("a", "f"), 0)
+    first.write(b"1234")
+    first.close()
+    again = RemoteFiles(parse(f"memory:///{tmp_path.name}"), {}, tmp_path / "spool")
+    assert again.kept(("a", "f")) == 4
+
+
+def test_nothing_is_left_in_the_spool(files: Files, tmp_path: Path) -> None:
+    write(files, ("a", "f"), b"1234")
+    assert list((tmp_path / "spool").iterdir()) == []
