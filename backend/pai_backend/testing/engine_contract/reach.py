@@ -1,0 +1,82 @@
+"""What can be had of a task from outside: its logs, and its ports."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_backend.engine.base import (
+    EngineError,
+    LogStream,
+    TaskState,
+)
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Placement
+from pai_backend.testing.engine_contract.observing import read_log, watching
+from pai_backend.testing.engine_contract.world import EngineMaker, EngineWorld
+
+
+class Reach(EngineWorld):
+    """Logs and ports."""
+
+    @pytest.mark.asyncio
+    async def test_logs_are_kept_by_stream_and_read_from_any_offset(
+        self, make_engine: EngineMaker, placement: Placement
+    ) -> None:
+        """Both streams alone, and merged; offsets from either end."""
+        plan = self.plan(placement, "echo one; sleep 0.2; echo two >&2; sleep 0.2; printf three")
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            followed = await read_log(engine, plan.uid, LogStream.ALL, follow=True)
+            await watch.state(plan.uid, TaskState.EXITED)
+        assert followed == b"one\ntwo\nthree"
+        assert await read_log(engine, plan.uid, LogStream.STDOUT) == b"one\nthree"
+        assert await read_log(engine, plan.uid, LogStream.STDERR) == b"two\n"
+        assert await read_log(engine, plan.uid, LogStream.ALL, 4) == b"two\nthree"
+        assert await read_log(engine, plan.uid, LogStream.ALL, -5, follow=True) == b"three"
+        assert await read_log(engine, plan.uid, LogStream.ALL, 13) == b""
+        assert await engine.log_extent(plan.uid, LogStream.ALL) == (0, 13)
+        assert await engine.log_extent(plan.uid, LogStream.STDERR) == (0, 4)
+
+    @pytest.mark.asyncio
+    async def test_logs_of_an_unknown_task_are_a_key_error(self, make_engine: EngineMaker) -> None:
+        """Not an empty log."""
+        with pytest.raises(KeyError):
+            await read_log(make_engine(), TaskUid("j0-0-0-0"), LogStream.ALL)
+        with pytest.raises(KeyError):
+            await make_engine().log_extent(TaskUid("j0-0-0-0"), LogStream.ALL)
+
+    @pytest.mark.asyncio
+    async def test_dial_reaches_a_port_of_the_task(
+        self, make_engine: EngineMaker, placement: Placement, free_port: int
+    ) -> None:
+        """Both ways, and an error that can be shown when nothing answers."""
+        plan = self.plan(placement, self.server_command(free_port))
+        engine = make_engine()
+        with pytest.raises(EngineError, match=str(free_port)):
+            await engine.dial(placement, plan.uid, free_port)
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
+            connection = await engine.dial(placement, plan.uid, free_port)
+            connection.writer.write(b"hello")
+            connection.writer.write_eof()
+            assert await connection.reader.read() == b"HELLO"
+            connection.writer.close()
+            await watch.state(plan.uid, TaskState.EXITED)
+
+    @pytest.mark.asyncio
+    async def test_ports_that_are_listened_on_are_busy(
+        self, make_engine: EngineMaker, placement: Placement, free_port: int
+    ) -> None:
+        """Asked of the machine of the placement."""
+        plan = self.plan(placement, self.server_command(free_port))
+        engine = make_engine()
+        assert await engine.busy_ports(placement.machine, [free_port]) == set()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
+            assert await engine.busy_ports(placement.machine, [free_port]) == {free_port}
+            await engine.stop(plan.uid, 1.0)
+            await watch.state(plan.uid, TaskState.EXITED)
+        assert await engine.busy_ports(placement.machine, [free_port]) == set()
