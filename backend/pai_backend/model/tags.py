@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 SCOPES: Final = ("parameters", "secrets", "data", "script", "output")
@@ -19,6 +20,7 @@ SCOPES: Final = ("parameters", "secrets", "data", "script", "output")
 # "<%" with a "$" or a lone word behind it is meant as a tag; a shell's or a template's other "<%" is not.
 _TAG = re.compile(r"<%\s*+(?:(\$[A-Za-z_][^\s%<>]*+)\s*+%>|(\$[A-Za-z_][\w.\[\]]*+)|[A-Za-z_][\w.\[\]]*+\s*+%>)")
 _WHOLE, _BROKEN = 1, 2  # groups of _TAG
+_SCOPE = re.compile(r"\$([^.\[]*+)")
 _STEP = re.compile(r"\.([^.\[\]]++)|\[([0-9]{1,9})\]")
 _INDEX = re.compile(r"[0-9]{1,9}")
 _SHOWN = 80
@@ -104,16 +106,22 @@ def _tag(found: re.Match[str]) -> Tag:
     word = found[_WHOLE]
     if word is None:
         return Tag(found[0], start, end, flaw="a tag begins with '$' and the name of its scope")
-    scope = re.split(r"[.\[]", word[1:], maxsplit=1)[0]
+    return Tag(found[0], start, end, *_parsed(word))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(word: str) -> tuple[str, tuple[str, ...], str]:
+    """Scope, steps and flaw of what stands between the marks; the roles of a job mostly use the same few."""
+    found = _SCOPE.match(word)
+    scope = "" if found is None else found[1]
     if scope not in SCOPES:
-        return Tag(found[0], start, end, flaw=f"no such scope; known are ${', $'.join(SCOPES)}")
+        return "", (), f"no such scope; known are ${', $'.join(SCOPES)}"
     rest = word[1 + len(scope) :]
-    steps = tuple(step[1] if step[1] is not None else step[2] for step in _STEP.finditer(rest))
     if _STEP.sub("", rest):
-        return Tag(found[0], start, end, flaw="its steps are written .name or [0]")
-    if not steps:
-        return Tag(found[0], start, end, flaw=f"it names the whole of ${scope}; add .name")
-    return Tag(found[0], start, end, scope, steps)
+        return "", (), "its steps are written .name or [0]"
+    if not rest:
+        return "", (), f"it names the whole of ${scope}; add .name"
+    return scope, tuple(name or number for name, number in _STEP.findall(rest)), ""
 
 
 def _member(value: Any, step: str, tag: Tag, name: str) -> Any:
@@ -123,7 +131,8 @@ def _member(value: Any, step: str, tag: Tag, name: str) -> Any:
             raise UnresolvedTag(tag.text, f"{name} has no member of that name")
         return value[step]
     if not isinstance(value, list | tuple):
-        raise UnresolvedTag(tag.text, f"{name} is {'null' if value is None else 'no list and no object'}")
+        lacks = "null" if value is None else "no list" if _INDEX.fullmatch(step) else "no object"
+        raise UnresolvedTag(tag.text, f"{name} is {lacks}")
     if not _INDEX.fullmatch(step):
         raise UnresolvedTag(tag.text, f"{name} is a list; its items are numbered from [0]")
     if int(step) >= len(value):

@@ -118,11 +118,17 @@ class Reader:
 
     def fault(self, path: Path, at: int, message: str, hint: str) -> None:
         """Record that something is wrong at offset ``at``."""
-        if len(self._faults) >= MAX_REPORTED:
-            self._more_faults += 1
+        if not self.room_for_fault():
             return
         line, column = self._positions.line_column(at)
         self._faults.append(Fault(path=path_text(path), message=message, line=line, column=column, hint=hint))
+
+    def room_for_fault(self) -> bool:
+        """Whether one more fault is listed; counts it when not. Asked before a text is made for it."""
+        if len(self._faults) < MAX_REPORTED:
+            return True
+        self._more_faults += 1
+        return False
 
     def warn(self, code: str, path: Path, message: str, hint: str) -> None:
         """Record what the author should know but may leave."""

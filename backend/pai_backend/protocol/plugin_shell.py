@@ -37,7 +37,7 @@ def tensorboard(directories: Mapping[str, str]) -> str:
         option = f"--logdir={next(iter(directories.values()))}"
     else:
         option = f"--logdir_spec={','.join(f'{name}:{path}' for name, path in directories.items())}"
-    port = f'"$PAI_CONTAINER_HOST_{TENSORBOARD_LABEL}_PORT_LIST"'
+    port = f'"${{PAI_CONTAINER_HOST_{TENSORBOARD_LABEL}_PORT_LIST%%,*}}"'
     run = f"exec tensorboard {shlex.quote(option)} --host=127.0.0.1 --port={port}"
     return (
         f"if {_FIRST}; then\n"

@@ -9,7 +9,7 @@ Source: upstream's runtime and its plugins' descriptions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -19,12 +19,15 @@ from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Members, Path, Table
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.position import shown
-from pai_backend.protocol.template import Values
+from pai_backend.protocol.template import Chosen
 from pai_backend.protocol.v2_prerequisites import Prerequisite
 from pai_backend.protocol.v2_reading import Located, Reading
 
 KEY: Final = "com.microsoft.pai.runtimeplugin"
 """Where the plugins stand in extras, and what a prerequisite's ``plugin`` begins with."""
+
+MAX_PLUGINS: Final = 32
+"""Plugins in extras; upstream's form offers three."""
 
 _PARAMETERS: Final[Mapping[str, Table]] = {
     "ssh": tables.SSH,
@@ -60,6 +63,11 @@ class Plugin:
     ssh: SshOptions | None = None
     storages: tuple[StorageMount, ...] = ()
 
+    @property
+    def lines(self) -> int:
+        """How much it is to put into a role's command, roughly."""
+        return 1 + len(self.before) + len(self.after) + len(self.options) + len(self.named)
+
     def serves(self, role: str) -> bool:
         """Whether it is for the task role of that name."""
         return self.roles is None or role in self.roles
@@ -72,11 +80,21 @@ def read_plugins(node: Node, reading: Reading) -> tuple[Plugin, ...]:
     if not isinstance(node.value, list):
         reading.reader.fault(("extras", KEY), node.at, "the plugins must be a list", "Write - plugin: name lines.")
         return ()
+    if len(node.value) > MAX_PLUGINS:
+        message = f"more than {MAX_PLUGINS} plugins"
+        reading.reader.fault(("extras", KEY), node.at, message, "Put the commands of several into one.")
+        return ()
     found = (_listed(item, ("extras", KEY, number), reading) for number, item in enumerate(node.value))
     return tuple(plugin for plugin in found if plugin is not None)
 
 
-def plugin_of(one: Prerequisite, reading: Reading) -> Plugin | None:
+def plugins_of(every: Iterable[Prerequisite], reading: Reading) -> dict[Prerequisite, Plugin]:
+    """The plugins that prerequisites are."""
+    made = ((one, _prerequisite(one, reading)) for one in every)
+    return {one: plugin for one, plugin in made if plugin is not None}
+
+
+def _prerequisite(one: Prerequisite, reading: Reading) -> Plugin | None:
     """The plugin that a prerequisite is, or None when it is none."""
     name = one.members.text("plugin")
     if not name:
@@ -134,7 +152,7 @@ def _plugin(
                 "unknown-plugin", (*owner.path, "plugin"), f"the plugin {shown(kind)} is left out", hint
             )
         else:
-            reading.no_such((*owner.path, "plugin"), at, f"no such plugin: {shown(kind)}", kind, list(_PARAMETERS))
+            reading.no_such((*owner.path, "plugin"), at, "no such plugin: {}", kind, list(_PARAMETERS))
         return None
     members = reading.reader.members(parameters, path, table)
     return None if members is None else _READERS[kind](Plugin(kind, tolerant, roles), members, reading)
@@ -236,7 +254,7 @@ _READERS: Final[Mapping[str, Callable[[Plugin, Members, Reading], Plugin]]] = {
 }
 
 
-def shell_before(plugin: Plugin, reading: Reading, chosen: Mapping[str, Values]) -> str:
+def shell_before(plugin: Plugin, reading: Reading, chosen: Chosen) -> str:
     """The lines that a plugin puts before the commands of a role that chose ``chosen``; empty when it has none."""
     template = reading.template
     named = {name: template.fill(text.node, text.path, chosen) for name, text in plugin.named.items()}
@@ -250,11 +268,11 @@ def shell_before(plugin: Plugin, reading: Reading, chosen: Mapping[str, Values])
     return plugin_shell.tolerant(lines, plugin.kind) if lines and plugin.tolerant else lines
 
 
-def shell_after(plugin: Plugin, reading: Reading, chosen: Mapping[str, Values]) -> str:
+def shell_after(plugin: Plugin, reading: Reading, chosen: Chosen) -> str:
     """The lines that a plugin puts after a role's commands; empty when it has none."""
     lines = _lines(plugin.after, reading, chosen)
     return plugin_shell.tolerant(lines, plugin.kind) if lines and plugin.tolerant else lines
 
 
-def _lines(texts: tuple[Located, ...], reading: Reading, chosen: Mapping[str, Values]) -> str:
+def _lines(texts: tuple[Located, ...], reading: Reading, chosen: Chosen) -> str:
     return "\n".join(reading.template.fill(text.node, text.path, chosen).strip() for text in texts)

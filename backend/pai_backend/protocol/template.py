@@ -10,15 +10,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pai_backend.model.tags import Tag, UnresolvedTag, find, printed
-from pai_backend.protocol.fields import MAX_REPORTED, Path, Reader
+from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.yaml_scalars import spelling
 
 MAX_RENDERED: Final = 4 * 1_048_576
 """Characters of all commands together, once filled: four times the largest document."""
 
+MAX_TAGS: Final = 20_000
+"""Tags in the texts of all roles together; the seeds' example has eleven a role."""
+
 Values = Mapping[str, Any]
-NOTHING: Final[Values] = {}
+Chosen = Mapping[str, Values | None]
+"""What a role chose, by scope; None for a choice that is itself at fault."""
+NOTHING: Final[Chosen] = {}
 
 
 class Template:
@@ -30,10 +35,12 @@ class Template:
         self._parameters = parameters
         self._secrets = secrets
         self._left = MAX_RENDERED
-        self._reported: set[tuple[int, str]] = set()
+        self._tags_left = MAX_TAGS
+        self._reported: set[tuple[int, int]] = set()
+        self._last = (-1, 0, 0)  # offset of a text, offset in it, and where that stands in the document
         self._known_secrets: set[tuple[str, ...]] = set()
 
-    def fill(self, node: Node, path: Path, chosen: Mapping[str, Values] = NOTHING) -> str:
+    def fill(self, node: Node, path: Path, chosen: Chosen = NOTHING) -> str:
         """The text of ``node`` with its tags filled; those of ``$secrets`` stay.
 
         ``chosen`` has the prerequisites that the role chose, by scope. A tag that stands for nothing is a
@@ -45,6 +52,10 @@ class Template:
         parts: list[str] = []
         done = 0
         for tag in find(value):
+            self._tags_left -= 1
+            if self._tags_left < 0:
+                self._too_many_tags(node, path)
+                break
             filled = self._value(tag, node, path, chosen)
             if filled is not None:
                 parts += value[done : tag.start], filled
@@ -63,7 +74,7 @@ class Template:
         self._reader.fault(path, node.at, message, "Put long texts into files of the image or the data.")
         return False
 
-    def _value(self, tag: Tag, node: Node, path: Path, chosen: Mapping[str, Values]) -> str | None:
+    def _value(self, tag: Tag, node: Node, path: Path, chosen: Chosen) -> str | None:
         """What the tag is replaced by; None when it stays."""
         if self._left < 0:
             return None
@@ -73,18 +84,21 @@ class Template:
             if tag.scope == "secrets":
                 self._check_secret(tag)
                 return None
-            filled = printed(tag, self._scope(tag, chosen))
+            values = self._scope(tag, chosen)
+            if values is None:
+                return None
+            filled = printed(tag, values)
             self._check_inserted(filled, tag)
         except UnresolvedTag as error:
             self._report(error, tag, node, path)
             return None
         return filled
 
-    def _scope(self, tag: Tag, chosen: Mapping[str, Values]) -> Values:
+    def _scope(self, tag: Tag, chosen: Chosen) -> Values | None:
         if tag.scope == "parameters":
             return self._parameters
         if tag.scope not in chosen:
-            raise UnresolvedTag(tag.text, f"nothing is chosen by {tag.scope} in the task role here")
+            raise UnresolvedTag(tag.text, f"the task role chooses no {tag.scope}")
         return chosen[tag.scope]
 
     def _check_inserted(self, filled: str, outer: Tag) -> None:
@@ -103,24 +117,36 @@ class Template:
             self._known_secrets.add(tag.steps)
 
     def _report(self, error: UnresolvedTag, tag: Tag, node: Node, path: Path) -> None:
-        """One fault for one tag, however many roles and plugins come upon it."""
-        if len(self._reported) >= MAX_REPORTED:
+        """One fault for one tag, however many roles come upon it."""
+        if (node.at, tag.start) in self._reported:
             return
-        at = self._place(tag, node)
-        if (at, error.reason) not in self._reported:
-            self._reported.add((at, error.reason))
+        self._reported.add((node.at, tag.start))
+        if self._reader.room_for_fault():
             hint = "Tags are written <% $parameters.name %>; name one that the document has."
-            self._reader.fault(path, at, f"the tag {error.tag} stands for nothing: {error.reason}", hint)
+            message = f"the tag {error.tag} stands for nothing: {error.reason}"
+            self._reader.fault(path, self._place(tag, node), message, hint)
+
+    def _too_many_tags(self, node: Node, path: Path) -> None:
+        if self._tags_left == -1:
+            message = f"the commands have more than {MAX_TAGS} tags, those that roles share counted again"
+            self._reader.fault(path, node.at, message, "Export a variable once, and use that.")
 
     def _place(self, tag: Tag, node: Node) -> int:
-        """Where the tag stands in the document: folding and quoting leave the order of all '<%' as it is."""
-        before = node.value.count("<%", 0, tag.start) if isinstance(node.value, str) else 0
-        at = node.at - 1
+        """Where the tag stands in the document: folding and quoting leave the order of all '<%' as it is.
+
+        Goes on from where the last one of the same text was found, so that many cost no more than one.
+        """
+        text_at, since, at = self._last
+        if text_at != node.at or since > tag.start:
+            since, at = 0, node.at
+        before = node.value.count("<%", since, tag.start) if isinstance(node.value, str) else 0
         for _ in range(before + 1):
-            at = self._text.find("<%", at + 1)
-            if at < 0:
+            found = self._text.find("<%", at)
+            if found < 0:  # one was written as an escape
                 return node.at
-        return at
+            at = found + 2
+        self._last = (node.at, tag.start, at - 2)
+        return at - 2
 
 
 def values_of(node: Node | None, text: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pai_backend.model.spec import Dialect, JobSpec, TaskRole
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Members, Reader, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
-from pai_backend.protocol.plugins import Plugin
+from pai_backend.protocol.plugins import Plugin, plugins_of
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Template, values_of
 from pai_backend.protocol.v1 import MAX_TASKS
@@ -27,8 +27,8 @@ from pai_backend.protocol.v2_prerequisites import IMAGE, Prerequisites, read_pre
 from pai_backend.protocol.v2_reading import Reading
 from pai_backend.protocol.v2_roles import Surroundings, read_role
 
-MAX_ROLES: Final = 2_000
-"""Task roles of one job: what keeps a document of tiny ones cheap to read."""
+MAX_ROLES: Final = 1_000
+"""Task roles of one job: what keeps a document of tiny ones cheap to read. Equal tasks are one role's instances."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,14 @@ class Read:
 
 def read(root: Node, reader: Reader, text: str) -> Read | None:
     """The job that ``root`` (of the document ``text``) describes, or None when ``reader`` now has faults."""
-    root, draft = modernised(root, reader)
-    if _is_mixed(root, reader):
+    if _has_too_many_roles(root, reader) or _is_mixed(root, reader):
         return None
+    root, draft = modernised(root, reader)
     job = reader.members(root, (), tables.JOB)
     if job is None:
         return None
     _check_kind(job, reader)
+    _check_secrets(_node(job, "secrets"), reader)
     parameters, secrets = (values_of(_node(job, name), text) for name in ("parameters", "secrets"))
     reading = Reading(reader, Template(reader, text, parameters, secrets), secrets, draft)
     prerequisites = read_prerequisites(job, reading, text)
@@ -77,6 +78,16 @@ def read(root: Node, reader: Reader, text: str) -> Read | None:
 def _node(job: Members, name: str) -> Node | None:
     value = job.values[name]
     return value if isinstance(value, Node) else None
+
+
+def _has_too_many_roles(root: Node, reader: Reader) -> bool:
+    """Whether there are more roles than are read; the one fault then."""
+    roles = root.value.get("taskRoles") if isinstance(root.value, dict) else None
+    if roles is None or not isinstance(roles.value, dict) or len(roles.value) <= MAX_ROLES:
+        return False
+    message = f"the job has {len(roles.value)} task roles, more than {MAX_ROLES}"
+    reader.fault(("taskRoles",), roles.at, message, "Use instances for equal tasks, or split the job.")
+    return True
 
 
 def _is_mixed(root: Node, reader: Reader) -> bool:
@@ -110,6 +121,14 @@ def _check_kind(job: Members, reader: Reader) -> None:
         reader.fault(("version",), about.at, message, "Put it in quotes.")
 
 
+def _check_secrets(node: Node | None, reader: Reader) -> None:
+    """An object, and not what masking left of one."""
+    if node is None or node.value is None or isinstance(node.value, dict | Unreadable):
+        return
+    hint = "Write name: value lines; the values of a document from elsewhere may have been masked."
+    reader.fault(("secrets",), node.at, f"secrets must be an object, not {kind_of(node)}", hint)
+
+
 def _roles(job: Members, prerequisites: Prerequisites, extras: Extras, reading: Reading) -> tuple[TaskRole, ...]:
     """All task roles; fewer when some are faulty."""
     given = job.entries("taskRoles")
@@ -119,12 +138,9 @@ def _roles(job: Members, prerequisites: Prerequisites, extras: Extras, reading: 
         if isinstance(job.values["taskRoles"], Node):
             reader.fault(("taskRoles",), job.at("taskRoles"), "taskRoles is empty", "Add at least one task role.")
         return ()
-    if len(given) > MAX_ROLES:
-        message = f"the job has {len(given)} task roles, more than {MAX_ROLES}"
-        reader.fault(("taskRoles",), job.at("taskRoles"), message, "Use instances for equal tasks, or split the job.")
-        return ()
-    board = _board(extras.plugins, list(given))
-    around = Surroundings(reading, prerequisites, deployed, extras, _image_of_first(job, prerequisites), board)
+    made = plugins_of((one for kind in prerequisites.kinds.values() for one in kind.values()), reading)
+    image, board = _image_of_first(job, prerequisites), _board((*made.values(), *extras.plugins), list(given))
+    around = Surroundings(reading, prerequisites, deployed, extras, image, board, made)
     roles = tuple(role for name, node in given.items() if (role := read_role(name, node, around)) is not None)
     total = sum(role.instances for role in roles)
     if total > MAX_TASKS:
@@ -174,8 +190,7 @@ def _deployed(job: Members, roles: Mapping[str, Node], reading: Reading) -> dict
         found.setdefault(name or "", added)
     if active and active not in found:
         at = job.entries("defaults")["deployment"].at
-        message = f"{shown(active)} is no deployment of this job"
-        reading.no_such(("defaults", "deployment"), at, message, active, found)
+        reading.no_such(("defaults", "deployment"), at, "{} is no deployment of this job", active, found)
     return found.get(active or "", {}) if active else {}
 
 
@@ -184,8 +199,7 @@ def _deployment_roles(deployment: Members, roles: Mapping[str, Node], reading: R
     for name, node in deployment.entries("taskRoles").items():
         path = (*deployment.path, "taskRoles", name)
         if name not in roles:
-            message = f"{shown(name)} is no task role of this job"
-            reading.no_such(path, node.key_at, message, name, roles)
+            reading.no_such(path, node.key_at, "{} is no task role of this job", name, roles)
         if node.value is None:
             continue
         members = reading.reader.members(node, path, tables.DEPLOYED)

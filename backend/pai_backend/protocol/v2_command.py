@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pai_backend.model.spec import SshOptions
 from pai_backend.protocol.fields import Members
 from pai_backend.protocol.locate import Node
-from pai_backend.protocol.plugins import Plugin, plugin_of, shell_after, shell_before
-from pai_backend.protocol.position import shown
-from pai_backend.protocol.template import Values
+from pai_backend.protocol.plugins import Plugin, shell_after, shell_before
+from pai_backend.protocol.template import Chosen
 from pai_backend.protocol.v1 import MAX_ARGUMENT
 from pai_backend.protocol.v2_extras import Extras
 from pai_backend.protocol.v2_prerequisites import Prerequisite, Prerequisites
@@ -36,21 +35,28 @@ def used_plugins(
     role: Members,
     chosen: Iterable[Prerequisite],
     prerequisites: Prerequisites,
+    made: Mapping[Prerequisite, Plugin],
     extras: Extras,
     name: str,
     reading: Reading,
 ) -> list[Plugin]:
-    """The plugins of a role in order: those of its prerequisites, what they require first, then those of extras."""
+    """The plugins of a role in order: those of its prerequisites, what they require first, then those of extras.
+
+    ``made`` has the plugins that prerequisites are.
+    """
     wanted = list(chosen)
     for text in reading.texts(role, "prerequisites"):
         word = str(text.node.value)
         named = prerequisites.named(word)
         wanted += named
         if not named:
-            message = f"{shown(word)} is no prerequisite of this job"
+            message = "{} is no prerequisite of this job"
             reading.no_such(text.path, text.node.at, message, word, prerequisites.names())
-    found = [plugin_of(one, reading) for one in prerequisites.with_required(wanted)]
-    return [plugin for plugin in (*found, *extras.plugins) if plugin is not None and plugin.serves(name)]
+    needed = prerequisites.with_required(dict.fromkeys(wanted))
+    found = [made[one] for one in needed if one in made]
+    found += [plugin for plugin in extras.plugins if plugin.serves(name)]
+    lines = len(needed) + sum(plugin.lines for plugin in found)
+    return found if not lines or reading.use(lines, role.path, role.node.at) else []
 
 
 def ssh_of(plugins: Sequence[Plugin]) -> SshOptions:
@@ -70,7 +76,7 @@ def command(
     role: Members,
     plugins: Sequence[Plugin],
     deployed: Deployed,
-    scopes: Mapping[str, Values],
+    scopes: Chosen,
     board: bool,
     reading: Reading,
 ) -> str | None:

@@ -76,8 +76,9 @@ class _Names:
             new = names.get(key, key)
             if new != key and new not in node.value:
                 self.found = True
-                hint = f"Write {new}."
-                self.reader.warn("draft-name", (*path, key), f"{shown(key)} is read as {new}", hint)
+                if self.reader.room_for_warning():
+                    message = f"{shown(key)} is read as {new}"
+                    self.reader.warn("draft-name", (*path, key), message, f"Write {new}.")
                 members[new] = member
             else:
                 members[key] = member

@@ -21,6 +21,8 @@ from pai_backend.protocol.plugins import Plugin
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_reading import Reading
 
+MAX_STORAGES: Final = 100
+"""Storages of one job."""
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
 _NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)))
 _HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
@@ -121,8 +123,7 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
     for name, node in hived.entries("taskRoles").items():
         path = (*hived.path, "taskRoles", name)
         if name not in roles:
-            message = f"{shown(name)} is no task role of this job"
-            reading.no_such(path, node.key_at, message, name, roles)
+            reading.no_such(path, node.key_at, "{} is no task role of this job", name, roles)
         if node.value is None:
             continue
         members = reading.reader.members(node, path, tables.HIVED_ROLE)
@@ -157,7 +158,7 @@ def _check_roles(plugin: Plugin, node: Node, roles: Mapping[str, Node], reading:
     """A plugin's ``taskroles`` must be task roles."""
     for name in sorted(plugin.roles or ()):
         if name not in roles:
-            message = f"the plugin {plugin.kind} names {shown(name)}, which is no task role of this job"
+            message = f"the plugin {plugin.kind} names {{}}, which is no task role of this job"
             reading.no_such(("extras", plugins.KEY), node.at, message, name, roles)
 
 
@@ -184,6 +185,10 @@ def _check_mounts(storages: tuple[StorageMount, ...], given: Mapping[str, Node],
     """Storages are mounted at places of their own, absolute and without detours."""
     place = "storages" if "storages" in given else plugins.KEY
     seen: dict[str, str] = {}
+    if len(storages) > MAX_STORAGES:
+        message = f"more than {MAX_STORAGES} storages"
+        reading.reader.fault(("extras", place), given[place].at, message, "Mount fewer.")
+        return
     for one in storages:
         path, at = ("extras", place), given[place].at
         if not one.mount_path.startswith("/") or posixpath.normpath(one.mount_path) != one.mount_path.rstrip("/"):

@@ -17,6 +17,8 @@ from pai_backend.protocol.template import Values, values_of
 from pai_backend.protocol.v1 import MAX_NAME
 from pai_backend.protocol.v2_reading import Located, Reading
 
+MAX_PREREQUISITES: Final = 2_000
+"""Of one job: an image and its data for each of 1 000 roles."""
 IMAGE: Final = "dockerimage"
 CHOSEN: Final = ("data", "script", "output")
 """Types that a role chooses beside its image; each is a scope of tags."""
@@ -41,7 +43,7 @@ _FILLED = ("uri", "version", "contributor", "description")
 """Fields whose own ``$parameters`` tags are filled before a role's texts name them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prerequisite:
     """One prerequisite: its checked fields, all as tags print them, and what an image has besides."""
 
@@ -76,19 +78,21 @@ class Prerequisites:
 
     def with_required(self, wanted: Iterable[Prerequisite]) -> list[Prerequisite]:
         """``wanted`` and what they require, each once, the required before what requires it."""
-        order: dict[tuple[str, str], Prerequisite] = {}
-        entered: set[tuple[str, str]] = set()
-        stack = [(one, False) for one in reversed(list(wanted))]
+        wanted = list(wanted)
+        if not any(one.requires for one in wanted):
+            return wanted
+        order: list[Prerequisite] = []
+        entered: set[Prerequisite] = set()
+        stack = [(one, False) for one in reversed(wanted)]
         while stack:
             one, done = stack.pop()
-            key = (one.kind, one.name)
             if done:
-                order.setdefault(key, one)
-            elif key not in entered:
-                entered.add(key)
+                order.append(one)
+            elif one not in entered:
+                entered.add(one)
                 stack.append((one, True))
                 stack += [(need, False) for text in reversed(one.requires) for need in self._needed(text)]
-        return list(order.values())
+        return order
 
     def _needed(self, text: Located) -> list[Prerequisite]:
         return self.named(str(text.node.value))
@@ -97,6 +101,11 @@ class Prerequisites:
 def read_prerequisites(job: Members, reading: Reading, text: str) -> Prerequisites:
     """All prerequisites of ``job``; ``text`` is the whole document."""
     found = Prerequisites()
+    if len(job.items("prerequisites")) > MAX_PREREQUISITES:
+        message = f"the job has more than {MAX_PREREQUISITES} prerequisites"
+        hint = "Several roles may choose the same one."
+        reading.reader.fault(("prerequisites",), job.at("prerequisites"), message, hint)
+        return found
     for number, node in enumerate(job.items("prerequisites")):
         one = _read(node, ("prerequisites", number), reading, text)
         if one is None:
@@ -213,15 +222,15 @@ def _check_required(found: Prerequisites, reading: Reading) -> None:
         for text in one.requires:
             name = str(text.node.value)
             if not found.named(name):
-                message = f"{shown(one.name)} requires {shown(name)}, which is no prerequisite"
-                reading.no_such(text.path, text.node.at, message, name, found.names())
+                reading.no_such(text.path, text.node.at, "{} is no prerequisite of this job", name, found.names())
     graph = {
         name: [str(text.node.value) for one in found.named(name) for text in one.requires] for name in found.names()
     }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        circle: list[str] = error.args[1]
+        circle: list[str] = error.args[1]  # the last is the first again
         one = found.named(circle[0])[0]
-        message = f"the prerequisites {', '.join(shown(name) for name in circle[:5])} require each other"
+        names = ", ".join(shown(name) for name in circle[1:6])
+        message = f"these prerequisites require each other: {names}"
         reading.reader.fault((*one.path, "require"), one.members.at("require"), message, "Remove one of the names.")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from pai_backend.protocol.fields import MAX_REPORTED, Members, Path, Reader, kind_of
+from pai_backend.protocol.fields import Members, Path, Reader, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Template
 
-_COMPARED = 200
+MAX_USES: Final = 10_000
+"""Lines of plugins, counted again for each role that uses them; three plugins for each of 1 000 roles are 3 000."""
+
+_COMPARED = 50
 """Names that a misspelled one is compared with at most: comparing is dear, and a long list helps nobody."""
 
 
@@ -32,7 +35,7 @@ class Reading:
     template: Template
     secrets: dict[str, Any]
     draft: bool = False
-    hints_left: int = field(default=MAX_REPORTED)
+    uses_left: int = MAX_USES
 
     def text(self, owner: Members, name: str) -> Located | None:
         """A text field that is there and not empty, with its place."""
@@ -55,9 +58,7 @@ class Reading:
     def commands(self, owner: Members, name: str) -> tuple[Located, ...]:
         """Like :meth:`texts`, of a list that must not be empty when it is there."""
         if owner.given(name) and not owner.items(name) and isinstance(owner.values[name], Node):
-            self.reader.fault(
-                (*owner.path, name), owner.at(name), f"{name} is empty", "Add a command, or leave it out."
-            )
+            self.reader.fault((*owner.path, name), owner.at(name), f"{name} is empty", "Add a command.")
         return self.texts(owner, name)
 
     def flag(self, owner: Members, name: str, default: bool) -> bool:
@@ -68,10 +69,20 @@ class Reading:
         return self.reader.boolean(node, (*owner.path, name))
 
     def no_such(self, path: Path, at: int, message: str, word: str, known: Collection[str]) -> None:
-        """A fault for a name that the document does not have; names the nearest that it has."""
-        self.hints_left -= 1
-        hint = nearest(word, known) if self.hints_left >= 0 else ""
-        self.reader.fault(path, at, message, hint)
+        """A fault for a name that the document does not have, which stands for ``{}`` in ``message``."""
+        if self.reader.room_for_fault():
+            self.reader.fault(path, at, message.format(shown(word)), nearest(word, known))
+
+    def use(self, plugin_lines: int, path: Path, at: int) -> bool:
+        """Count lines of plugins that a role uses; False, and once a fault, when there are too many in all."""
+        if self.uses_left < 0:
+            return False
+        self.uses_left -= plugin_lines
+        if self.uses_left >= 0:
+            return True
+        message = f"the task roles use plugins with more than {MAX_USES} lines in all"
+        self.reader.fault(path, at, message, "Use fewer plugins, or put their commands into one script.")
+        return False
 
 
 def nearest(word: str, known: Collection[str]) -> str:

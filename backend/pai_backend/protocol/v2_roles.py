@@ -6,6 +6,7 @@ lets -1 switch a rule off.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,10 +14,10 @@ from typing import Final
 
 from pai_backend.model.spec import Completion, PortSpec, Resources, TaskRole
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Field, Kind, Members, Path, Table
-from pai_backend.protocol.locate import Node
+from pai_backend.protocol.fields import Members, Path, Table, kind_of
+from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.plugin_shell import TENSORBOARD_LABEL
-from pai_backend.protocol.position import shown
+from pai_backend.protocol.plugins import Plugin
 from pai_backend.protocol.v1 import MAX_NAME
 from pai_backend.protocol.v1_ports import IMPLICIT_PORTS
 from pai_backend.protocol.v2_command import Deployed, command, ssh_of, used_plugins
@@ -24,7 +25,7 @@ from pai_backend.protocol.v2_extras import Extras, HivedRole
 from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, Prerequisite, Prerequisites
 from pai_backend.protocol.v2_reading import Reading
 
-_PORT = Field(Kind.INTEGER, low=1, high=65_535)
+_DIGITS = re.compile(r"[1-9][0-9]{0,3}")
 _DEFAULT_SHM_MB: Final = 512
 _OFF: Final = -1
 
@@ -32,7 +33,7 @@ _OFF: Final = -1
 @dataclass(frozen=True)
 class Surroundings:
     """What the roles of a job share. ``image`` is the first role's, which is the job's; ``board`` the role, if any,
-    that TensorBoard runs in.
+    that TensorBoard runs in; ``made`` has the plugins that prerequisites are.
     """
 
     reading: Reading
@@ -41,6 +42,7 @@ class Surroundings:
     extras: Extras
     image: str
     board: str | None
+    made: Mapping[Prerequisite, Plugin]
 
 
 def read_role(name: str, node: Node, around: Surroundings) -> TaskRole | None:
@@ -52,8 +54,8 @@ def read_role(name: str, node: Node, around: Surroundings) -> TaskRole | None:
     if role is None:
         return None
     chosen = _chosen(role, around)
-    plugins = used_plugins(role, chosen.values(), around.prerequisites, around.extras, name, reading)
-    scopes = {kind: one.values for kind, one in chosen.items()}
+    plugins = used_plugins(role, chosen.values(), around.prerequisites, around.made, around.extras, name, reading)
+    scopes = {kind: chosen[kind].values if kind in chosen else None for kind in CHOSEN if role.given(kind)}
     text = command(role, plugins, around.deployed.get(name, Deployed()), scopes, around.board == name, reading)
     needs = _object(role, "resourcePerInstance", tables.RESOURCES, reading)
     options = _object(role, "extraContainerOptions", tables.CONTAINER, reading)
@@ -114,7 +116,7 @@ def _chosen(role: Members, around: Surroundings) -> dict[str, Prerequisite]:
         if one is not None:
             found[kind] = one
             continue
-        message = f"{name} names {shown(word)}, which is no prerequisite of type {kind}"
+        message = f"{name} names {{}}, which is no prerequisite of type {kind}"
         known = around.prerequisites.kinds[kind]
         around.reading.no_such((*role.path, name), role.at(name), message, word, known)
     return found
@@ -124,7 +126,7 @@ def _completion(role: Members, instances: int | None, reading: Reading) -> Compl
     """When the role decides its job."""
     members = _object(role, "completion", tables.COMPLETION, reading)
     if members is None:
-        return Completion(min_failed=1, min_succeeded=instances)
+        return _rule(1, instances)
     failed = _count(members, "minFailedInstances", "minFailedTaskCount", 1, reading)
     succeeded = _count(members, "minSucceededInstances", "minSucceededTaskCount", instances, reading)
     if instances is not None:
@@ -137,7 +139,7 @@ def _completion(role: Members, instances: int | None, reading: Reading) -> Compl
             message = f"the first of {instances} instances to succeed ends the job; the others are stopped"
             hint = f"Write {instances}, or -1 to wait for all tasks, if that is not meant."
             reading.reader.warn("first-task-ends-job", (*members.path, "minSucceededInstances"), message, hint)
-    return Completion(min_failed=failed, min_succeeded=succeeded)
+    return _rule(failed, succeeded)
 
 
 def _count(members: Members, name: str, v1_name: str, default: int | None, reading: Reading) -> int | None:
@@ -165,26 +167,42 @@ def _ports(needs: Members | None, board: bool, reading: Reading) -> tuple[PortSp
     for label, node in given.items():
         path: Path = (*needs.path, "ports", label) if needs is not None else ()
         _check_name(label, path, node.key_at, "a port", reading)
-        ports.append(_port(label, _port_count(label, node, path, reading)))
+        ports.append(_port(label, _port_count(node, path, reading)))
     if board and TENSORBOARD_LABEL not in given:
         ports.append(_port(TENSORBOARD_LABEL, 1))
     return (*ports, *(port for port in IMPLICIT_PORTS if port.label not in given))
 
 
-def _port_count(label: str, node: Node, path: Path, reading: Reading) -> int:
+def _port_count(node: Node, path: Path, reading: Reading) -> int:
     if type(node.value) is int and 1 <= node.value <= 65_535:
         return node.value
     if node.value == 0 and reading.draft:
         hint = "Write how many ports you need."
         reading.reader.warn("draft-port", path, "0 ports: read as one port chosen at random", hint)
         return 1
-    checked = reading.reader.members(Node({label: node}, node.at), path[:-1], Table("ports", {label: _PORT}))
-    return (checked.integer(label) if checked is not None else None) or 1
+    if isinstance(node.value, str) and _DIGITS.fullmatch(node.value):
+        reading.reader.warn("number-as-text", path, "a number written as text", "Write it without quotes.")
+        return int(node.value)
+    if not isinstance(node.value, Unreadable) and reading.reader.room_for_fault():
+        what = f"{node.value}" if type(node.value) is int and abs(node.value) < 10**9 else kind_of(node)
+        message = f"how many ports must be a number from 1 to 65535, not {what}"
+        reading.reader.fault(path, node.at, message, "Write how many ports each task needs.")
+    return 1
+
+
+# Equal parts of roles are one value: most roles of a job are alike, and making a value is dear.
+@lru_cache(maxsize=256)
+def _rule(failed: int | None, succeeded: int | None) -> Completion:
+    return Completion(min_failed=failed, min_succeeded=succeeded)
+
+
+@lru_cache(maxsize=256)
+def _needs(cpus: int, memory_mb: int, gpus: int, shm_mb: int) -> Resources:
+    return Resources(cpus=cpus, memory_mb=memory_mb, gpus=gpus, shm_mb=shm_mb)
 
 
 @lru_cache(maxsize=256)
 def _port(label: str, count: int) -> PortSpec:
-    """Equal ports are one value: most roles ask for the same."""
     return PortSpec(label=label, count=count)
 
 
@@ -200,5 +218,4 @@ def _resources(needs: Members | None, options: Members | None, reading: Reading)
         message = f"shmMB ({shm_mb}) is more than memoryMB ({memory_mb})"
         hint = "Shared memory is part of the memory: lower shmMB or raise memoryMB."
         reading.reader.warn("shm-over-memory", (*options.path, "shmMB"), message, hint)
-    shm_mb = _DEFAULT_SHM_MB if shm_mb is None else shm_mb
-    return Resources(cpus=cpus, memory_mb=memory_mb, gpus=gpus, shm_mb=shm_mb)
+    return _needs(cpus, memory_mb, gpus, _DEFAULT_SHM_MB if shm_mb is None else shm_mb)

@@ -45,7 +45,7 @@ JOB: Final = Table(
         **_ABOUT,
         "prerequisites": _LIST,
         "parameters": _OBJECT,
-        "secrets": _OBJECT,
+        "secrets": _ANY,
         "jobRetryCount": _RETRIES,
         "taskRoles": Field(Kind.OBJECT, required=True),
         "deployments": _LIST,

@@ -101,7 +101,7 @@ class _Open:
     members: dict[str, Node] | None
     items: list[Node]
     anchor: str | None
-    before: Budget  # when it began
+    before: Budget | None  # when it began, if it has an anchor
     levels: int = 1  # of lists and objects, aliases followed
     key: str | None = None
     key_at: int = -1
@@ -131,6 +131,7 @@ class _Builder:
         self.open: list[_Open] = []
         self.above: _Open | None = None
         self.anchors: dict[str, _Anchored] = {}
+        self.plain: dict[str, yaml_scalars.Plain] = {}  # what plain scalars stand for; most come again and again
         self.root: Node | None = None
 
     def document(self) -> Node | None:
@@ -145,10 +146,11 @@ class _Builder:
 
     def _read(self, next_event: Callable[[], yaml.Event | None]) -> None:
         """The loop over the events, the commonest first."""
+        scalar, take = yaml.ScalarEvent, self._scalar
         while True:
             event = next_event()
-            if isinstance(event, yaml.ScalarEvent):
-                self._scalar(event)
+            if isinstance(event, scalar):
+                take(event)
             elif isinstance(event, yaml.CollectionStartEvent):
                 self._begin(event)
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -181,24 +183,33 @@ class _Builder:
             raise Bug(_NO_PLACE)
         at = self.start + mark.index
         raw = event.value
-        self.budget.nodes -= 1
-        self.budget.characters -= len(raw)
-        if self.budget.nodes < 0:
+        budget = self.budget
+        budget.nodes -= 1
+        budget.characters -= len(raw)
+        if budget.nodes < 0:
             self._spend(0, 0, at)
         above = self.above
-        if above is not None and above.key is None and above.members is not None:
-            if raw in above.members or raw == _MERGE or event.tag is not None:
+        members = None if above is None else above.members
+        if above is not None and members is not None and above.key is None:
+            if raw in members or raw == _MERGE or event.tag is not None or event.anchor is not None:
                 self._unusual_key(above, event, at)
             else:
                 above.key, above.key_at = raw, at
-            if event.anchor is not None:
-                self.anchors[event.anchor] = _Anchored(Node(raw, at), 1, len(raw))
             return
-        value = raw if event.style in _LITERAL and event.tag is None else self._value(event, raw, at)
-        node = Node(value, at)
+        if event.tag is None and event.style in _LITERAL:
+            node = Node(raw, at)
+        elif event.tag is None and not event.style and raw in self.plain:
+            node = Node(self.plain[raw], at)
+        else:
+            node = Node(self._value(event, raw, at), at)
         if event.anchor is not None:
             self.anchors[event.anchor] = _Anchored(node, 1, len(raw))
-        self._attach(node)
+        if above is None or members is None or above.key is None or above.key_at == _MERGES:
+            self._attach(node)
+        else:
+            node.key_at = above.key_at
+            members.setdefault(above.key, node)
+            above.key = None
 
     def _value(self, event: yaml.ScalarEvent, raw: str, at: int) -> Value:
         """The value of a scalar by its style and tag."""
@@ -207,6 +218,8 @@ class _Builder:
             value: Value | Trouble = raw
         elif tag is None:
             value = yaml_scalars.plain(raw, at)
+            if not isinstance(value, Trouble):
+                self.plain[raw] = value
         elif tag in _TEXT_TAGS:
             value = raw
         elif tag in _SCALAR_TAGS:
@@ -225,7 +238,9 @@ class _Builder:
         return value if trouble is None else self._flaw(trouble)
 
     def _unusual_key(self, above: _Open, event: yaml.ScalarEvent, at: int) -> None:
-        """A key that merges, one with a tag, or one that is there already."""
+        """A key that merges, one with a tag or an anchor, or one that is there already."""
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchored(Node(event.value, at), 1, len(event.value))
         if event.tag is not None and event.tag not in _TEXT_TAGS:
             self._flaw(yaml_trouble.foreign_tag(at))
         if event.value == _MERGE and not event.style:
@@ -257,7 +272,8 @@ class _Builder:
         node = Node(items if members is None else members, at)
         if event.anchor is not None:
             self.anchors[event.anchor] = _Anchored(None, 0, 0)
-        self.above = _Open(node, members, items, event.anchor, replace(self.budget))
+        before = None if event.anchor is None else replace(self.budget)
+        self.above = _Open(node, members, items, event.anchor, before)
         self.open.append(self.above)
 
     def _finish(self) -> None:
@@ -266,7 +282,7 @@ class _Builder:
         if done.merged and done.members is not None:
             for node in done.merged:
                 self._merge(done.members, node)
-        if done.anchor is not None:
+        if done.anchor is not None and done.before is not None:
             nodes = done.before.nodes - self.budget.nodes + 1
             characters = done.before.characters - self.budget.characters
             self.anchors[done.anchor] = _Anchored(done.node, nodes, characters, done.levels)
