@@ -157,7 +157,8 @@ def _ask_to_stop(task: Task, now: datetime) -> Task:
     if phase is Phase.STOPPING:
         return task.model_copy(update={"phase": phase})
     never_started = TaskExit(code=None, reason="stopped", message="stopped before it was started", at=now)
-    return task.model_copy(update={"phase": phase, "exit": never_started, "ended_at": now, "forgotten": True})
+    over: dict[str, object] = {"exit": never_started, "ended_at": now, "forgotten": True, "backoff_until": None}
+    return task.model_copy(update={"phase": phase, **over})
 
 
 def _conclude(job: Job, now: datetime) -> Job:

@@ -14,7 +14,16 @@ from pai_backend.model.alias import job_alias
 from pai_backend.model.ids import JobUid, task_uid
 from pai_backend.model.job import Desired, Job, Phase, State, Task
 from pai_backend.model.node import Placement
-from pai_backend.model.spec import Completion, Dialect, DocumentWarning, JobSpec, PortSpec, Resources, TaskRole
+from pai_backend.model.spec import (
+    Completion,
+    Dialect,
+    DocumentWarning,
+    JobSpec,
+    PortSpec,
+    Resources,
+    Scheduling,
+    TaskRole,
+)
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 """The default submission time; microseconds are set so that a loss of precision shows."""
@@ -35,6 +44,7 @@ def make_role(
     cpus: int = 1,
     memory_mb: int = 100,
     completion: Completion | None = None,
+    task_retry_count: int = 0,
 ) -> TaskRole:
     """A role of ``instances`` equal tasks."""
     return TaskRole(
@@ -44,6 +54,7 @@ def make_role(
         ports=tuple(ports),
         command=command,
         completion=completion or Completion(),
+        task_retry_count=task_retry_count,
     )
 
 
@@ -57,6 +68,8 @@ def make_spec(
     gpu_type: str | None = None,
     retry_count: int = 0,
     env: Mapping[str, object] | None = None,
+    gang: bool = True,
+    debug: bool = False,
 ) -> JobSpec:
     """A spec with the given roles, or with one role of one task."""
     return JobSpec(
@@ -67,6 +80,8 @@ def make_spec(
         gpu_type=gpu_type,
         retry_count=retry_count,
         env=dict(env or {}),
+        scheduling=Scheduling(gang_allocation=gang),
+        debug=debug,
         task_roles=tuple(roles) or (make_role(),),
     )
 
@@ -74,7 +89,13 @@ def make_spec(
 def make_tasks(uid: JobUid, spec: JobSpec, attempt: int = 0) -> tuple[Task, ...]:
     """One waiting task for each instance of each role, in document order."""
     return tuple(
-        Task(uid=task_uid(uid, number, index, attempt), role=role.name, index=index, attempt=attempt)
+        Task(
+            uid=task_uid(uid, number, index, attempt),
+            role=role.name,
+            index=index,
+            attempt=attempt,
+            job_attempt=attempt,
+        )
         for number, role in enumerate(spec.task_roles)
         for index in range(role.instances)
     )

@@ -20,7 +20,7 @@ def walk(machine: Step, job: Job, data: st.DataObject, steps: int = 30) -> Story
     return story
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(job=jobs, data=st.data())
 def test_every_life_keeps_the_laws_and_can_be_ended(job: Job, data: st.DataObject) -> None:
     story = walk(step, job, data)

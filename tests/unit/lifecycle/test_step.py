@@ -6,39 +6,14 @@ import pytest
 
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import Forget, Start, Stop, open_effects
-from pai_backend.lifecycle.events import Look, Placed, TaskExited, TaskForgotten, TaskRunning, Waiting
+from pai_backend.lifecycle.events import Look, Placed, TaskExited, TaskRunning, Waiting
 from pai_backend.lifecycle.history import events_between
 from pai_backend.lifecycle.step import step, to_place
 from pai_backend.lifecycle.table import IllegalTransition
-from pai_backend.model.job import Causer, Desired, Job, Phase, State, TaskExit
-from pai_backend.model.node import Placement
+from pai_backend.model.job import Desired, Job, Phase, State, TaskExit
 from pai_backend.model.spec import Completion
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec
-
-HERE = Placement(node="carol", address="127.0.0.1", machine="laptop")
-
-
-def placed(job: Job) -> Job:
-    return step(job, Placed({task.uid: HERE for task in job.tasks}), T0)[0]
-
-
-def running(job: Job) -> Job:
-    job = placed(job)
-    for task in job.tasks:
-        job, _ = step(job, TaskRunning(task.uid, T0 + timedelta(seconds=1)), T0)
-    return job
-
-
-def ended(job: Job, number: int, code: int = 0, causer: Causer = Causer.USER, reason: str = "exited") -> Job:
-    gone = TaskExit(code=code, reason=reason, causer=causer, at=T0 + timedelta(seconds=2))
-    return step(job, TaskExited(job.tasks[number].uid, gone), T0 + timedelta(seconds=2))[0]
-
-
-def forgotten(job: Job) -> Job:
-    for task in job.tasks:
-        if task.phase is Phase.ENDED and not task.forgotten:
-            job, _ = step(job, TaskForgotten(task.uid), T0 + timedelta(seconds=3))
-    return job
+from tests.support.lives import HERE, ended, forgotten, placed, running
 
 
 def two_roles(**completion: int | None) -> Job:
@@ -163,7 +138,7 @@ def test_a_stop_during_a_retry_wins() -> None:
 
 
 def test_what_the_platform_lost_is_run_again_free_and_after_a_pause() -> None:
-    job = forgotten(ended(running(make_job()), 0, code=255, causer=Causer.PLATFORM, reason="lost"))
+    job = forgotten(ended(running(make_job()), 0, code=255, reason="lost"))
     assert (job.attempt, job.retries.user, job.retries.platform) == (1, 0, 1)
     assert job.phase is Phase.BACKING_OFF
     wake = next_wake(job)
@@ -174,14 +149,14 @@ def test_what_the_platform_lost_is_run_again_free_and_after_a_pause() -> None:
 
 
 def test_what_the_platform_cannot_start_fails_instead_of_trying_for_ever() -> None:
-    job = ended(running(make_job()), 0, code=255, causer=Causer.PLATFORM, reason="start-failed")
+    job = ended(running(make_job()), 0, code=255, reason="start-failed")
     assert job.state is State.FAILED
 
 
 def test_free_retries_leave_the_documents_retries_untouched() -> None:
     job = make_job(spec=make_spec(retry_count=1))
     for _ in range(3):
-        job = forgotten(ended(running(job), 0, code=255, causer=Causer.PLATFORM, reason="lost"))
+        job = forgotten(ended(running(job), 0, code=255, reason="lost"))
     job = forgotten(ended(running(job), 0, code=1))
     assert (job.state, job.retries.total, job.retries.free) == (State.WAITING, 4, 3)
     assert ended(running(job), 0, code=1).state is State.FAILED
