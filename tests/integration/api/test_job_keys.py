@@ -10,7 +10,6 @@ import pytest
 
 from pai_backend.access.keys import job_public_key, public_line
 from pai_backend.api.services.job_keys import LINK_LIFE, JobKeyService
-from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job, Phase, State
 from tests.integration.api.test_openpai_jobs import PLAIN, placed, saved, submitted
@@ -98,4 +97,3 @@ async def test_our_shape_has_no_link(api: ApiSite) -> None:
     assert "keyPair" not in ours
     assert theirs["gateway"] == ours
     assert without_gateway["gateway"] is None
-    assert User("alice").application is False
