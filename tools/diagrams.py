@@ -16,14 +16,21 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 def task_phases() -> str:
     """The table of task phases as a Mermaid state diagram; transitions that change nothing are left out."""
-    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {Phase.QUEUED.value}"]
+    lines = ["```mermaid", "stateDiagram-v2"]
+    lines += [f'    state "{phase.value}" as {_state(phase)}' for phase in TRANSITIONS if _state(phase) != phase.value]
+    lines += [f"    [*] --> {_state(Phase.QUEUED)}", f"    [*] --> {_state(Phase.BACKING_OFF)}: run again"]
     for phase, row in TRANSITIONS.items():
         by_target: dict[Phase, list[str]] = {}
         for happening, target in row.items():
             if target is not None and target is not phase:
                 by_target.setdefault(target, []).append(happening.value)
-        lines.extend(f"    {phase.value} --> {to.value}: {', '.join(what)}" for to, what in by_target.items())
+        lines.extend(f"    {_state(phase)} --> {_state(to)}: {', '.join(what)}" for to, what in by_target.items())
     return "\n".join([*lines, f"    {Phase.ENDED.value} --> [*]", "```"])
+
+
+def _state(phase: Phase) -> str:
+    """The phase as one word, which Mermaid's state names must be."""
+    return phase.value.replace(" ", "_")
 
 
 def rooms() -> str:

@@ -1,4 +1,4 @@
-"""Write docs/cli.md and docs/errors.md from the code that they describe; ``--check`` fails when one is stale."""
+"""Write the pages docs/{cli,errors,exits}.md from the code they describe; ``--check`` fails when one is stale."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ from jupyter_pai.errors import EXIT_CODES
 from jupyter_pai.extension import PaiExtension
 from jupyter_pai.magics import VERBS, PaiMagics
 from pai_backend.api.errors import STATUS
+from pai_backend.lifecycle.exits import BY_SIGNAL, FAILED, RULES, ExitClass, Rule
+from pai_backend.lifecycle.retry import (
+    AT_ONCE,
+    FIRST_CONFLICT_PAUSE,
+    FIRST_PAUSE,
+    LONG_RUN,
+    LONGEST_CONFLICT_PAUSE,
+    LONGEST_PAUSE,
+)
 from pai_backend.model.errors import PaiError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,6 +84,27 @@ A document with warnings is accepted; they are shown with the job, each with its
 
 | code | when |
 |---|---|
+"""
+
+EXITS_HEAD = f"""# Exits
+
+{MADE}
+
+Whatever ends a task, its user reads one sentence, the raw fact beside it, and what can be done. The first row that
+matches counts. What the engine knows comes first (a *reason*); only when the command ended by itself does its exit
+status say something, and only what is certain is said: a KILL that the platform did not send may have many senders.
+A signal counts as the status 128 and its number, which is also how shells report it; numbers are Linux's.
+
+- **Who** is whom a retry is counted under, as in OpenPAI's `retryDetails`.
+- **Kind** decides about running it again: *transient* always, free; *transient-conflict* always, free, after a longer
+  pause; *permanent* never; *unknown* as often as `retryCount` allows (`taskRetryCount` in a job with `gangAllocation:
+  false`). A count of -1 has no limit, and -2 runs everything again, even a success.
+- **Pauses** double from one retry to the next: none after preemption and for the first {AT_ONCE} charged retries; then,
+  and after lost tasks, {FIRST_PAUSE.seconds} s to {LONGEST_PAUSE.seconds} s; after conflicts
+  {FIRST_CONFLICT_PAUSE.seconds} s to {LONGEST_CONFLICT_PAUSE.seconds} s. After a run of {LONG_RUN.seconds // 60} minutes they begin anew.
+
+| exit | class | what it means | what to do | who | kind | OpenPAI |
+|---|---|---|---|---|---|---|
 """
 
 WARNINGS = {
@@ -159,7 +189,29 @@ def errors_page() -> str:
     return ERRORS_HEAD + "\n".join(rows) + "\n" + WARNINGS_HEAD + "\n".join(warnings) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/cli.md": cli_page, "docs/errors.md": errors_page}
+def exits_page() -> str:
+    """The table of exit classes."""
+    rows = [_exit_row(_when(rule), rule.of) for rule in RULES]
+    rows += [_exit_row("any other signal", BY_SIGNAL), _exit_row("any other status", FAILED)]
+    return EXITS_HEAD + "\n".join(rows) + "\n"
+
+
+def _when(rule: Rule) -> str:
+    return f"reason `{rule.reason}`" if rule.reason else "status " + ", ".join(str(status) for status in rule.statuses)
+
+
+def _exit_row(when: str, of: ExitClass) -> str:
+    meaning = of.explanation.format(signal="N")
+    number = "" if of.openpai is None else str(of.openpai)
+    who = "as the engine says" if any(rule.of is of and rule.causer_as_engine_says for rule in RULES) else of.causer
+    return f"| {when} | {of.phrase} | {meaning} | {of.remedy} | {who} | {of.kind} | {number} |"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/cli.md": cli_page,
+    "docs/errors.md": errors_page,
+    "docs/exits.md": exits_page,
+}
 
 
 def main() -> int:
