@@ -131,17 +131,17 @@ def open_listener_warnings(spec: JobSpec) -> tuple[DocumentWarning, ...]:
     """
     env = {name: value for name, value in spec.env.items() if isinstance(value, str)}
     return tuple(
-        _open_warning(index, role.name, found)
+        _open_warning(f".{role.name}.commands" if spec.dialect.is_v2 else f"[{index}].command", role.name, found)
         for index, role in enumerate(spec.task_roles)
         if (found := find_jupyter(role.command, env)) and _open_to_strangers(found)
     )
 
 
-def _open_warning(index: int, role: str, found: JupyterCommand) -> DocumentWarning:
+def _open_warning(place: str, role: str, found: JupyterCommand) -> DocumentWarning:
     token = "has no token" if not found.token else "has only quote characters as its token, which anyone can type"
     return DocumentWarning(
         code="open-jupyter",
-        path=f"$.taskRoles[{index}].command",
+        path=f"$.taskRoles{place}",
         message=(
             f"The Jupyter server of role {role} listens on the network (--ip {found.ip or '*'}) and {token}: "
             "whoever reaches the machine can run programs as you."

@@ -24,6 +24,11 @@ class Dialect(StrEnum):
     OPENPAI_V2 = "openpai-v2"
     OPENPAI_V2_DRAFT = "openpai-v2-draft"
 
+    @property
+    def is_v2(self) -> bool:
+        """Whether the fields are those of protocol v2, where task roles have names for keys."""
+        return self in (Dialect.OPENPAI_V2, Dialect.OPENPAI_V2_DRAFT)
+
 
 class PortSpec(Model):
     """A labelled group of ports that each task of a role gets."""

@@ -8,6 +8,6 @@ fields), ``fields`` (how a table is applied), ``locate`` (JSON with positions). 
 more module beside ``v1`` and one branch in ``document``.
 """
 
-from pai_backend.protocol.document import Document, read_document
+from pai_backend.protocol.document import Document, place_of, read_document
 
-__all__ = ["Document", "read_document"]
+__all__ = ["Document", "place_of", "read_document"]

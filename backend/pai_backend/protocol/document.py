@@ -10,7 +10,7 @@ from typing import Any, Final
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
 from pai_backend.protocol import v1, v2
-from pai_backend.protocol.fields import Reader
+from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node, locate
 from pai_backend.protocol.position import Positions, printable
 from pai_backend.protocol.yaml_stream import locate_yaml
@@ -68,6 +68,21 @@ def read_document(text: bytes | str, filename: str | None = None) -> Document:
     if spec is None or reader.failed:
         raise _error(reader.faults, name)
     return Document(spec, spec.dialect, source, reader.warnings)
+
+
+def place_of(document: Document, path: Path) -> tuple[int, int] | None:
+    """Line and column of the value at ``path`` of a document; None for a default, which stands nowhere."""
+    text = document.source.decode()
+    located = locate_yaml(text) if _is_yaml(text, "") else locate(text)
+    node = located.root
+    for step in path:
+        if node is None or not isinstance(node.value, dict | list):
+            return None
+        if isinstance(node.value, dict):
+            node = node.value.get(str(step))
+        else:
+            node = node.value[step] if isinstance(step, int) and step < len(node.value) else None
+    return None if node is None else located.positions.line_column(node.at)
 
 
 def _is_yaml(text: str, name: str) -> bool:

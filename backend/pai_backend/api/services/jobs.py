@@ -27,13 +27,13 @@ from pai_backend.model.errors import (
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job
 from pai_backend.model.spec import DocumentWarning, JobSpec
-from pai_backend.protocol import Document, read_document
-from pai_backend.protocol.locate import locate
+from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.store.base import NewEvent
 from pai_backend.validation import nearest
 
-LARGE_DOCUMENT_BYTES = 32_768  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
+LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
+_SAID_OF_ANY_TEXT = ("application/octet-stream", "application/x-www-form-urlencoded", "text/plain")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
 
 
@@ -61,7 +61,7 @@ class JobService:
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.submit(
-            job, text, filename, _media_type(media_type, filename), events, secrets=document.secrets
+            job, text, filename, _media_type(media_type, filename, text), events, secrets=document.secrets
         )
 
     async def validate(self, text: bytes, filename: str) -> Validation:
@@ -137,7 +137,8 @@ class JobService:
         return text, media_type
 
     async def _read(self, text: bytes, filename: str) -> Document:
-        if len(text) > LARGE_DOCUMENT_BYTES:
+        # Anchors of YAML may make much of little text.
+        if len(text) > LARGE_DOCUMENT_BYTES or (b"&" in text and not _begins_as_json(text)):
             return await asyncio.to_thread(read_document, text, filename or None)
         return read_document(text, filename or None)
 
@@ -148,8 +149,9 @@ class JobService:
         like = nearest(wanted, known)
         message = f"There is no virtual cluster {wanted}; there are: {', '.join(known)}."
         hint = f"Did you mean {like}?" if like else f"Set virtualCluster to one of: {', '.join(known)}."
-        line, column = _place(document, "virtualCluster")
-        fault = Fault(path="$.virtualCluster", message=message, line=line, column=column, hint=hint)
+        path = ("defaults", "virtualCluster") if document.dialect.is_v2 else ("virtualCluster",)
+        line, column = place_of(document, path) or (None, None)
+        fault = Fault(path=f"$.{'.'.join(path)}", message=message, line=line, column=column, hint=hint)
         raise NoVirtualCluster(message, errors=[fault], hint=hint)
 
 
@@ -173,13 +175,6 @@ def _warnings(document: Document) -> tuple[DocumentWarning, ...]:
     return (*document.warnings, *open_listener_warnings(document.spec))
 
 
-def _place(document: Document, key: str) -> tuple[int, int] | tuple[None, None]:
-    """Line and column of a top-level value; none for a default, which stands nowhere."""
-    located = locate(document.source.decode())
-    value = located.root.value if located.root is not None else None
-    return located.positions.line_column(value[key].at) if isinstance(value, dict) and key in value else (None, None)
-
-
 def _renamed(spec: JobSpec, name: str | None) -> JobSpec:
     if name is None:
         return spec
@@ -193,8 +188,13 @@ def _renamed(spec: JobSpec, name: str | None) -> JobSpec:
     return spec.model_copy(update={"name": name})
 
 
-def _media_type(given: str, filename: str) -> str:
-    """The document's own media type: as sent, unless the client only said what every client says."""
-    if given and given not in ("application/octet-stream", "application/x-www-form-urlencoded"):
+def _media_type(given: str, filename: str, text: bytes) -> str:
+    """The document's own media type: as sent, unless the client only said what every client says of any text."""
+    if given and given.partition(";")[0].strip().lower() not in _SAID_OF_ANY_TEXT:
         return given
-    return MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), "application/json")
+    by_content = "application/json" if _begins_as_json(text) else "application/yaml"
+    return MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), by_content)
+
+
+def _begins_as_json(text: bytes) -> bool:
+    return text.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"/"))
