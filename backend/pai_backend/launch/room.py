@@ -24,7 +24,7 @@ LEFT_OUT_FIRST = (
     "PAI_MIN_*_TASK_COUNT_*",
     "PAI_RESOURCE_*",
     "PAI_TASK_ROLE_TASK_COUNT_*",
-    "PAI_TASK_ROLE_LIST",
+    "PAI_*TASK_ROLE_LIST",
 )
 """Families in the order in which they are left out: what is said of every port of every task first."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pai_backend.launch.directories import directories
-from pai_backend.launch.room import TOTAL_BYTES, fitting
+from pai_backend.launch.room import TOTAL_BYTES, entry_bytes, fitting
 from pai_backend.launch.spelling import qizhi_twins, second_spellings
 from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import Dialect, TaskRole
@@ -33,7 +33,7 @@ def shared_environment(job: Job, default_fs_uri: str = "") -> Shared:
     families = {name: first_wins(pairs) for name, pairs in _families(job, default_fs_uri)}
     if job.spec.dialect is Dialect.QIZHI:
         families = {name: family | qizhi_twins(family) for name, family in families.items()}
-    taken = sum(len(name) + len(str(value)) for name, value in job.spec.env.items())
+    taken = sum(entry_bytes(name, str(value)) for name, value in job.spec.env.items())
     left_out = fitting(families, min(taken, TOTAL_BYTES))
     kept = [family for name, family in families.items() if name not in left_out]
     table = first_wins(pair for family in kept for pair in family.items())
@@ -56,7 +56,7 @@ def _families(job: Job, default_fs_uri: str) -> Iterator[tuple[str, Pairs]]:
         by_role[task.role].append(task)
     tasks = [(role, by_role[role.name]) for role in roles]
     yield "", _of_job(job, default_fs_uri)
-    yield "PAI_TASK_ROLE_LIST", _role_lists(roles)
+    yield "PAI_*TASK_ROLE_LIST", _role_lists(roles)
     yield "PAI_TASK_ROLE_TASK_COUNT_*", _counts(roles)
     yield "PAI_RESOURCE_*", ((f"PAI_RESOURCE_{role.name}", resource(role)) for role in roles)
     yield "PAI_MIN_*_TASK_COUNT_*", _completions(roles)

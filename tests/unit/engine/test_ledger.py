@@ -155,6 +155,14 @@ def test_uids_that_are_no_file_names_are_refused(ledger: Ledger, uid: str) -> No
     assert ledger.find(TaskUid(uid)) is None
 
 
+def test_a_record_that_was_tampered_with_is_an_error_in_words(ledger: Ledger) -> None:
+    ledger.stop(UID, 0)
+    (ledger.live(UID) / layout.EXIT).write_text("nonsense")
+    for act in (lambda: ledger.stop(UID, 0), lambda: ledger.forget(UID)):
+        with pytest.raises(EngineError, match=r"is no JSON; remove exit\.json"):
+            act()
+
+
 def test_a_root_that_is_gone_is_an_error_in_words(ledger: Ledger, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
     tmp_path.write_text("a file is in the way")

@@ -145,10 +145,12 @@ def _served(root: Path) -> set[str]:
 def _is_served(directory: Path) -> bool:
     if not (directory / layout.STARTED).exists():
         return False
-    if (directory / layout.EXIT).exists():
+    if not (directory / layout.EXIT).exists() and layout.has_reader(str(directory / layout.CONTROL)):
+        return True
+    try:
         return is_kept(directory)
-    # A shim that leaves writes the exit first: nobody there and no exit is one that was killed.
-    return layout.has_reader(str(directory / layout.CONTROL)) or is_kept(directory)
+    except ValueError:  # a record that is no JSON: the engine reports it, and the other tasks go on
+        return False
 
 
 def _read_wanted(uid: str, directory: Path) -> _Wanted | None:

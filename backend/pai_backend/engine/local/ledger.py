@@ -226,11 +226,13 @@ class Ledger:
             return self.live(uid).is_dir()
         except OSError as exc:
             raise EngineError(f"task {uid} could not be stopped: {_os_error(exc)}") from exc
+        except ValueError as exc:
+            raise _unreadable(uid) from exc
 
     def _stop_existing(self, uid: TaskUid, grace_ms: int) -> None:
         directory = self.live(uid)
-        ended = read_exit(directory)
-        if not directory.is_dir() or (ended is not None and not is_kept(directory)):
+        ended = (directory / layout.EXIT).exists()
+        if not directory.is_dir() or (ended and not is_kept(directory)):
             return
         mark = directory / layout.STOP
         with open(mark, "w", encoding="ascii") as file:
@@ -238,7 +240,7 @@ class Ledger:
             file.flush()
             os.fsync(file.fileno())
         records.sync_directory(str(directory))
-        if ended is not None:
+        if ended:
             self._release(uid)
             return
         # The mark first, then the FIFO: a shim that is just starting opens the FIFO and then looks for the mark.
@@ -290,6 +292,8 @@ class Ledger:
             return
         except OSError as exc:
             raise EngineError(f"task {uid} could not be put away: {_os_error(exc)}") from exc
+        except ValueError as exc:
+            raise _unreadable(uid) from exc
 
 
 def read_exit(directory: Path) -> TaskExit | None:
@@ -325,6 +329,10 @@ def _locked(directory: Path) -> Iterator[bool]:
     finally:
         if fd is not None:
             os.close(fd)
+
+
+def _unreadable(uid: TaskUid) -> EngineError:
+    return EngineError(f"the exit record of task {uid} is no JSON; remove {layout.EXIT} from its directory")
 
 
 def _exit_now(reason: str, message: str, causer: Causer) -> TaskExit:

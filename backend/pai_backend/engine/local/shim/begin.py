@@ -64,6 +64,7 @@ def _run(launch: launch_file.Launch, control: int, root: str) -> None:
         records.write_exit(".", reason="start-failed", message=message, causer=_start_causer(exc))
         return
     pipes.close_writers()
+    launch.command, launch.env = "", {}  # done with: secrets, and of a large job half a MiB
     layout.nudge(root, launch.uid)
 
     from pai_backend.engine.local.shim.supervise import Supervisor

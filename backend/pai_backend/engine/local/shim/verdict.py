@@ -6,6 +6,7 @@ import _socket  # the ``socket`` module costs ten times as much, and each shim w
 import errno
 import signal
 
+from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.shim.launch import Launch
 
 Verdict = tuple[str, str, str]
@@ -88,15 +89,19 @@ def taken_port(ports: dict[str, tuple[int, ...]]) -> str:
 
 
 def _listened_on(port: int) -> bool:
+    return any(not _bindable(address, port) for address in ("0.0.0.0", LOOPBACK))  # macOS tells them apart
+
+
+def _bindable(address: str, port: int) -> bool:
     probe = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
         probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is free
-        probe.bind(("0.0.0.0", port))
+        probe.bind((address, port))
     except OSError as exc:
-        return exc.errno == errno.EADDRINUSE
+        return exc.errno != errno.EADDRINUSE
     finally:
         probe.close()
-    return False
+    return True
 
 
 def _signal_name(number: int) -> str:
