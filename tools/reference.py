@@ -101,7 +101,8 @@ A signal counts as the status 128 and its number, which is also how shells repor
   false`). A count of -1 has no limit, and -2 runs everything again, even a success.
 - **Pauses** double from one retry to the next: none after preemption and for the first {AT_ONCE} charged retries; then,
   and after lost tasks, {FIRST_PAUSE.seconds} s to {LONGEST_PAUSE.seconds} s; after conflicts
-  {FIRST_CONFLICT_PAUSE.seconds} s to {LONGEST_CONFLICT_PAUSE.seconds} s. After a run of {LONG_RUN.seconds // 60} minutes they begin anew.
+  {FIRST_CONFLICT_PAUSE.seconds} s to {LONGEST_CONFLICT_PAUSE.seconds} s. They begin anew
+  after a run of {LONG_RUN.seconds // 60} minutes.
 
 | exit | class | what it means | what to do | who | kind | OpenPAI |
 |---|---|---|---|---|---|---|

@@ -174,6 +174,18 @@ class NodeSettings(Model):
     memory_mb: int = Field(default=16384, ge=1, description="MiB of memory it has to give.")
 
 
+class DebugSettings(Model):
+    """Jobs that ask for debugging (`jobEnvs.isDebug`)."""
+
+    keep_s: int = Field(
+        default=604_800,
+        ge=0,
+        le=31_536_000,
+        description="Seconds that a failed task is kept, with its place and files, unless it is released before; "
+        "0 keeps none.",
+    )
+
+
 class EngineSettings(Model):
     """What runs tasks."""
 
@@ -315,6 +327,7 @@ class Settings(Model):
     gateway: GatewaySettings = Field(default=GatewaySettings(), description="The SSH front door.")
     ports: PortSettings = Field(default=PortSettings(), description="Ports that tasks may get.")
     engine: EngineSettings = Field(default=EngineSettings(), description="What runs tasks.")
+    debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")
     virtual_clusters: tuple[str, ...] = Field(
         default=("default",), min_length=1, description="Names of the virtual clusters that documents may name."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from datetime import timedelta
 
 from pai_backend.access.ports import PortRange
 from pai_backend.config.settings import Role
@@ -24,6 +25,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         ports=PortRange(settings.ports.first, settings.ports.last),
         default_fs_uri=settings.default_fs_uri,
         reach=parts.reach(),
+        keep=timedelta(seconds=settings.debug.keep_s),
     )
     ready.role_is_ready(Role.CONTROLLER)
     await Controller(store, parts.engine(), options).run(parts.stop)
