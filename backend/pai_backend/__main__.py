@@ -65,7 +65,12 @@ def _hash_password() -> int:
 
 
 def become_supervisor(settings: bytes, ready_fd: int | None) -> NoReturn:
-    """Replace this process's program by the supervisor's, which inherits the settings."""
+    """Replace this process's program by the supervisor's, which inherits the settings.
+
+    The variables that some of them came from do not go along: other processes of this user can read them.
+    """
+    from pai_backend.config.keys import without_secrets
+
     with tempfile.TemporaryFile() as file:
         file.write(settings)
         file.flush()
@@ -74,7 +79,7 @@ def become_supervisor(settings: bytes, ready_fd: int | None) -> NoReturn:
         if ready_fd is not None:
             os.set_inheritable(ready_fd, True)
             command += ["--ready-fd", str(ready_fd)]
-        os.execv(sys.executable, command)
+        os.execve(sys.executable, command, without_secrets(os.environ))
 
 
 def _serve(arguments: list[str]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -66,6 +66,16 @@ def keys(model: type[BaseModel] = Settings, above: tuple[str, ...] = ()) -> Iter
             default=_default(".".join(path), info),
             meaning=info.description or "",
         )
+
+
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without the variables of keys that hold secrets, for processes that have them otherwise."""
+    secret = tuple(key.variable for key in keys() if key.secret)
+    return {
+        name: value
+        for name, value in environ.items()
+        if not any(name.upper() == one or name.upper().startswith(one + ENV_NESTED) for one in secret)
+    }
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr, ValidationError
 
 from pai_backend.config.files import ConfigError
+from pai_backend.config.keys import without_secrets
 from pai_backend.config.load import load
-from pai_backend.config.settings import Role
+from pai_backend.config.settings import Role, Settings
+from pai_backend.store.cipher import new_key
 
 
 @pytest.fixture(autouse=True)
@@ -163,3 +166,28 @@ def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAI_BACKEND_API__TOKENS", '[{"user": "bob", "token": "hunter2"}]')
     (line,) = refused()
     assert line == "PAI_BACKEND_API__TOKENS: api.tokens[0].token must have a length of at least 16."
+
+
+def test_variables_with_secrets_are_not_passed_on() -> None:
+    environ = {
+        "PATH": "/bin",
+        "PAI_BACKEND_USER": "alice",
+        "PAI_BACKEND_SECRET_KEY": "k",
+        "pai_backend_database": "d",
+        "PAI_BACKEND_API__TOKENS": "t",
+        "PAI_BACKEND_STORAGE__OPTIONS__S3": "s",
+    }
+    assert without_secrets(environ) == {"PATH": "/bin", "PAI_BACKEND_USER": "alice"}
+
+
+def test_keys_of_the_database_are_checked_and_split() -> None:
+    one, two = new_key(), new_key()
+    settings = Settings(secret_key=SecretStr(f"{one}, {two}"))
+    assert settings.secret_keys == (one, two)
+    assert one not in repr(settings)
+    assert one not in settings.model_dump_json()
+    assert one in settings.reveal("1").decode()
+    for wrong in ("", f"{one},", "hunter2"):
+        with pytest.raises(ValidationError) as refusal:
+            Settings(secret_key=SecretStr(wrong))
+        assert "hunter2" not in str(refusal.value)
