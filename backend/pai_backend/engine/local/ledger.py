@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import layout, processes, records
@@ -155,15 +156,15 @@ class Ledger:
         alive = layout.has_reader(_control(directory))
         if not directory.is_dir():
             return None
-        if (ended := read_exit(directory)) is not None:
-            return TaskSeen(uid, TaskState.EXITED, ended, message=ended.message)
+        ended = read_exit(directory)
         started = read_record(directory / layout.STARTED)
+        if ended is not None:
+            return TaskSeen(uid, TaskState.EXITED, ended, _since(started, ended), ended.message)
         if started is None and (directory / layout.STAGING).exists():
             return TaskSeen(uid, TaskState.PULLING, message=_fetching(directory))
         if started is None:
             return TaskSeen(uid, TaskState.STARTING)
-        since = datetime.fromtimestamp(float(str(started["at"])), UTC)
-        seen = TaskSeen(uid, TaskState.RUNNING, since=since)
+        seen = TaskSeen(uid, TaskState.RUNNING, since=_since(started))
         if alive:
             return seen
         return self._settle(
@@ -207,7 +208,7 @@ class Ledger:
                     records.write_exit(str(directory), reason=reason, message=message, causer=ended.causer.value)
                 except OSError as exc:
                     _log.warning("the end of task %s could not be written down: %s", uid, _os_error(exc))
-            return TaskSeen(uid, TaskState.EXITED, ended, message=ended.message)
+            return TaskSeen(uid, TaskState.EXITED, ended, seen.since, ended.message)
 
     def stop(self, uid: TaskUid, grace_s: float) -> bool:
         """Ask the task to end, durably; a task never started gets an exit at once. Raises EngineError.
@@ -304,6 +305,13 @@ def read_exit(directory: Path) -> TaskExit | None:
     at = datetime.fromtimestamp(float(str(record.pop("at"))), UTC)
     record.pop(records.KEPT, None)
     return TaskExit.model_validate({**record, "at": at})
+
+
+def _since(started: dict[str, Any] | None, ended: TaskExit | None = None) -> datetime | None:
+    """When the command started; None when it never did. The record comes first, and executing may fail after it."""
+    if started is None or (ended is not None and ended.reason == "start-failed"):
+        return None
+    return datetime.fromtimestamp(float(str(started["at"])), UTC)
 
 
 def _fetching(directory: Path) -> str:

@@ -49,6 +49,27 @@ class Runs(EngineWorld):
         assert [seen.state for seen in watch.of(plan.uid)][-2:] == [TaskState.RUNNING, TaskState.EXITED]
 
     @pytest.mark.asyncio
+    async def test_an_exit_says_when_the_command_started_if_it_did(
+        self, make_engine: EngineMaker, placement: Placement
+    ) -> None:
+        """Also of a task that was over before anybody saw it run, and after a restart of the engine."""
+        short, stopped, impossible = (self.plan(placement, "true", index) for index in range(3))
+        impossible = impossible.model_copy(update={"command": "#" * 2**22})  # longer than any system takes
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(short)
+            await engine.stop(stopped.uid, 1.0)
+            await engine.start(impossible)
+            seen = [await watch.state(plan.uid, TaskState.EXITED) for plan in (short, stopped, impossible)]
+        started, ended = seen[0].since, seen[0].exit
+        assert started is not None
+        assert ended is not None
+        assert started <= ended.at
+        assert [one.since for one in seen[1:]] == [None, None]
+        async with watching(make_engine()) as watch:
+            assert [one.since for one in watch.of(short.uid)] == [started]
+
+    @pytest.mark.asyncio
     async def test_a_signal_that_ends_the_command_is_reported(
         self, make_engine: EngineMaker, placement: Placement
     ) -> None:
