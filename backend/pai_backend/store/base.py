@@ -7,13 +7,13 @@ job appends its events with the next ``seq`` in that transaction; a port is leas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.model.job import Event, Job, State
+from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
 
 
@@ -155,6 +155,15 @@ class Store(Protocol):
         """Set ``desired`` to STOP unless final or already so; appends ``job.stop-requested``. Idempotent."""
         ...
 
+    async def request_release(
+        self, uid: JobUid, names: Collection[str] | None, by: str, at: datetime
+    ) -> tuple[Task, ...]:
+        """Let go of kept tasks (``role-index``; None: all), returns which; appends ``job.release-requested``.
+
+        Idempotent: what is not kept is left alone. Raises NoSuchJob.
+        """
+        ...
+
     # ---- the controller's side -----------------------------------------------------------------
     async def acquire_lease(self, holder: str, ttl_s: float, now: datetime, *, force: bool = False) -> Lease | None:
         """Become the controller, or None while another's lease is unexpired. Each success has a new, higher epoch.
@@ -243,9 +252,7 @@ class Store(Protocol):
         """Names and values of the secrets of a job's document; empty when it has none. Raises NoSuchJob."""
         ...
 
-    async def events(
-        self, uid: JobUid, after: int = 0, limit: int = 1000, type_: str | None = None
-    ) -> list[Event]:
+    async def events(self, uid: JobUid, after: int = 0, limit: int = 1000, type_: str | None = None) -> list[Event]:
         """Events of one job with ``seq > after``, in order; of one type only, when it is given."""
         ...
 

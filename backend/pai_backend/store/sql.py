@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Event, Job
+from pai_backend.model.job import Event, Job, Task
 from pai_backend.store import (
     events,
     keys,
@@ -37,6 +37,7 @@ from pai_backend.store.base import AccessToken, JobFilter, JobSummary, Lease, Ne
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
+from pai_backend.store.release import ReleaseRequest
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
 from pai_backend.store.writer import Writer
@@ -117,6 +118,14 @@ class SqlStore:
         """Record the wish that the job end."""
         return await self._ring.tried(
             lambda cipher: self._writer.run(StopRequest(uid, by, at, reason, cipher)),
+        )
+
+    async def request_release(
+        self, uid: JobUid, names: Collection[str] | None, by: str, at: datetime
+    ) -> tuple[Task, ...]:
+        """Record the wish that kept tasks be let go."""
+        return await self._ring.tried(
+            lambda cipher: self._writer.run(ReleaseRequest(uid, names, by, at, cipher)),
         )
 
     # ---- the controller's side -----------------------------------------------------------------

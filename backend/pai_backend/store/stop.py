@@ -5,28 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection
 
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job
-from pai_backend.store import events, lookup
+from pai_backend.store import intent, lookup
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
-from pai_backend.store.rows import changing_values
-from pai_backend.store.tables import jobs
-
-_LAST_SEQ = select(jobs.c.last_seq).where(jobs.c.uid == bindparam("uid_"))
-_UPDATE = (
-    update(jobs)
-    .where(jobs.c.uid == bindparam("uid_"))
-    .values(
-        desired=bindparam("desired"),
-        rest=bindparam("rest"),
-        version=bindparam("version"),
-        last_seq=bindparam("last_seq"),
-        dirty=True,
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -47,21 +32,7 @@ class StopRequest:
         job = lookup.job(conn, self.uid, self.cipher)
         if job.state.final or job.desired is Desired.STOP:
             return job
-        stopped = job.model_copy(
-            update={"desired": Desired.STOP, "stop_reason": self.reason, "version": job.version + 1}
+        stopped = job.model_copy(update={"desired": Desired.STOP, "stop_reason": self.reason})
+        return intent.write(
+            conn, stopped, NewEvent("job.stop-requested", {"by": self.by, "reason": self.reason}), self.at
         )
-        last_seq = conn.execute(_LAST_SEQ, {"uid_": self.uid}).scalar_one()
-        event = NewEvent("job.stop-requested", {"by": self.by, "reason": self.reason})
-        values = changing_values(stopped)
-        conn.execute(
-            _UPDATE,
-            {
-                "uid_": self.uid,
-                "desired": values["desired"],
-                "rest": values["rest"],
-                "version": stopped.version,
-                "last_seq": last_seq + 1,
-            },
-        )
-        events.append(conn, events.event_values(job, last_seq, [event], self.at))
-        return stopped
