@@ -120,3 +120,24 @@ def test_plain_text_is_one_bounded_printable_line(text: str, limit: int) -> None
     shown = plain(text, limit)
     assert len(shown) <= limit
     assert shown.isprintable()
+
+
+def _kept(job: Job) -> Job:
+    """The job after its first task has failed and is kept for debugging."""
+    first = job.tasks[0].model_copy(update={"state": State.FAILED, "phase": Phase.KEPT})
+    return job.model_copy(update={"tasks": (first, *job.tasks[1:]), "phase": Phase.KEPT})
+
+
+def test_a_task_that_is_kept_for_debugging_can_be_entered() -> None:
+    job = _kept(_job())
+    assert find_entry(job, "").task == job.tasks[0].uid
+    assert gone(job, job.tasks[0].uid) == ""
+
+
+def test_a_task_that_was_let_go_cannot() -> None:
+    job = _kept(_job())
+    over = job.tasks[0].model_copy(update={"phase": Phase.ENDED})
+    job = job.model_copy(update={"tasks": (over, *job.tasks[1:])})
+    with pytest.raises(Refused, match="has ended"):
+        find_entry(job, "")
+    assert "has ended" in gone(job, job.tasks[0].uid)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pai_backend.model import alias
 from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.model.job import Job, State, Task
+from pai_backend.model.job import Job, Phase, State, Task
 from pai_backend.model.node import Placement
 from pai_backend.store.base import slot_of
 
@@ -77,9 +77,10 @@ def find_entry(job: Job, rest: str) -> Entry:
     task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
     if task is None or job.state is State.WAITING:
         raise Refused(f"Job {job.alias} is {job.phase}{_reason(job.why)}. Try again when it runs.")
-    if task.state.final:
+    kept = task.phase is Phase.KEPT  # its command has failed, and its user may look at what it left
+    if task.state.final and not kept:
         raise Refused(_task_ended(job, task))
-    if task.state is not State.RUNNING or task.placement is None:
+    if (task.state is not State.RUNNING and not kept) or task.placement is None:
         raise Refused(f"Task {task.name} of job {job.alias} is {task.phase}{_reason(job.why)}. Try again in a moment.")
     ports = task.placement.ports.get(SSH_LABEL, ())
     if not ports:
@@ -94,7 +95,7 @@ def gone(job: Job, uid: TaskUid) -> str:
     task = job.task(uid)
     if task is None:
         return f"Job {job.alias} was started again elsewhere. Connect again to reach it there."
-    if task.state.final:
+    if task.state.final and task.phase is not Phase.KEPT:
         return _task_ended(job, task)
     return ""
 
