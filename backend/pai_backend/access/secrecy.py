@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pai_backend.launch.jupyter import made_token
@@ -51,7 +51,7 @@ class JobSecrets:
         key = slot or job.uid
         known = self._scrubbers.get(key)
         if known is None:
-            found = [*texts(await self.values(job)), *_passwords(job), await self.token(job.uid)]
+            found = [*texts(await self.values(job)), await self.token(job.uid)]
             host_key = await self._store.task_keys(slot) if slot is not None else None
             if host_key is not None:
                 found.append(host_key)
@@ -72,10 +72,3 @@ class JobSecrets:
         while self._remembered > REMEMBERED and len(self._scrubbers) > 1:
             _, dropped = self._scrubbers.popitem(last=False)
             self._remembered -= dropped.size
-
-
-def _passwords(job: Job) -> Iterator[str]:
-    """Passwords of registries that the document has outright; a tag in one stands for a secret."""
-    for role in job.spec.task_roles:
-        if role.image_auth is not None and "<%" not in role.image_auth.password:
-            yield role.image_auth.password

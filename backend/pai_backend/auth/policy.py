@@ -21,6 +21,11 @@ def may_see(user: User, job: Owned) -> bool:
     return user.admin or job.user == user.name
 
 
+def may_read_secrets(user: User, job: Owned) -> bool:
+    """Whether the user is shown the document as it was submitted; others see it with its secrets masked."""
+    return job.user == user.name
+
+
 def may_change(user: User, job: Owned) -> bool:
     """Whether the user may stop the job or get a way into it."""
     return user.admin or job.user == user.name

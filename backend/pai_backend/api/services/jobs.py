@@ -10,7 +10,7 @@ from datetime import datetime
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
 from pai_backend.api.wire import Detail, Said, Submitted, Validation
-from pai_backend.auth.policy import may_change, may_see
+from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
 from pai_backend.launch.jupyter import open_listener_warnings
 from pai_backend.lifecycle.rerun import fresh_tasks
@@ -26,12 +26,15 @@ from pai_backend.model.errors import (
 )
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job
+from pai_backend.model.scrub import texts
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.protocol import Document, place_of, read_document
+from pai_backend.protocol.mask import masked
 from pai_backend.store.base import NewEvent
 from pai_backend.validation import nearest
 
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
+MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
 _SAID_OF_ANY_TEXT = ("application/octet-stream", "application/x-www-form-urlencoded", "text/plain")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
@@ -56,6 +59,7 @@ class JobService:
         Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, NameTaken.
         """
         document = await self._read(text, filename)
+        _check_secrets(document)
         spec = _renamed(document.spec, name)
         self._check_virtual_cluster(document)
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
@@ -68,6 +72,7 @@ class JobService:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
         try:
             document = await self._read(text, filename)
+            _check_secrets(document)
             self._check_virtual_cluster(document)
         except (DocumentError, NoVirtualCluster) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)
@@ -131,9 +136,11 @@ class JobService:
         return Said(status=200, message=f"job {job.name} has the tag {tag} no more")
 
     async def document(self, user: User, name: str) -> tuple[bytes, str]:
-        """The submitted bytes and their media type. Raises NoSuchJob."""
+        """The submitted bytes and their media type; with its secrets masked for all but the owner. Raises NoSuchJob."""
         job = await self.find(user, name)
         text, _filename, media_type = await self._ctx.store.document(job.uid)
+        if not may_read_secrets(user, job):
+            text = await asyncio.to_thread(masked, text)
         return text, media_type
 
     async def _read(self, text: bytes, filename: str) -> Document:
@@ -153,6 +160,18 @@ class JobService:
         line, column = place_of(document, path) or (None, None)
         fault = Fault(path=f"$.{'.'.join(path)}", message=message, line=line, column=column, hint=hint)
         raise NoVirtualCluster(message, errors=[fault], hint=hint)
+
+
+def _check_secrets(document: Document) -> None:
+    """Refuse more secrets than logs can be searched for at a bounded cost. Raises DocumentError."""
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts(document.secrets))
+    if size <= MAX_SECRET_BYTES:
+        return
+    message = f"the secrets have {size} bytes together; at most {MAX_SECRET_BYTES} are kept out of logs"
+    hint = "Put large files on a storage that only you can read, and their key into secrets."
+    line, column = place_of(document, ("secrets",)) or (None, None)
+    fault = Fault(path="$.secrets", message=message, line=line, column=column, hint=hint)
+    raise DocumentError(f"secrets: {message}", errors=[fault], hint=hint)
 
 
 def new_job(user: str, spec: JobSpec, warnings: tuple[DocumentWarning, ...], now: datetime) -> Job:

@@ -1,0 +1,220 @@
+"""Planted secrets through the whole program: the task gets them, and nothing else shows or keeps them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from tests.support.backend_process import Backend, backend, until
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("secrets")]
+
+SECRET = "planted-Secret-0123456789"
+HIDDEN = "*" * len(SECRET)
+NODES = '[{"name": "carol", "cpus": 8}]'
+BEARER = "bearer-of-bob-0123456789"
+
+DOCUMENT = f"""\
+# kept as it is
+protocolVersion: 2
+name: NAME
+type: job
+secrets:
+  token: "{SECRET}"  # a comment
+  list: [{SECRET}-1, {{inner: '{SECRET}-2'}}]
+prerequisites:
+  - {{name: img, type: dockerimage, uri: none}}
+taskRoles:
+  worker:
+    dockerImage: img
+    resourcePerInstance: {{cpu: 1, memoryMB: 64, gpu: 0}}
+    commands:
+      - test "<% $secrets.token %>" = planted-Secret-"0123456789"
+      - test "<% $secrets.list[1].inner %>" = planted-Secret-"0123456789-2"
+      - echo "token <% $secrets.token %>; jupyter $JUPYTER_TOKEN"
+      - exit CODE
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    root = tmp_path_factory.mktemp("hidden")
+    config = root / "backend.yaml"
+    config.write_text(f"api: {{tokens: [{{user: bob, token: {BEARER}}}, {{user: root, token: {BEARER}-2, admin: true}}]}}")
+    config.chmod(0o600)
+    with backend(root / "data", ["--config", str(config), "--log-dir", str(root / "log"), "--log-level", "debug"]) as one:
+        yield one
+
+
+def document(name: str, code: int = 0) -> bytes:
+    return DOCUMENT.replace("NAME", name).replace("CODE", str(code)).encode()
+
+
+def submitted(running: Backend, name: str, code: int = 0) -> None:
+    with running.client() as client:
+        answer = client.post("/api/v2/jobs?filename=job.yaml", content=document(name, code))
+    assert answer.status_code == 202, answer.text
+    assert SECRET not in answer.text
+
+
+def ended(running: Backend, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def over() -> bool:
+        with running.client() as client:
+            found.update(client.get(f"/api/v2/jobs/{name}", headers={"Accept": "application/vnd.pai+json"}).json())
+        return "SUCCEEDED" in json.dumps(found) or "FAILED" in json.dumps(found)
+
+    until(over)
+    return found
+
+
+def test_the_task_gets_its_secrets_and_its_log_hides_them(running: Backend) -> None:
+    submitted(running, "good")
+    assert "SUCCEEDED" in json.dumps(ended(running, "good"))
+    with running.client() as client:
+        log = client.get("/api/v2/jobs/good/logs").text
+
+    assert log == f"token {HIDDEN}; jupyter {'*' * 64}\n"
+
+
+PATHS = (
+    "/api/v2/jobs",
+    "/api/v2/jobs/{}",
+    "/api/v2/jobs/{}/events",
+    "/api/v2/jobs/{}/logs",
+    "/api/v2/jobs/{}/ssh",
+    "/api/v1/jobs/{}",
+    "/metrics",
+    "/readyz",
+    "/openapi.json",
+)
+
+
+def test_no_answer_but_the_owners_document_has_a_secret(running: Backend) -> None:
+    submitted(running, "failing", code=3)
+    ended(running, "failing")
+    with running.client() as client:
+        for path in PATHS:
+            answer = client.get(path.format("failing"))
+            assert answer.status_code < 500, path
+            assert SECRET not in answer.text, path
+        config = client.get("/api/v2/jobs/failing/config")
+    assert config.content == document("failing", 3), "byte for byte"
+
+
+def test_only_the_owner_reads_the_document_as_it_is(running: Backend) -> None:
+    submitted(running, "mine")
+    owner = _owner(running)
+    name = f"/api/v2/jobs/{owner}~mine/config"
+    with httpx.Client(base_url=running.url, timeout=20) as client:
+        admin = client.get(name, headers={"Authorization": f"Bearer {BEARER}-2"})
+        other = client.get(name, headers={"Authorization": f"Bearer {BEARER}"})
+
+    assert other.status_code == 404
+    assert admin.status_code == 200
+    assert SECRET not in admin.text
+    assert "# kept as it is" in admin.text
+    assert "<% $secrets.token %>" in admin.text
+
+
+def _owner(running: Backend) -> str:
+    with running.client() as client:
+        events = client.get("/api/v2/jobs/mine/events").text
+    return str(json.loads(events)["data"][0]["payload"]["user"]) if '"payload"' in events else os.environ["USER"]
+
+
+def test_no_file_of_the_backend_has_a_secret_but_the_tasks_own(running: Backend) -> None:
+    submitted(running, "files", code=1)
+    ended(running, "files")
+
+    kept = [path for path in running.data_dir.rglob("*") if path.is_file() and "engine" not in path.parts]
+    logged = list((running.data_dir.parent / "log").iterdir())
+    for path in (*kept, *logged, running.errors):
+        assert SECRET.encode() not in path.read_bytes(), path
+    assert {"pai.sqlite", "pai.sqlite-wal", "secret.key"} <= {path.name for path in kept}
+    assert any(path.stat().st_size for path in logged)
+
+
+def test_no_process_shows_the_key_of_the_database(running: Backend) -> None:
+    key = (running.data_dir / "secret.key").read_text().strip()
+    processes = [psutil.Process(running.process.pid), *running.children().values()]
+
+    assert len(processes) == 4
+    for process in processes:
+        assert key not in " ".join(process.cmdline())
+        assert key not in str(process.environ())
+
+
+def broken(change: Callable[[str], str]) -> bytes:
+    text = change(DOCUMENT.replace("NAME", "broken").replace("CODE", "0"))
+    assert text != DOCUMENT.replace("NAME", "broken").replace("CODE", "0")
+    return text.encode()
+
+
+FAULTY = {
+    "an unclosed quote": broken(lambda text: text.replace(f'"{SECRET}"', f'"{SECRET}')),
+    "a tab": broken(lambda text: text.replace("  token:", "\ttoken:")),
+    "a double key": broken(lambda text: text.replace("  list:", f"  token: {SECRET}\n  list:")),
+    "an unclosed list": broken(lambda text: text.replace("'}]", "'}")),
+    "an unknown alias": broken(lambda text: text.replace(f"[{SECRET}-1", f"[*{SECRET}")),
+    "a broken escape": broken(lambda text: text.replace(f'"{SECRET}"', f'"{SECRET}\\q"')),
+    "a tag of YAML": broken(lambda text: text.replace(f'"{SECRET}"', f"!!python/object {SECRET}")),
+    "a list of secrets": broken(lambda text: text.replace(f'token: "{SECRET}"  # a comment\n  list:', "- ")),
+    "a text for secrets": broken(lambda text: text.replace("secrets:\n", f"secrets: {SECRET}\nx:\n")),
+    "an unknown secret": broken(lambda text: text.replace("$secrets.token", "$secrets.tokken")),
+    "a secret that is no text": broken(lambda text: text.replace("$secrets.token %>;", "$secrets.list[1] %>;")),
+    "a secret in a number": broken(lambda text: text.replace("memoryMB: 64", 'memoryMB: "<% $secrets.token %>"')),
+    "an unknown key": broken(lambda text: text.replace("taskRoles:", "taskRols:")),
+    "no UTF-8": DOCUMENT.encode() + b"\xff",
+    "a second job": DOCUMENT.encode() + b"---\n" + DOCUMENT.encode(),
+    "secrets of JSON": b'{"protocolVersion": 2, "secrets": {"token": "' + SECRET.encode() + b'", }, "name": 5}',
+}
+
+
+@pytest.mark.parametrize("why", FAULTY)
+def test_no_complaint_about_a_document_repeats_a_secret(running: Backend, why: str, tmp_path: Path) -> None:
+    text = FAULTY[why]
+    file = tmp_path / "job.yaml"
+    file.write_bytes(text)
+    environ = {**os.environ, "PAI_URL": running.url, "PAI_TOKEN": running.token, "HOME": str(tmp_path)}
+    said = []
+    with running.client() as client:
+        submit = client.post("/api/v2/jobs?filename=job.yaml", content=text)
+        validate = client.post("/api/v2/validate?filename=job.yaml", content=text)
+    assert submit.status_code == 400, submit.text
+    said += [submit.text, validate.text]
+    for words in (("submit", str(file)), ("validate", str(file), "--json")):
+        line = [sys.executable, "-m", "jupyter_pai.cli", *words]
+        done = subprocess.run(line, capture_output=True, text=True, env=environ, timeout=60)
+        assert done.returncode != 0
+        said += [done.stdout, done.stderr]
+
+    assert not any(SECRET in text for text in said), said
+
+
+def test_no_magic_repeats_a_secret(running: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PAI_URL", running.url)
+    monkeypatch.setenv("PAI_TOKEN", running.token)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    shell = InteractiveShell.instance()
+    try:
+        shell.run_line_magic("load_ext", "jupyter_pai")
+        for text in FAULTY.values():
+            with capture_output() as captured:
+                result = shell.run_cell("%%pai submit\n" + text.decode(errors="replace"))
+            assert result.error_in_exec is not None
+            assert SECRET not in captured.stdout + captured.stderr + str(result.error_in_exec)
+    finally:
+        InteractiveShell.clear_instance()
