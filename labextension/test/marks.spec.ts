@@ -23,6 +23,13 @@ describe('diagnosticOf', () => {
     expect(marked(line, column)).toBe(expected);
   });
 
+  it('marks a tag in a line of YAML', () => {
+    const text = Text.of(['commands:', '  - echo <% $parameters.lr %>']);
+    const fault = { path: '', message: 'm', line: 2, column: 10, hint: '' };
+    const mark = diagnosticOf(text, fault);
+    expect(text.sliceString(mark!.from, mark!.to)).toBe('<% $parameters.lr %>');
+  });
+
   it('shows the remedy below the message', () => {
     const fault = { path: '', message: 'm', line: 1, column: 1, hint: 'h' };
     expect(diagnosticOf(TEXT, fault)?.message).toBe('m\nh');

@@ -146,6 +146,8 @@ describe('words', () => {
     ['{"a": 1}', '', 'application/json'],
     ['// SCM\n{', '', 'application/json'],
     ['protocolVersion: 2', '', 'text/x-yaml'],
+    ['%YAML 1.2\n---\nname: a', '', 'text/x-yaml'],
+    ['# v2\nprotocolVersion: 2', 'job.txt', 'text/x-yaml'],
     ['{a: 1}', 'job.yaml', 'text/x-yaml'],
     ['', '', 'application/json']
   ])('colour %j of file %j as %s', (text, filename, expected) => {

@@ -4,8 +4,9 @@ Pure: no clock, no file, no network, no asyncio; may import ``pai_backend.model`
 means for a running task (directories, environment variables) is decided in ``launch``, never here.
 
 Start with ``document`` (the one entry point), then ``v1`` (the field tables and the rules between
-fields), ``fields`` (how a table is applied), ``locate`` (JSON with positions). A further protocol is one
-more module beside ``v1`` and one branch in ``document``.
+fields), ``fields`` (how a table is applied), ``locate`` (JSON with positions). OpenPAI v2 is ``v2`` and the
+``v2_`` modules of its parts over ``yaml_stream`` and ``yaml_tree`` (YAML with positions), with ``template`` for its
+tags and ``plugins`` for what runtime plugins become.
 """
 
 from pai_backend.protocol.document import Document, place_of, read_document
