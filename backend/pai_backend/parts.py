@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pai_backend.model.node import Node
     from pai_backend.observed import ObservedEngine
     from pai_backend.storage.reach import Reach
+    from pai_backend.storage.room import FileRoom
     from pai_backend.store.keyring import KeySource
     from pai_backend.store.sql import SqlStore
 
@@ -110,6 +111,19 @@ class Parts:
             mounts=tuple(Mount(mount.name, mount.uri, mount.users) for mount in storage.mounts),
             shared=storage.shared,
             tasks_share_our_rights=self.settings.engine.kind == "local",
+        )
+
+    def files(self) -> FileRoom:
+        """The default file system, for the API. The caller closes it."""
+        from pai_backend.storage.room import FileRoom, open_files
+
+        storage, reach = self.settings.storage, self.reach()
+        return FileRoom(
+            files=open_files(reach, self.settings.data_dir / "uploads"),
+            shared=storage.shared,
+            mounts=reach.mounts,
+            max_file_bytes=storage.max_file_bytes,
+            quota_bytes=storage.quota_bytes,
         )
 
     def engine(self) -> ObservedEngine:

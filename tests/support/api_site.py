@@ -30,6 +30,8 @@ from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
+from pai_backend.storage.local_files import LocalFiles
+from pai_backend.storage.room import FileRoom
 from pai_backend.store.sql import SqlStore
 from tests.support.sealing import KEYS
 
@@ -121,6 +123,7 @@ async def running_api(
     max_document_bytes: int = 1_048_576,
     accounts: Sequence[Account] = (),
     rates: Limits | None = None,
+    files: FileRoom | None = None,
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
@@ -157,6 +160,7 @@ async def running_api(
         gateway=lambda: gateway[0] if gateway else None,
         nodes=lambda: [CAROL],
         checks=outcomes,
+        files=files or FileRoom(LocalFiles(directory / "fs"), shared=("team",)),
     )
     server = tornado.httpserver.HTTPServer(make_application(ctx, proxy_rules(proxy)))
     server.add_socket(listener)
@@ -165,5 +169,7 @@ async def running_api(
     finally:
         server.stop()
         await server.close_all_connections()
+        if ctx.files is not None:
+            ctx.files.close()
         await changes.aclose()
         await store.aclose()

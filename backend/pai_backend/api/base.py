@@ -179,12 +179,16 @@ class ApiHandler(BaseHandler):
         """Bytes a body may have."""
         return BODY_BYTES
 
+    def drain_bytes(self) -> int:
+        """Bytes that are read of a body at all."""
+        return DRAIN_BYTES
+
     async def prepare(self) -> None:
         """As the base, but refuse later. Raises TooLarge for a body that is not worth being read to its end."""
         connection: Any = self.request.connection
-        connection.set_max_body_size(DRAIN_BYTES)
+        connection.set_max_body_size(self.drain_bytes())
         length = self.request.headers.get("Content-Length", "")
-        if length.isascii() and length.isdigit() and int(length) > DRAIN_BYTES:
+        if length.isascii() and length.isdigit() and int(length) > self.drain_bytes():
             raise self._too_large_error()
         try:
             await super().prepare()

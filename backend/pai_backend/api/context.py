@@ -18,6 +18,7 @@ from pai_backend.engine.base import Engine
 from pai_backend.model.alias import Target
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Store
 
 
@@ -80,7 +81,7 @@ class ApiContext:
     """The surroundings of the API.
 
     ``gateway`` tells where the SSH front door is (None: not known now), ``nodes`` the engine's nodes as last
-    seen, ``checks`` what readiness depends on.
+    seen, ``checks`` what readiness depends on, ``files`` the default file system where there is one.
     """
 
     site: Site
@@ -94,6 +95,7 @@ class ApiContext:
     gateway: Callable[[], Address | None]
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
+    files: FileRoom | None = None
     clock: Callable[[], datetime] = utc_now
 
     @cached_property

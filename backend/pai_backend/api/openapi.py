@@ -61,7 +61,7 @@ def describe(routes: Iterable[Route], version: str) -> Json:
 
 
 def _verbs(route: Route) -> list[str]:
-    return [verb for verb in route.handler.verbs() if verb not in ("HEAD", "OPTIONS")]
+    return [verb for verb in route.handler.verbs() if verb != "OPTIONS"]
 
 
 def _operation(route: Route, verb: str) -> Operation:
@@ -85,6 +85,9 @@ def _entry(route: Route, verb: str, operation: Operation, refs: dict[Any, Json])
             kind: {"schema": {}} for kind in ("application/json", "application/yaml", "application/octet-stream")
         }
         entry["requestBody"] = {"required": True, "description": "A job document, as it is.", "content": content}
+    if operation.takes_bytes:
+        schema = {"application/octet-stream": {"schema": {}}}
+        entry["requestBody"] = {"required": True, "description": "The bytes.", "content": schema}
     if operation.stream:
         entry["description"] = f"A WebSocket (RFC 6455); its messages are {operation.stream}."
     return entry

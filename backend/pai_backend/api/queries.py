@@ -15,6 +15,7 @@ from pai_backend.model.spec import PriorityClass
 DEFAULT_PAGE, DEFAULT_OPENPAI_PAGE, MAX_PAGE = 100, 5000, 50_000  # the latter two are OpenPAI's
 DEFAULT_LOG_BYTES = 1_048_576
 MAX_LOG_BYTES = 16_777_216
+MAX_LISTED = 10_000
 MAX_SEQ = 2**53 - 1  # largest whole number that JSON readers in browsers keep exact
 
 
@@ -210,6 +211,40 @@ class LogQuery(FollowQuery):
     """Which part of a log to read."""
 
     limit: int = Field(default=DEFAULT_LOG_BYTES, ge=0, le=MAX_LOG_BYTES, description="Bytes at most.")
+
+
+class FileQuery(Query):
+    """Which part of a file, or which page of a directory."""
+
+    offset: int = Field(default=0, ge=0, le=MAX_SEQ, description="First byte of a file.")
+    after: str = Field(default="", max_length=255, description="Only names behind this one, of a directory.")
+    limit: int = Field(default=1000, ge=1, le=MAX_LISTED, description="Entries at most, of a directory.")
+
+
+class UploadQuery(Query):
+    """Where in a file the bytes of a request belong."""
+
+    offset: int = Field(default=0, ge=0, le=MAX_SEQ, description="Byte of the file that the body begins at.")
+    size: int | None = Field(
+        default=None, ge=0, le=MAX_SEQ, description="Bytes of the whole file; none: it ends with this request."
+    )
+    sha256: str = Field(
+        default="", pattern=r"^([0-9a-f]{64})?$", description="Of the whole file; checked when it is complete."
+    )
+
+
+class RemoveQuery(Query):
+    """How to remove."""
+
+    recursive: bool = Field(default=False, description="A directory with all that is in it.")
+
+
+class NewPath(Model):
+    """What to make at a path."""
+
+    source: str | None = Field(
+        default=None, max_length=4096, description="File or directory to copy; none makes an empty directory."
+    )
 
 
 class TaskQuery(Query):

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 
 from pai_backend.api.base import BaseHandler
-from pai_backend.api.handlers import access, attempts, cluster, description, history, identity, jobs, v1
+from pai_backend.api.handlers import access, attempts, cluster, description, history, identity, jobs, storage, v1
 
 _VARIANTS = {"/api/v1/user/{user}/jobs": "OfUser", "/api/v1/": "V1", "/api/v2/user/": "Singular"}
+_PATHS = frozenset({"path"})  # parts that may hold slashes
 _NUMBERS = frozenset({"attempt", "index", "run"})
 _PART = re.compile(r"\{(\w+)\}")
 
@@ -31,7 +32,7 @@ class Route:
 
         OpenPAI is reached below ``/rest-server`` through its portal, and its clients put that in front by themselves.
         """
-        pattern = _PART.sub(lambda part: r"(\d{1,9})" if part[1] in _NUMBERS else "([^/]+)", self.template)
+        pattern = _PART.sub(_group, self.template)
         return f"(?:/rest-server)?{pattern}" if self.template.startswith("/api/") else pattern
 
     @property
@@ -41,6 +42,13 @@ class Route:
             if self.template.startswith(beginning) and not self.handler.__name__.endswith(word):
                 return word
         return ""
+
+
+def _group(part: re.Match[str]) -> str:
+    """The group of one variable part."""
+    if part[1] in _PATHS:
+        return "(.*)"
+    return r"(\d{1,9})" if part[1] in _NUMBERS else "([^/]+)"
 
 
 _JOB = "/api/v2/jobs/{job}"
@@ -75,6 +83,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/keys", access.Keys),
     Route("/api/v2/keys/{fingerprint}", access.OneKey),
     Route("/api/v2/gateway", access.Gateway),
+    Route("/api/v2/fs/{path}", storage.FileHandler),
     Route("/api/v2/authn/info", identity.AuthnInfo),
     Route("/api/v2/authn/basic/login", identity.BasicLogin),
     Route("/api/v2/authn/basic/logout", identity.BasicLogout),

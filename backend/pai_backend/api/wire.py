@@ -6,6 +6,7 @@ Field names are camelCase on the wire where OpenPAI's are; ``docs/rest.md`` has 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import ConfigDict, Field, RootModel
 from pydantic.alias_generators import to_camel
@@ -336,6 +337,31 @@ class KeyList(Model):
     """The caller's keys."""
 
     data: tuple[KeyWire, ...]
+
+
+class FileEntry(Model):
+    """A file or directory of the default file system."""
+
+    name: str
+    kind: Literal["file", "directory"]
+    size: int = Field(description="Bytes; 0 for a directory.")
+    modified: datetime | None
+
+
+class FileListing(Model):
+    """Entries of a directory, by name."""
+
+    path: str
+    data: tuple[FileEntry, ...]
+    truncated: bool = Field(description="There are more; ask again with `after` the last name.")
+
+
+class UploadState(Model):
+    """What became of an uploaded part."""
+
+    path: str
+    kept: int = Field(description="Bytes that are kept of an unfinished upload: the next offset.")
+    complete: bool
 
 
 class Check(Model):

@@ -171,6 +171,30 @@ class TooManyRequests(PaiError):
     code = "TooManyRequestsError"
 
 
+class NoSuchFile(PaiError):
+    """The default file system has nothing at that path."""
+
+    code = "NoFileError"
+
+
+class NoSuchStorage(PaiError):
+    """The document names a team storage that does not exist or is not granted."""
+
+    code = "NoStorageError"
+
+
+class FileConflict(PaiError):
+    """What is at that path does not fit: a directory, another upload, another offset, damaged bytes."""
+
+    code = "ConflictFileError"
+
+
+class NoEnoughQuota(PaiError):
+    """The user's share, or the storage itself, is full."""
+
+    code = "NoEnoughQuotaError"
+
+
 class TooLarge(PaiError):
     """A document or body is over its limit."""
 

@@ -32,6 +32,7 @@ from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
 from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.runtime_files import runtime_file
+from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Lease, Store
 
 log = logging.getLogger(__name__)
@@ -57,16 +58,24 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         if store is not None:
             changes = Changes(store)
             site = _site(parts, parts.settings.api.public_url or url)
-            front.target = await _application(parts, store, site, tokens, changes, metrics)
+            files = parts.files()
+            front.target = await _application(parts, store, site, tokens, changes, metrics, files)
             ready.role_is_ready(Role.API, url=url)
             await parts.stop.wait()
             await changes.aclose()
+            files.close()
     server.stop()
     await _drain(server, metrics)
 
 
 async def _application(
-    parts: Parts, store: Store, site: Site, tokens: TokenTable, changes: Changes, metrics: Metrics
+    parts: Parts,
+    store: Store,
+    site: Site,
+    tokens: TokenTable,
+    changes: Changes,
+    metrics: Metrics,
+    files: FileRoom,
 ) -> tornado.routing.RuleRouter:
     """The API with the service proxy in front of it."""
     engine = parts.engine()
@@ -87,6 +96,7 @@ async def _application(
         gateway=lambda: _gateway(parts),
         nodes=lambda: _nodes(parts),
         checks=lambda: _checks(parts, store),
+        files=files,
     )
     return make_application(ctx, proxy_rules(proxy))
 

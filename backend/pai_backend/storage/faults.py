@@ -53,6 +53,10 @@ class NotAllowed(StorageFault):
     """The storage refuses this user."""
 
 
+class NoRoom(StorageFault):
+    """The storage is full."""
+
+
 class Away(StorageFault):
     """The storage does not answer now; trying again later may help."""
 
@@ -76,7 +80,7 @@ def explained(error: BaseException, place: Place, secrets: Iterable[str] = ()) -
     if isinstance(error, NotADirectoryError | FileExistsError) or _A_FILE.search(said):
         return StorageFault(f"{place.shown} is a file, or is below one", "name a directory")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFault(f"no room is left at {place.shown}", "remove what is not needed")
+        return NoRoom(f"no room is left at {place.shown}", "remove what is not needed")
     away = next((needle for needle in _AWAY if needle in said.lower()), None)
     if isinstance(error, ConnectionError | TimeoutError) or away is not None:
         said = (away and _AWAY[away]) or said

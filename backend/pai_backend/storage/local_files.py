@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pai_backend.storage.areas import copy_name, is_partial, partial_name
-from pai_backend.storage.faults import NotAllowed, StorageFault
+from pai_backend.storage.faults import NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import (
     CHUNK_BYTES,
     Conflict,
@@ -206,7 +206,7 @@ def _faults(path: Parts) -> Iterator[None]:
                 f"{shown(path)} is not empty", "remove it with all that is in it, unfinished uploads too"
             ) from None
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFault("no room is left in the default file system", "remove what is not needed") from None
+            raise NoRoom("no room is left in the default file system", "remove what is not needed") from None
         raise StorageFault(f"{shown(path)}: {error.strerror}", "see whether the path is right") from None
 
 

@@ -1,0 +1,275 @@
+"""Files of the default file system: who may do what, in errors of the API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from pai_backend.api.context import ApiContext
+from pai_backend.api.wire import FileEntry, FileListing, UploadState
+from pai_backend.auth.users import User
+from pai_backend.model.errors import (
+    FileConflict,
+    Forbidden,
+    InvalidParameters,
+    NoEnoughQuota,
+    NoSuchFile,
+    PaiError,
+    TooLarge,
+    Unavailable,
+)
+from pai_backend.storage.areas import OUTPUT, Area, Claim, claim, parts_of
+from pai_backend.storage.faults import Absent, Away, NoRoom, NotAllowed, StorageFault
+from pai_backend.storage.files import Conflict, Info, Parts, Readable, Upload, shown
+from pai_backend.storage.room import LONG_S, FileRoom
+from pai_backend.store.base import JobFilter
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CHUNK_BYTES = 1 << 20
+MAX_ENTRIES_COPIED = 50_000
+JOBS_LOOKED_AT = 1000
+
+
+class FileService:
+    """Reads and writes for a user."""
+
+    def __init__(self, ctx: ApiContext, user: User) -> None:
+        self._ctx = ctx
+        self._user = user
+
+    @property
+    def room(self) -> FileRoom:
+        """The files. Raises Unavailable where this process has none."""
+        if self._ctx.files is None:
+            raise Unavailable("This process serves no files.", hint="Ask the administrator.")
+        return self._ctx.files
+
+    async def stat(self, text: str) -> tuple[Info | None, int]:
+        """What is there (None: nothing), and how many bytes are kept of an unfinished upload of it."""
+        path, _ = await self._claimed(text)
+        if not path:
+            return Info("", True, 0, None), 0
+        kept = await self._do(lambda: self.room.files.kept(path))
+        try:
+            return await self._do(lambda: self.room.files.stat(path)), kept
+        except NoSuchFile:
+            return None, kept
+
+    async def listing(self, text: str, after: str, limit: int) -> FileListing:
+        """Entries of a directory by name. At the top, users see what is theirs."""
+        path, _ = await self._claimed(text)
+        if not path and not self._user.admin:
+            infos = await self._do(self._top)
+        else:
+            infos = await self._do(lambda: self.room.files.listing(path, after, limit + 1))
+        entries = tuple(_entry(info) for info in infos[:limit])
+        return FileListing(path=shown(path), data=entries, truncated=len(infos) > limit)
+
+    def _top(self) -> list[Info]:
+        found = []
+        for name in sorted({self._user.name, *self.room.shared}):
+            try:
+                found.append(self.room.files.stat((name,)))
+            except StorageFault:
+                continue  # it is made when something is put there
+        return found
+
+    async def open(self, text: str) -> Reading:
+        """A file to read. Raises NoSuchFile; FileConflict for a directory."""
+        path, _ = await self._claimed(text)
+        info = await self._do(lambda: self.room.files.stat(path))
+        file = await self._do(lambda: self.room.files.read(path))
+        return Reading(self, file, info)
+
+    async def begin(self, text: str, offset: int, length: int | None, sha256: str) -> Receiving:
+        """Take bytes of a file from ``offset`` on; ``length`` is that of the whole file, when it is known.
+
+        Raises TooLarge, NoEnoughQuota, FileConflict before any byte is taken.
+        """
+        path, where = await self._claimed(text, writing=True)
+        limit = await self._most_bytes(path, where)
+        _check_size(length if length is not None else offset, limit, self.room)
+        upload = await self._do(lambda: self.room.files.upload(path, offset))
+        return Receiving(self, upload, path, where, length, sha256, limit)
+
+    async def _most_bytes(self, path: Parts, where: Claim) -> int:
+        """How large the file may become: the limit of a file, or what the user's directory still holds."""
+        if where.area is not Area.HOME or not self.room.quota_bytes:
+            return self.room.max_file_bytes
+        used = await self._do_async(lambda: self.room.used(path[:1]))
+        kept = await self._do(lambda: self.room.files.kept(path))
+        return min(self.room.max_file_bytes, max(0, self.room.quota_bytes - used + kept))
+
+    async def make_directory(self, text: str) -> None:
+        """With all above it. Raises FileConflict for a file."""
+        path, _ = await self._claimed(text, writing=True)
+        await self._do(lambda: self.room.files.make_directory(path))
+
+    async def copy(self, source_text: str, text: str) -> None:
+        """Copy a file or a directory. Raises NoSuchFile, FileConflict, NoEnoughQuota."""
+        source, _ = await self._claimed(source_text)
+        path, where = await self._claimed(text, writing=True)
+        if not source or path[: len(source)] == source:
+            raise InvalidParameters(f"{shown(source)} cannot be copied into itself.", hint="Name another place.")
+        info = await self._do(lambda: self.room.files.stat(source))
+        if self.room.quota_bytes and where.area is Area.HOME:
+            size = await self._do(lambda: self.room.files.usage(source) if info.directory else info.size)
+            _check_size(size, await self._most_bytes(path, where), self.room)
+        await self._do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED), LONG_S)
+        self.room.usage.pop(path[:1], None)
+
+    async def remove(self, text: str, *, recursive: bool) -> None:
+        """Raises NoSuchFile; FileConflict for a directory that is not empty."""
+        path, _ = await self._claimed(text, writing=True)
+        await self._do(lambda: self.room.files.remove(path, recursive=recursive), LONG_S)
+        self.room.usage.pop(path[:1], None)
+
+    async def _claimed(self, text: str, *, writing: bool = False) -> tuple[Parts, Claim]:
+        """The path, when the user may reach it. Looks at names only, so that no answer tells what is there."""
+        with errors():
+            path = parts_of(text)
+            where = claim(self._user.name, self._user.admin, path, self.room.shared)
+        fixed = where.area is Area.TOP or (where.area is Area.SHARED and len(path) == 1)
+        if writing and fixed and not self._user.admin:
+            raise Forbidden(f"{shown(path)} itself cannot be changed.", hint="Name something below it.")
+        if writing and not path:
+            raise InvalidParameters("The root of the default file system cannot be changed.", hint="Name a path.")
+        if where.area is Area.OUTPUT and not await self._has_output(where.job):
+            raise Forbidden(
+                f"/{OUTPUT}/{where.job} is not the output of a job of yours.", hint=f"Use /{self._user.name}/…."
+            )
+        return path, where
+
+    async def _has_output(self, name: str) -> bool:
+        """Whether the first job of that name is the user's.
+
+        Several users may have jobs of one name, whose outputs are then one directory. The API opens it to the first
+        of them, so that nobody gets at another's output by submitting a job of that name.
+        """
+        wanted = JobFilter(keyword=name, descending=False, limit=JOBS_LOOKED_AT, count=False)
+        rows, _ = await self._ctx.store.list_jobs(wanted)
+        return next((row.user for row in rows if row.name == name), None) == self._user.name
+
+    async def _do(self, work: Callable[[], R], timeout_s: float | None = None) -> R:
+        with errors():
+            return await (self.room.do(work) if timeout_s is None else self.room.do(work, timeout_s))
+
+    async def _do_async(self, work: Callable[[], Awaitable[R]]) -> R:
+        with errors():
+            return await work()
+
+
+class Reading:
+    """An open file on its way out."""
+
+    def __init__(self, service: FileService, file: Readable, info: Info) -> None:
+        self._service, self._file, self.info = service, file, info
+
+    async def seek(self, offset: int) -> None:
+        """Begin there."""
+        await self._service._do(lambda: self._file.seek(offset))
+
+    async def next(self, limit: int) -> bytes:
+        """Some bytes; none at the end."""
+        return await self._service._do(lambda: self._file.read(min(limit, CHUNK_BYTES))) or b""
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        await self._service._do(self._file.close)
+
+
+class Receiving:
+    """A file on its way in: bytes are gathered to megabytes and written one after the other."""
+
+    def __init__(
+        self,
+        service: FileService,
+        upload: Upload,
+        path: Parts,
+        where: Claim,
+        length: int | None,
+        sha256: str,
+        limit: int,
+    ) -> None:
+        self._service, self._upload, self._path, self._where = service, upload, path, where
+        self._length, self._sha256, self._limit = length, sha256, limit
+        self._waiting = bytearray()
+        self._turn = asyncio.Lock()
+        self._closed = False
+
+    def add(self, data: bytes) -> Awaitable[None] | None:
+        """Take bytes; what is returned must be awaited before more come. Raises TooLarge, NoEnoughQuota."""
+        self._waiting += data
+        size = self._upload.size + len(self._waiting)
+        if self._length is not None and size > self._length:
+            raise InvalidParameters("More bytes came than the file has.", hint="See that `size` is right.")
+        _check_size(size, self._limit, self._service.room)
+        return self._flush() if len(self._waiting) >= CHUNK_BYTES else None
+
+    async def _flush(self) -> None:
+        async with self._turn:
+            if self._waiting and not self._closed:
+                data = bytes(self._waiting)
+                self._waiting.clear()
+                await self._service._do(lambda: self._upload.write(data))
+                if self._where.area is Area.HOME:
+                    self._service.room.grew(self._path[:1], len(data))
+
+    async def end(self) -> UploadState:
+        """The request has ended: complete the file when all of it is here, else keep it. Raises FileConflict."""
+        await self._flush()
+        size = self._upload.size
+        complete = self._length is None or size == self._length
+        if complete:
+            await self._service._do(lambda: self._upload.finish(self._sha256), LONG_S)
+        return UploadState(path=shown(self._path), kept=0 if complete else size, complete=complete)
+
+    async def close(self) -> None:
+        """Keep what came, and let others go on with it. Harmless after :meth:`end`, and twice."""
+        try:
+            await self._flush()
+        finally:
+            async with self._turn:
+                if not self._closed:
+                    self._closed = True
+                    await self._service._do(self._upload.close)
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """Faults of a storage as errors of the API."""
+    try:
+        yield
+    except StorageFault as fault:
+        raise _translated(fault) from None
+
+
+def _translated(fault: StorageFault) -> PaiError:
+    kinds: dict[type[StorageFault], type[PaiError]] = {
+        Absent: NoSuchFile,
+        NotAllowed: Forbidden,
+        Conflict: FileConflict,
+        Away: Unavailable,
+        NoRoom: NoEnoughQuota,
+    }
+    kind = kinds.get(type(fault), InvalidParameters)
+    return kind(f"{fault.reason[:1].upper()}{fault.reason[1:]}.", hint=f"{fault.remedy[:1].upper()}{fault.remedy[1:]}.")
+
+
+def _check_size(size: int, limit: int, room: FileRoom) -> None:
+    if size <= limit:
+        return
+    if limit < room.max_file_bytes:
+        raise NoEnoughQuota(
+            f"Your directory may hold {room.quota_bytes} bytes; {limit} of a new file fit in.",
+            hint="Remove what is not needed, or ask the administrator for storage.quota_bytes.",
+        )
+    raise TooLarge(f"A file may have {limit} bytes at most.", hint="Split it, or ask for storage.max_file_bytes.")
+
+
+def _entry(info: Info) -> FileEntry:
+    return FileEntry(name=info.name, kind="directory" if info.directory else "file", size=info.size, modified=info.modified)

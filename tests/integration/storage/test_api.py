@@ -1,0 +1,344 @@
+"""The default file system over the API: whole, resumable, bounded, and to each user their own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from pai_backend.storage.areas import partial_name
+from pai_backend.storage.local_files import LocalFiles
+from pai_backend.storage.room import FileRoom
+from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
+from tests.support.documents import scm_document
+
+pytestmark = pytest.mark.asyncio
+MIB = 1 << 20
+
+
+@pytest_asyncio.fixture
+async def site(tmp_path: Path) -> AsyncIterator[ApiSite]:
+    async with running_api(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "fs"
+
+
+def fs(path: str) -> str:
+    return "/api/v2/fs" + quote(path)
+
+
+def untouched(root: Path) -> bool:
+    """Whether nothing was ever made here."""
+    return not root.exists()
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def chunks(data: bytes, size: int = 100_000) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+async def test_a_file_comes_back_as_it_was_sent(site: ApiSite, root: Path) -> None:
+    data = os.urandom(5 * MIB + 17)
+    async with site.client() as client:
+        sent = await client.put(fs("/alice/data/b c.bin"), content=data, params={"sha256": digest(data)})
+        assert (sent.status_code, sent.json()) == (200, {"path": "/alice/data/b c.bin", "kept": 0, "complete": True})
+        got = await client.get(fs("/alice/data/b c.bin"))
+        assert got.content == data
+        assert got.headers["Content-Type"] == "application/octet-stream"
+        assert got.headers["Content-Disposition"] == "attachment"
+        end = await client.get(fs("/alice/data/b c.bin"), params={"offset": 5 * MIB})
+        assert end.content == data[5 * MIB :]
+        head = await client.head(fs("/alice/data/b c.bin"))
+        assert (head.headers["Content-Length"], head.headers["X-Pai-Kind"]) == (str(len(data)), "file")
+    assert (root / "alice" / "data" / "b c.bin").read_bytes() == data
+
+
+async def test_an_upload_goes_on_where_it_was_left(site: ApiSite, root: Path) -> None:
+    data = os.urandom(3 * MIB)
+    query = {"size": len(data), "sha256": digest(data)}
+    async with site.client() as client:
+        first = await client.put(fs("/alice/f"), content=data[:MIB], params=query)
+        assert first.json() == {"path": "/alice/f", "kept": MIB, "complete": False}
+        head = await client.head(fs("/alice/f"))
+        assert (head.status_code, head.headers["X-Pai-Kept"]) == (404, str(MIB))
+        assert not (root / "alice" / "f").exists()
+        listed = await client.get(fs("/alice"))
+        assert listed.json()["data"] == []
+        rest = await client.put(fs("/alice/f"), content=data[MIB:], params={**query, "offset": MIB})
+        assert rest.json()["complete"] is True
+        assert (await client.get(fs("/alice/f"))).content == data
+
+
+async def test_what_came_before_the_client_was_gone_is_kept(site: ApiSite, root: Path) -> None:
+    data = os.urandom(2 * MIB + 5)
+    host, port = site.url.removeprefix("http://").split(":")
+    head = f"PUT /api/v2/fs/alice/f?size={len(data)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ALICE}\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        request = head.encode() + f"Content-Length: {len(data)}\r\n\r\n".encode() + data[:-5]
+        await asyncio.to_thread(connection.sendall, request)
+    async with site.client() as client, asyncio.timeout(20):
+        while (kept := int((await client.head(fs("/alice/f"))).headers["X-Pai-Kept"])) < len(data) - 5:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # only the API knows, and has no event for it
+        assert kept == len(data) - 5
+        rest = await client.put(fs("/alice/f"), content=data[-5:], params={"offset": kept})
+        while rest.status_code == 409:  # the one who is gone has not let go yet
+            await asyncio.sleep(0.01)
+            rest = await client.put(fs("/alice/f"), content=data[-5:], params={"offset": kept})
+        assert rest.json()["complete"] is True
+        assert (await client.get(fs("/alice/f"))).content == data
+
+
+async def test_a_wrong_offset_says_what_is_here_and_changes_nothing(site: ApiSite, root: Path) -> None:
+    async with site.client() as client:
+        await client.put(fs("/alice/f"), content=b"0123", params={"size": 10})
+        answer = await client.put(fs("/alice/f"), content=b"x", params={"size": 10, "offset": 5})
+        assert (answer.status_code, answer.json()["code"]) == (409, "ConflictFileError")
+        assert "Go on from offset 4" in answer.json()["hint"]
+        assert (await client.head(fs("/alice/f"))).headers["X-Pai-Kept"] == "4"
+
+
+async def test_damaged_bytes_never_get_the_name(site: ApiSite, root: Path) -> None:
+    async with site.client() as client:
+        await client.put(fs("/alice/f"), content=b"old")
+        answer = await client.put(fs("/alice/f"), content=b"new", params={"sha256": digest(b"other")})
+        assert (answer.status_code, "SHA-256" in answer.json()["message"]) == (409, True)
+        assert (await client.get(fs("/alice/f"))).content == b"old"
+        assert (await client.head(fs("/alice/f"))).headers["X-Pai-Kept"] == "0"
+
+
+async def test_more_bytes_than_announced_are_refused(site: ApiSite, root: Path) -> None:
+    async with site.client() as client:
+        answer = await client.put(fs("/alice/f"), content=b"12345", params={"size": 4})
+        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
+    assert not (root / "alice" / "f").exists()
+
+
+async def test_a_body_of_unknown_length_ends_where_it_ends(site: ApiSite) -> None:
+    data = os.urandom(2 * MIB)
+
+    async def body() -> AsyncIterator[bytes]:
+        for chunk in chunks(data):
+            yield chunk
+
+    async with site.client() as client:
+        assert (await client.put(fs("/alice/f"), content=body())).json()["complete"] is True
+        assert (await client.get(fs("/alice/f"))).content == data
+
+
+async def test_two_uploads_of_one_file_at_once_do_not_mix(site: ApiSite) -> None:
+    async with site.client() as client:
+        answers = await asyncio.gather(
+            *(client.put(fs("/alice/f"), content=bytes([number]) * 4 * MIB) for number in range(4))
+        )
+        assert {answer.status_code for answer in answers} <= {200, 409}
+        data = (await client.get(fs("/alice/f"))).content
+    assert len(set(data)) == 1
+    assert len(data) == 4 * MIB
+
+
+async def test_directories_are_made_listed_copied_and_removed(site: ApiSite) -> None:
+    async with site.client() as client:
+        assert (await client.post(fs("/alice/d/e"), json={})).status_code == 204
+        await client.put(fs("/alice/d/f"), content=b"123")
+        assert (await client.post(fs("/alice/copy"), json={"source": "/alice/d"})).status_code == 204
+        listed = (await client.get(fs("/alice/copy"))).json()
+        assert (listed["path"], listed["truncated"]) == ("/alice/copy", False)
+        assert [(e["name"], e["kind"], e["size"]) for e in listed["data"]] == [("e", "directory", 0), ("f", "file", 3)]
+        page = (await client.get(fs("/alice/copy"), params={"limit": 1})).json()
+        assert ([e["name"] for e in page["data"]], page["truncated"]) == (["e"], True)
+        page = (await client.get(fs("/alice/copy"), params={"limit": 1, "after": "e"})).json()
+        assert ([e["name"] for e in page["data"]], page["truncated"]) == (["f"], False)
+        full = await client.delete(fs("/alice/copy"))
+        assert (full.status_code, full.json()["code"]) == (409, "ConflictFileError")
+        assert (await client.delete(fs("/alice/copy"), params={"recursive": "true"})).status_code == 204
+        gone = await client.get(fs("/alice/copy"))
+        assert (gone.status_code, gone.json()["code"]) == (404, "NoFileError")
+
+
+async def test_a_directory_is_not_copied_into_itself(site: ApiSite) -> None:
+    async with site.client() as client:
+        await client.put(fs("/alice/d/f"), content=b"123")
+        for target in ("/alice/d", "/alice/d/e"):
+            answer = await client.post(fs(target), json={"source": "/alice/d"})
+            assert (answer.status_code, "into itself" in answer.json()["message"]) == (400, True)
+
+
+async def test_users_reach_their_own_and_what_is_shared_and_cannot_tell_what_else_is_there(
+    site: ApiSite, root: Path
+) -> None:
+    async with site.client() as alice, site.client(BOB) as bob, site.client(ROOT) as admin:
+        await alice.put(fs("/alice/f"), content=b"1")
+        await alice.put(fs("/team/f"), content=b"2")
+        assert (await bob.get(fs("/team/f"))).content == b"2"
+        answers = [await bob.get(fs(path)) for path in ("/alice/f", "/alice/nothing", "/alice", "/Output", "/other")]
+        assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(403, "ForbiddenUserError")}
+        assert len({answer.json()["message"] for answer in answers}) == 1
+        for answer in (
+            await bob.put(fs("/alice/f"), content=b"9"),
+            await bob.delete(fs("/alice/f")),
+            await bob.post(fs("/bob/f"), json={"source": "/alice/f"}),
+            await bob.post(fs("/alice/d"), json={}),
+            await bob.delete(fs("/team"), params={"recursive": "true"}),
+        ):
+            assert (answer.status_code, answer.json()["code"]) == (403, "ForbiddenUserError")
+        assert [e["name"] for e in (await bob.get(fs("/"))).json()["data"]] == ["team"]
+        assert [e["name"] for e in (await alice.get(fs("/"))).json()["data"]] == ["alice", "team"]
+        assert (await admin.get(fs("/alice/f"))).content == b"1"
+    assert (root / "alice" / "f").read_bytes() == b"1"
+
+
+async def test_a_jobs_output_is_its_owners_and_not_of_whoever_takes_the_name_later(site: ApiSite, root: Path) -> None:
+    async with site.client() as alice, site.client(BOB) as bob:
+        for client in (alice, bob):
+            answer = await client.post("/api/v2/jobs", content=scm_document(), params={"name": "train"})
+            assert answer.status_code == 202, answer.text
+        (root / "Output" / "train").mkdir(parents=True)
+        (root / "Output" / "train" / "model").write_text("weights")
+        assert (await alice.get(fs("/Output/train/model"))).text == "weights"
+        assert (await bob.get(fs("/Output/train/model"))).status_code == 403
+        assert (await alice.get(fs("/Output/other/model"))).status_code == 403
+
+
+async def test_without_a_token_nothing_is_taken(site: ApiSite, root: Path) -> None:
+    async with site.client(None) as client:
+        for answer in (await client.put(fs("/alice/f"), content=b"1"), await client.get(fs("/alice/f"))):
+            assert (answer.status_code, answer.json()["code"]) == (401, "UnauthorizedUserError")
+    assert untouched(root)
+
+
+BAD_PATHS = ["/alice/../bob/f", "/alice/%2e%2e/bob/f", "/alice/..%2fbob/f", "/alice/./f", "//etc/passwd"]
+BAD_PATHS += ["/../../etc/passwd", "/%2e%2e", "/..", "/alice/a%00b", "/alice/a%0ab", "/alice/%ff", "/alice/a%5cb"]
+BAD_PATHS += ["/alice/%ed%a0%80"]
+BAD_PATHS += [
+    f"/alice/{partial_name('f')}",
+    f"/alice/{'x' * 300}",
+    "/alice" + "/d" * 100,
+    "/alice/" + "%F0%9F%98%80" * 70,
+]
+
+
+@pytest.mark.parametrize("path", BAD_PATHS)
+async def test_no_path_leads_out_and_a_bad_one_is_the_callers_mistake(site: ApiSite, root: Path, path: str) -> None:
+    host, port = site.url.removeprefix("http://").split(":")
+    for verb in ("GET", "HEAD", "PUT", "POST", "DELETE"):
+        body = "{}" if verb == "POST" else ""
+        request = f"{verb} /api/v2/fs{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ALICE}\r\n"
+        request += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(request.encode())
+        answer = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        assert answer.split(b" ", 2)[1] in (b"400", b"403", b"404"), answer
+    assert untouched(root)
+
+
+async def test_a_link_that_a_task_left_leads_nobody_out(site: ApiSite, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hunter22")
+    (root / "alice").mkdir(parents=True)
+    (root / "alice" / "link").symlink_to(tmp_path / "token")
+    (root / "alice" / "dir").symlink_to(tmp_path)
+    async with site.client() as client:
+        for path in ("/alice/link", "/alice/dir/token", "/alice/dir"):
+            answer = await client.get(fs(path))
+            assert (answer.status_code, "hunter22" in answer.text) == (409, False)
+        assert (await client.get(fs("/alice"))).json()["data"] == []
+        assert (await client.delete(fs("/alice/link"))).status_code == 204
+    assert (tmp_path / "token").read_text() == "hunter22"
+
+
+async def test_a_file_over_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    room = FileRoom(LocalFiles(tmp_path / "fs"), max_file_bytes=MIB)
+    async with running_api(tmp_path, files=room) as site, site.client() as client:
+        over = await client.put(fs("/alice/f"), content=b"x" * (MIB + 1))
+        assert (over.status_code, over.json()["code"]) == (413, "TooLargeError")
+        announced = await client.put(fs("/alice/f"), content=b"x", params={"size": MIB + 1})
+        assert announced.status_code == 413
+        assert (await client.put(fs("/alice/f"), content=b"x" * MIB)).status_code == 200
+
+
+async def test_a_body_without_a_length_is_cut_at_the_limit(tmp_path: Path) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65536
+
+    room = FileRoom(LocalFiles(tmp_path / "fs"), max_file_bytes=MIB)
+    async with running_api(tmp_path, files=room) as site, site.client() as client:
+        try:
+            answer = await client.put(fs("/alice/f"), content=endless())
+            assert answer.status_code == 413
+        except httpx.TransportError:
+            pass  # the connection ended while the client was still sending: that is allowed (RFC 9112 §9.3)
+        assert (await client.head(fs("/alice/f"))).status_code == 404
+
+
+async def test_a_user_may_fill_their_own_directory_up_to_the_quota(tmp_path: Path) -> None:
+    room = FileRoom(LocalFiles(tmp_path / "fs"), shared=("team",), quota_bytes=3 * MIB)
+    async with running_api(tmp_path, files=room) as site, site.client() as client:
+        assert (await client.put(fs("/alice/a"), content=b"x" * 2 * MIB)).status_code == 200
+        for answer in (
+            await client.put(fs("/alice/b"), content=b"x" * 2 * MIB),
+            await client.put(fs("/alice/b"), content=b"x", params={"size": 2 * MIB}),
+            await client.post(fs("/alice/b"), json={"source": "/alice/a"}),
+        ):
+            assert (answer.status_code, answer.json()["code"]) == (403, "NoEnoughQuotaError")
+        assert (await client.put(fs("/team/b"), content=b"x" * 2 * MIB)).status_code == 200
+        assert (await client.put(fs("/alice/c"), content=b"x" * MIB)).status_code == 200
+        assert (await client.delete(fs("/alice/a"))).status_code == 204
+        assert (await client.put(fs("/alice/b"), content=b"x" * 2 * MIB)).status_code == 200
+
+
+async def test_a_storage_that_hangs_is_away_and_holds_up_nothing_else(tmp_path: Path) -> None:
+    import threading
+
+    free = threading.Event()
+
+    class Hanging(LocalFiles):
+        def kept(self, path: tuple[str, ...]) -> int:
+            free.wait(30)
+            return 0
+
+    room = FileRoom(Hanging(tmp_path / "fs"))
+    patience = pytest.MonkeyPatch()
+    patience.setattr("pai_backend.storage.room.TIMEOUT_S", 0.2)
+    patience.setattr(FileRoom.do, "__defaults__", (0.2,))
+    try:
+        async with running_api(tmp_path, files=room) as site, site.client() as client:
+            answer = await client.get(fs("/alice/f"))
+            assert (answer.status_code, answer.json()["code"]) == (503, "UnavailableError")
+            assert (await client.get("/api/v2/info")).status_code == 200
+            free.set()
+    finally:
+        free.set()
+        patience.undo()
+
+
+async def test_a_large_upload_does_not_stay_in_memory(site: ApiSite) -> None:
+    import psutil
+
+    process, block = psutil.Process(), os.urandom(MIB)
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(200):
+            yield block
+
+    async with site.client() as client:
+        await client.put(fs("/alice/warm"), content=block)
+        before = process.memory_info().rss
+        assert (await client.put(fs("/alice/big"), content=body())).json()["complete"] is True
+        grown = process.memory_info().rss - before
+    assert grown < 60 * MIB
