@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pai_backend.launch.environment import environment, path_variables
+from pai_backend.launch.environment import TRUNCATED, environment, path_variables
+from pai_backend.launch.room import LEFT_OUT_FIRST
 from pai_backend.model.job import Job
 
 MakeJob = Callable[..., Job]
@@ -283,3 +286,27 @@ def test_the_number_of_completions_is_given_when_asked_for(
 ) -> None:
     job = make_job({"name": "r"}, **fields)
     assert environment(job, job.tasks[0]).get("PAI_KILL_ALL_ON_COMPLETED_TASK_NUM") == value
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "environment.md").read_text("utf-8")
+
+
+def documented() -> list[str]:
+    """The names in the tables of the page."""
+    cells = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_page_has_each_variable_and_no_other(document_job: DocumentJob) -> None:
+    job = document_job("scm-jupyter.json")
+    spec = job.spec.model_copy(update={"kill_all_on_completed": 1})
+    table = environment(job.model_copy(update={"spec": spec}), job.tasks[0])
+    given = {*table, *path_variables(table, work_dir="/w", job_info_file="/i"), TRUNCATED}
+    parts = {"role": "task_1", "index": "0", "label": "(jupyter|http|ssh)", "number": "0"}
+    patterns = {name: re.sub(r"<(\w+)>", lambda part: parts[part[1]], name) for name in documented()}
+    assert [name for name, pattern in patterns.items() if not any(re.fullmatch(pattern, real) for real in given)] == []
+    assert {real for real in given if not any(re.fullmatch(pattern, real) for pattern in patterns.values())} == set()
+
+
+def test_the_page_has_the_order_in_which_variables_are_left_out() -> None:
+    assert tuple(re.findall(r"^\d+\. `(.+)`$", PAGE, re.MULTILINE)) == LEFT_OUT_FIRST

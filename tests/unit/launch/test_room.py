@@ -48,10 +48,11 @@ def big_job(make_job: MakeJob, tasks: int, **fields: Any) -> Job:
 
 
 def test_a_job_with_room_leaves_nothing_out(make_job: MakeJob) -> None:
-    job = big_job(make_job, 2000)
+    """The number is that of docs/environment.md."""
+    job = big_job(make_job, 3000)
     table = environment(job, job.tasks[0])
     assert TRUNCATED not in table
-    assert table["PAI_worker_1999_ssh_PORT"]
+    assert table["PAI_worker_2999_ssh_PORT"]
 
 
 @pytest.mark.parametrize(("tasks", "fields"), [(6000, {}), (9998, {}), (9998, {"killAllOnCompletedTaskNumber": 1})])
