@@ -3,114 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from pai_backend.access.ports import PortRange
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.engine.base import EngineError, StartRefused, TaskSeen, TaskState
-from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.model.job import Causer, Job, NewEvent, State, TaskExit
-from pai_backend.model.spec import JobSpec, PortSpec
-from pai_backend.store.sql import SqlStore
-from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import Causer, State, TaskExit
+from pai_backend.model.spec import PortSpec
+from pai_backend.testing.builders import make_role, make_spec, make_uid
+from tests.support.scripted_cluster import PATIENCE_S, Cluster, cluster, controlled, on_gpu, opened, roomy_cluster
 from tests.support.scripted_engine import ScriptedEngine, lab_node
-from tests.support.sealing import KEYS
-
-PATIENCE_S = 10.0
-SMALL = PortRange(15000, 15009)
-
-
-@dataclass
-class Cluster:
-    """A store, an engine and a running controller."""
-
-    store: SqlStore
-    engine: ScriptedEngine
-    numbers: int = 0
-
-    async def submit(self, spec: JobSpec | None = None) -> Job:
-        self.numbers += 1
-        uid = make_uid(self.numbers)
-        spec = (spec or make_spec()).model_copy(update={"name": f"job{self.numbers}"})
-        job = make_job(spec.name, uid=uid, spec=spec, submitted_at=datetime.now(UTC))
-        return await self.store.submit(job, b"{}", "job.json", "application/json", [NewEvent("job.submitted")])
-
-    async def until(self, uid: JobUid, wanted: Callable[[Job], bool]) -> Job:
-        """The job once it is as wanted."""
-        mark = -1
-        async with asyncio.timeout(PATIENCE_S):
-            while not wanted(job := await self.store.job(uid)):
-                mark = await self.store.wait_change(mark, 1.0)
-        return job
-
-    async def until_decided(self) -> None:
-        """Wait until some controller holds the lease."""
-        async with asyncio.timeout(PATIENCE_S):
-            while await self.store.lease() is None:  # noqa: ASYNC110 - taking the lease wakes nobody
-                await asyncio.sleep(0.01)
-
-    async def running(self, job: Job) -> Job:
-        return await self.until(job.uid, lambda now: now.state is State.RUNNING)
-
-    async def final(self, job: Job) -> Job:
-        return await self.until(job.uid, lambda now: now.state.final)
-
-
-@asynccontextmanager
-async def controlled(store: SqlStore, engine: ScriptedEngine, **options: object) -> AsyncIterator[Controller]:
-    """A controller at work on this store and engine."""
-    stop = asyncio.Event()
-    controller = Controller(
-        store,
-        engine,
-        ControllerOptions(**{"holder": "test", "ports": SMALL, "lease_ttl_s": 1.0, **options}),  # type: ignore[arg-type]
-        rng=random.Random(1),
-    )
-    work = asyncio.create_task(controller.run(stop))
-    try:
-        yield controller
-    finally:
-        stop.set()
-        async with asyncio.timeout(PATIENCE_S):
-            await work
-
-
-@asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[SqlStore]:
-    store = SqlStore(f"sqlite:///{path}/pai.sqlite", KEYS)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.aclose()
-
-
-@asynccontextmanager
-async def cluster(path: Path, *nodes: object) -> AsyncIterator[Cluster]:
-    async with opened(path) as store:
-        engine = ScriptedEngine(*nodes)  # type: ignore[arg-type]
-        async with controlled(store, engine):
-            yield Cluster(store, engine)
-
-
-@asynccontextmanager
-async def roomy_cluster(path: Path) -> AsyncIterator[Cluster]:
-    """Room and ports for thirty jobs at once."""
-    async with opened(path) as store:
-        engine = ScriptedEngine(lab_node("carol", gpus=30, cpus=64))
-        async with controlled(store, engine, ports=PortRange(15000, 15999)):
-            yield Cluster(store, engine)
-
-
-def on_gpu(**changes: object) -> JobSpec:
-    return make_spec(roles=[make_role(gpus=1, ports=[PortSpec(label="http")])], gpu_type="TITANX", **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.asyncio
