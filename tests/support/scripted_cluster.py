@@ -33,13 +33,14 @@ class Cluster:
     engine: ScriptedEngine
     numbers: int = 0
 
-    async def submit(self, spec: JobSpec | None = None) -> Job:
-        """Submit a job under a name of its own."""
+    async def submit(self, spec: JobSpec | None = None, **secrets: str) -> Job:
+        """Submit a job under a name of its own, with these secrets."""
         self.numbers += 1
         uid = make_uid(self.numbers)
         spec = (spec or make_spec()).model_copy(update={"name": f"job{self.numbers}"})
         job = make_job(spec.name, uid=uid, spec=spec, submitted_at=datetime.now(UTC))
-        return await self.store.submit(job, b"{}", "job.json", "application/json", [NewEvent("job.submitted")])
+        events = [NewEvent("job.submitted")]
+        return await self.store.submit(job, b"{}", "job.json", "application/json", events, secrets=secrets)
 
     async def until(self, uid: JobUid, wanted: Callable[[Job], bool]) -> Job:
         """The job once it is as wanted."""
