@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from pai_backend.storage.areas import partial_name
 from pai_backend.storage.local_files import LocalFiles
+from pai_backend.storage.reach import Mount
 from pai_backend.storage.room import FileRoom
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
@@ -342,3 +343,32 @@ async def test_a_large_upload_does_not_stay_in_memory(site: ApiSite) -> None:
         assert (await client.put(fs("/alice/big"), content=body())).json()["complete"] is True
         grown = process.memory_info().rss - before
     assert grown < 60 * MIB
+
+
+V2 = """
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites:
+  - {{type: dockerimage, name: image, uri: example/image}}
+taskRoles:
+  r: {{instances: 1, dockerImage: image, resourcePerInstance: {{cpu: 1, memoryMB: 100, gpu: 0}}, commands: ["true"]}}
+extras:
+  storages: [{{name: {storage}}}]
+"""
+
+
+async def test_a_storage_that_is_not_granted_is_refused_at_submit(tmp_path: Path) -> None:
+    mounts = (Mount("datasets", "/srv/datasets"), Mount("models", "hdfs://nn/models", users=("bob",)))
+    room = FileRoom(LocalFiles(tmp_path / "fs"), mounts=mounts)
+    async with running_api(tmp_path, files=room) as site, site.client() as client:
+        for storage, code in (("datasets", 202), ("models", 404), ("nothing", 404)):
+            document = V2.format(name=f"j-{storage}", storage=storage).encode()
+            answer = await client.post("/api/v2/jobs", content=document, params={"filename": "job.yaml"})
+            assert answer.status_code == code, answer.text
+        assert answer.json()["code"] == "NoStorageError"
+        assert answer.json()["message"] == "There is no storage nothing for alice."
+        assert answer.json()["hint"] == "You may use: datasets."
+        assert answer.json()["errors"][0]["line"] == 10
+        checked = await client.post("/api/v2/validate", content=document, params={"filename": "job.yaml"})
+        assert (checked.json()["valid"], checked.json()["errors"][0]["path"]) == (False, "$.extras.storages")

@@ -29,6 +29,7 @@ from pai_backend.model.errors import (
     DocumentError,
     NameTaken,
     NoSuchJob,
+    NoSuchStorage,
     NoSuchTag,
     NoVirtualCluster,
     ReadOnlyJob,
@@ -88,7 +89,7 @@ class Jobs(DocumentHandler):
             takes_document=True,
             answer=Submitted,
             status=202,
-            raises=(DocumentError, NoVirtualCluster, NameTaken, TooLarge),
+            raises=(DocumentError, NoVirtualCluster, NoSuchStorage, NameTaken, TooLarge),
         )
     )
     async def post(self, query: SubmitQuery) -> Submitted:
@@ -112,7 +113,7 @@ class Validate(DocumentHandler):
     )
     async def post(self, query: ValidateQuery) -> Validation:
         """Read a document."""
-        return await self.jobs.validate(self.body(), query.filename)
+        return await self.jobs.validate(self.user, self.body(), query.filename)
 
 
 class OneJob(JobHandler):

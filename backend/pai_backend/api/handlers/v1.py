@@ -24,6 +24,7 @@ from pai_backend.model.errors import (
     NameTaken,
     NoJobSsh,
     NoSuchJob,
+    NoSuchStorage,
     NoVirtualCluster,
     ReadOnlyJob,
     TooLarge,
@@ -33,7 +34,7 @@ from pai_backend.model.spec import Dialect
 
 VERSION = 1
 OBSOLETE = "killAllOnCompletedTaskNumber is obsolete; use minFailedTaskCount and minSucceededTaskCount."
-_SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NameTaken, TooLarge, Forbidden)
+_SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NoSuchStorage, NameTaken, TooLarge, Forbidden)
 
 
 def job_id(path: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 
 from pai_backend.api import present
@@ -21,6 +22,7 @@ from pai_backend.model.errors import (
     Forbidden,
     InvalidParameters,
     NoSuchJob,
+    NoSuchStorage,
     NoVirtualCluster,
     ReadOnlyJob,
 )
@@ -30,6 +32,7 @@ from pai_backend.model.scrub import texts
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.protocol.mask import masked
+from pai_backend.storage.reach import Mount
 from pai_backend.store.base import NewEvent
 from pai_backend.validation import nearest
 
@@ -56,25 +59,27 @@ class JobService:
     async def create(self, user: User, text: bytes, name: str | None, filename: str, media_type: str) -> Job:
         """Take a document and store a waiting job.
 
-        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, NameTaken.
+        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, NoSuchStorage, NameTaken.
         """
         document = await self._read(text, filename)
         _check_secrets(document)
         spec = _renamed(document.spec, name)
         self._check_virtual_cluster(document)
+        check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.submit(
             job, text, filename, _media_type(media_type, filename, text), events, secrets=document.secrets
         )
 
-    async def validate(self, text: bytes, filename: str) -> Validation:
+    async def validate(self, user: User, text: bytes, filename: str) -> Validation:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
         try:
             document = await self._read(text, filename)
             _check_secrets(document)
             self._check_virtual_cluster(document)
-        except (DocumentError, NoVirtualCluster) as error:
+            check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
+        except (DocumentError, NoVirtualCluster, NoSuchStorage) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)
             return Validation(valid=False, dialect=None, name=None, warnings=(), errors=errors, spec=None)
         return Validation(
@@ -160,6 +165,21 @@ class JobService:
         line, column = place_of(document, path) or (None, None)
         fault = Fault(path=f"$.{'.'.join(path)}", message=message, line=line, column=column, hint=hint)
         raise NoVirtualCluster(message, errors=[fault], hint=hint)
+
+
+def check_storages(user: User, document: Document, mounts: Sequence[Mount]) -> None:
+    """Refuse a team storage that is not there, or not the user's: nobody can tell which. Raises NoSuchStorage."""
+    granted = [mount.name for mount in mounts if mount.granted_to(user.name)]
+    for wanted in document.spec.storages:
+        if wanted.name in granted:
+            continue
+        like = nearest(wanted.name, granted)
+        message = f"There is no storage {wanted.name} for {user.name}."
+        known = f"You may use: {', '.join(granted)}." if granted else "Ask the administrator for storage.mounts."
+        hint = f"Did you mean {like}?" if like else known
+        line, column = place_of(document, ("extras", "storages")) or (None, None)
+        fault = Fault(path="$.extras.storages", message=message, line=line, column=column, hint=hint)
+        raise NoSuchStorage(message, errors=[fault], hint=hint)
 
 
 def _check_secrets(document: Document) -> None:

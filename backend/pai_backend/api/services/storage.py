@@ -272,4 +272,6 @@ def _check_size(size: int, limit: int, room: FileRoom) -> None:
 
 
 def _entry(info: Info) -> FileEntry:
-    return FileEntry(name=info.name, kind="directory" if info.directory else "file", size=info.size, modified=info.modified)
+    return FileEntry(
+        name=info.name, kind="directory" if info.directory else "file", size=info.size, modified=info.modified
+    )
