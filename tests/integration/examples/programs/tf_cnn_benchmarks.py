@@ -26,6 +26,7 @@ def main() -> int:
     variables = {name: value for name, value in os.environ.items() if name.startswith(("PAI_", "QIZHI_", "FC_"))}
     told = {"flags": flags, "variables": variables, "cwd": os.getcwd(), "files": sorted(os.listdir())}
     print(json.dumps(told), flush=True)
+    check(flags, hosts, me)
     os.makedirs(flags["train_dir"], exist_ok=True)
     meet(hosts, me)
     if me[0] == "ps" and "QIZHI_JOB_NAME" in os.environ:
@@ -35,6 +36,25 @@ def main() -> int:
     with open(os.path.join(flags["train_dir"], f"{TRAIN_DIR_MARK}-{me[0]}-{me[1]}"), "w") as file:
         file.write("trained")
     return 0
+
+
+def check(flags: dict[str, str], hosts: dict[str, list[str]], me: tuple[str, int]) -> None:
+    """Hold what the command line was told against every other way of telling it. Raises AssertionError, KeyError."""
+    prefix = "QIZHI" if "QIZHI_JOB_NAME" in os.environ else "PAI"
+    own = os.environ[f"{prefix}_CONTAINER_HOST_IP"] + ":" + os.environ[f"{prefix}_CONTAINER_HOST_http_PORT_LIST"]
+    assert hosts[me[0]][me[1]] == own, f"{own} is not at my place of the host list"
+    assert os.path.isdir(flags["data_dir"]), f"{flags['data_dir']} is no directory"
+    with open(os.environ["PAI_JOB_INFO_FILE"]) as file:
+        tasks = json.load(file)["tasks"]
+    roles = {"ps": "ps_server", "worker": "worker"}
+    for job, role in roles.items():
+        listed = [f"{task['host']}:{task['ports']['http'][0]}" for task in tasks if task["role"] == role]
+        single = [
+            os.environ[f"PAI_HOST_IP_{role}_{index}"] + ":" + os.environ[f"PAI_PORT_LIST_{role}_{index}_http"]
+            for index in range(int(os.environ[f"PAI_TASK_ROLE_TASK_COUNT_{role}"]))
+        ]
+        assert hosts[job] == listed == single, f"{hosts[job]}, {listed} and {single} differ"
+    assert os.environ[f"{prefix}_CURRENT_TASK_ROLE_NAME"] == roles[me[0]]
 
 
 def meet(hosts: dict[str, list[str]], me: tuple[str, int]) -> None:
