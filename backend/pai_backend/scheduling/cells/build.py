@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from pai_backend.scheduling.cells.buddy import Buddy
@@ -47,31 +48,37 @@ class Chain:
         self.ranking = Ranking(self.nodes, _measure_node, most, journal)
 
     def _cell(self, spec: model.PhysicalCell, parent: PhysicalCell | None, level: int) -> PhysicalCell:
-        cell: PhysicalCell
-        if level == self.node_level:
-            cell = Node(self, parent, spec.address, spec.pinned_id)
-            self.nodes.append(cell)
-        elif level > self.node_level:
+        if level > self.node_level:
             cell = Wide(self, level, parent, spec.address, spec.pinned_id)
-        else:
-            cell = PhysicalCell(self, level, parent, spec.address, spec.pinned_id)
+            self.register(cell)
+            cell.adopt(tuple(self._cell(child, cell, level - 1) for child in spec.children))
+            return cell
+        node = Node(self, parent, spec)
+        self.register(node)
+        self.nodes.append(node)
+        return node
+
+    def register(self, cell: PhysicalCell) -> None:
+        """Number a new cell."""
         cell.number = len(self.cells)
         self.cells.append(cell)
-        self.by_level[level].append(cell)
-        cell.children = tuple(self._cell(child, cell, level - 1) for child in spec.children)
-        if isinstance(cell, Node):
-            self._number_leaves(cell, spec)
-        return cell
+        self.by_level[cell.level].append(cell)
 
-    def _number_leaves(self, node: Node, spec: model.PhysicalCell) -> None:
-        """Give every cell of the node its mask, and every leaf its device index."""
-        cells: list[PhysicalCell] = [node]
-        for level in range(self.node_level - 1, 0, -1):
+    def at_level(self, level: int) -> list[PhysicalCell]:
+        """All cells of a level, in order of the configuration."""
+        if level >= self.node_level:
+            return self.by_level[level]
+        cells: list[PhysicalCell] = list(self.nodes)
+        for _ in range(self.node_level - level):
             cells = [child for cell in cells for child in cell.children]
-            for cell, mask in zip(cells, self.shape.masks[level], strict=True):
-                cell.mask = mask
-        node.indexes = tuple(int(leaf.address) for leaf in _leaves(spec))
-        node.place = {index: leaf for leaf, index in enumerate(node.indexes)}
+        return cells
+
+    def pinned(self) -> dict[str, PhysicalCell]:
+        """Cells with a pinned id, by it."""
+        for node in self.nodes:
+            if has_pin(node.spec):
+                bool(node.children)
+        return {cell.pinned_id: cell for cell in self.cells if cell.pinned_id}
 
     def promises_kept(self, free: list[int], taken: int = 0) -> bool:
         """Whether cells so many per level can serve every quota that stands on nothing, less one of level ``taken``."""
@@ -99,6 +106,8 @@ class Quotas:
         self.units: list[Unit] = []
         self.ranking: Ranking[Unit]
         self.leaves = 0
+        self.sizes: Counter[int] = Counter()
+        """Units by number of leaves."""
         self.owned: dict[int, int] = {}
         """Priority -> leaves that count as in use by groups of it."""
         self.owners: dict[Held, int] = {}
@@ -126,6 +135,7 @@ class Quotas:
         """All cells are there: order the units as they are tried, whole nodes first, then smaller cells by size."""
         found = [unit for root in self.roots for unit in units_of(root)]
         self.units = sorted(found, key=lambda unit: -unit.level)
+        self.sizes = Counter(unit.size for unit in self.units)
         most = max((unit.size for unit in self.units), default=1)
         self.ranking = Ranking(self.units, _measure_unit, most, journal)
 
@@ -142,11 +152,9 @@ def units_of(cell: VirtualCell) -> Iterator[Unit]:
         yield from units_of(child)
 
 
-def _leaves(spec: model.PhysicalCell) -> Iterator[model.PhysicalCell]:
-    if not spec.children:
-        yield spec
-    for child in spec.children:
-        yield from _leaves(child)
+def has_pin(spec: model.PhysicalCell) -> bool:
+    """Whether a cell below this one is pinned."""
+    return any(child.pinned_id or has_pin(child) for child in spec.children)
 
 
 def _measure_unit(unit: Unit) -> tuple[int, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pai_backend.scheduling.cells.shape import Shape, bits
+from pai_backend.scheduling.config import model
 
 if TYPE_CHECKING:
     from pai_backend.scheduling.cells.build import Chain
@@ -20,9 +22,9 @@ class PhysicalCell:
     """
 
     __slots__ = (
+        "_children",
         "address",
         "chain",
-        "children",
         "leaves",
         "level",
         "listed",
@@ -40,7 +42,7 @@ class PhysicalCell:
         self.chain = chain
         self.level = level
         self.parent = parent
-        self.children: tuple[PhysicalCell, ...] = ()
+        self._children: tuple[PhysicalCell, ...] = ()
         self.address = segment if parent is None else f"{parent.address}/{segment}"
         self.pinned_id = pinned_id
         self.leaves = chain.sizes[level]
@@ -52,6 +54,15 @@ class PhysicalCell:
         self.position = -1
         self.listed = 0
         """How many children are in the free list: all of them free means they merge."""
+
+    @property
+    def children(self) -> tuple[PhysicalCell, ...]:
+        """The cells one level below, in order."""
+        return self._children
+
+    def adopt(self, children: tuple[PhysicalCell, ...]) -> None:
+        """Say what the children are; once, while the tree is built."""
+        self._children = children
 
     @property
     def opportunistic(self) -> int:
@@ -91,6 +102,8 @@ class Wide(PhysicalCell):
 class Node(PhysicalCell):
     """A machine's cells in one chain, with the masks of who is where.
 
+    The cells below it become objects only when somebody asks for them: most nodes are never taken apart.
+
     ``guaranteed`` and ``oppo`` leaves run tasks; ``reserved`` ones are kept for a preemptor and may still run its
     victims; ``broken`` ones are not healthy. ``running`` and ``reserving`` say which group holds which leaves.
     ``rank``, ``free``, ``stamp``, ``stale`` belong to the ranking in which opportunistic groups look for nodes.
@@ -110,20 +123,22 @@ class Node(PhysicalCell):
         "reserving",
         "running",
         "shape",
+        "spec",
         "stale",
         "stamp",
         "units",
     )
 
-    def __init__(self, chain: Chain, parent: PhysicalCell | None, name: str, pinned_id: str) -> None:
-        super().__init__(chain, chain.node_level, parent, name, pinned_id)
-        self.name = name
+    def __init__(self, chain: Chain, parent: PhysicalCell | None, spec: model.PhysicalCell) -> None:
+        super().__init__(chain, chain.node_level, parent, spec.address, spec.pinned_id)
+        self.name = spec.address
+        self.spec = spec
         self.node = self
         self.shape: Shape = chain.shape
         self.mask = self.shape.full
-        self.indexes: tuple[int, ...] = ()
+        self.indexes = tuple(int(leaf.address) for leaf in leaves_of(spec))
         """Device index of each leaf, in leaf order; they need not be ascending."""
-        self.place: dict[int, int] = {}
+        self.place = {index: leaf for leaf, index in enumerate(self.indexes)}
         """Device index -> leaf."""
         self.guaranteed = self.oppo = self.reserved = self.broken = 0
         self.running: dict[Held, int] = {}
@@ -135,6 +150,26 @@ class Node(PhysicalCell):
         self.rank = self.free = self.stamp = 0
         self.stale = False
 
+    @property
+    def children(self) -> tuple[PhysicalCell, ...]:
+        """The cells one level below, in order; made on first use."""
+        if not self._children and self.level > 1:
+            self._make_parts(self, self.spec, 0)
+        return self._children
+
+    def _make_parts(self, cell: PhysicalCell, spec: model.PhysicalCell, first: int) -> None:
+        """The cells below ``cell``, whose leaves start at ``first``."""
+        chain, level = self.chain, cell.level - 1
+        parts = []
+        for child in spec.children:
+            part = PhysicalCell(chain, level, cell, child.address, child.pinned_id)
+            part.mask = self.shape.masks[level][first // chain.sizes[level]]
+            chain.register(part)
+            self._make_parts(part, child, first)
+            first += chain.sizes[level]
+            parts.append(part)
+        cell.adopt(tuple(parts))
+
     def idle(self) -> int:
         """Healthy leaves that nobody runs on or keeps."""
         return self.mask & ~(self.guaranteed | self.oppo | self.reserved | self.broken)
@@ -142,3 +177,11 @@ class Node(PhysicalCell):
     def devices(self, mask: int) -> tuple[int, ...]:
         """Device indexes of the leaves of ``mask``, in leaf order."""
         return tuple(self.indexes[leaf] for leaf in bits(mask))
+
+
+def leaves_of(spec: model.PhysicalCell) -> Iterator[model.PhysicalCell]:
+    """The leaves of a configured cell, depth first."""
+    if not spec.children:
+        yield spec
+    for child in spec.children:
+        yield from leaves_of(child)

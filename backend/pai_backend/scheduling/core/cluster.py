@@ -5,82 +5,32 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pai_backend.model.errors import Bug, Fault, InvalidParameters
-from pai_backend.scheduling.cells.binding import Binder
+from pai_backend.model.errors import Fault, InvalidParameters
 from pai_backend.scheduling.cells.build import Chain, Quotas
-from pai_backend.scheduling.cells.health import Health
 from pai_backend.scheduling.cells.held import Held, Spot, State
-from pai_backend.scheduling.cells.holding import Holding
-from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
-from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.core import elastic, upgrade
+from pai_backend.scheduling.core.audit import audit
 from pai_backend.scheduling.core.diagnose import diagnose
 from pai_backend.scheduling.core.group import Bound, Decision, Group, Placement, PodPlace, Preempt, Wait
 from pai_backend.scheduling.core.place import Option, Planner, displace
+from pai_backend.scheduling.core.reconfigure import Effects, rebuild
 from pai_backend.scheduling.core.request import check_group
+from pai_backend.scheduling.core.restore import Restored, restore
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
+from pai_backend.scheduling.core.trees import Trees
 
 
 class Outdated(Exception):
     """The cluster changed since the decision was made: ask again."""
 
 
-class Cluster:
+class Cluster(Trees):
     """All cells of a configuration and all groups that hold some.
 
-    ``down`` names nodes that are bad from the start. Deciding (:meth:`try_place`) changes nothing; :meth:`commit` does.
+    Deciding (:meth:`try_place`, :meth:`try_grow`) changes nothing; :meth:`commit` does. Give a fresh cluster the stored
+    placements with :meth:`restore`.
     """
-
-    def __init__(self, config: ClusterConfig, down: Collection[str] = ()) -> None:
-        self.config = config
-        self.journal = Journal()
-        self.chains = {name: Chain(config, name, self.journal) for name in config.chains()}
-        self.quotas: dict[tuple[str, str], Quotas] = {}
-        """(virtual cluster, chain) -> quota."""
-        self.pinned: dict[tuple[str, str], Quotas] = {}
-        """(virtual cluster, pinned id) -> quota."""
-        self.nodes: dict[str, list[Node]] = {}
-        """Node name -> its cells in each chain."""
-        self.groups: dict[str, Held] = {}
-        """Groups with a place or a reservation, by name, in order of submission."""
-        self.version = 0
-        """Grows with every change; a decision is good for the version it was made on."""
-        self._serial = 0
-        self._suggested: tuple[frozenset[str] | None, Limits | None] = (None, None)
-        self.binder = Binder(self.journal)
-        self._build()
-        self.health = Health(self.binder, self.quotas, self.journal)
-        self.holding = Holding(self.binder, self.health, self.journal)
-        for name in down:
-            self.set_node_health(name, healthy=False)
-
-    def _build(self) -> None:
-        """Node table, quotas, and pinned cells bound to their owners for good."""
-        for chain in self.chains.values():
-            for node in chain.nodes:
-                self.nodes.setdefault(node.name, []).append(node)
-        pins = {cell.pinned_id: cell for chain in self.chains.values() for cell in chain.cells if cell.pinned_id}
-        for cluster in self.config.virtual_clusters.values():
-            number = 0
-            for quota in cluster.quotas:
-                chain = self.chains[quota.chain]
-                level = chain.level_of[quota.type]
-                owner = self.quotas.setdefault((cluster.name, quota.chain), Quotas(cluster.name, chain))
-                for _ in range(quota.number):
-                    owner.add(level, f"{cluster.name}/{number}")
-                    number += 1
-                chain.free[level][cluster.name] += quota.number
-                chain.promised[level] += quota.number
-            for name in cluster.pinned:
-                cell = pins[name]
-                own = self.pinned[cluster.name, name] = Quotas(cluster.name, cell.chain, name)
-                own.add(cell.level, f"{cluster.name}/{number}")
-                number += 1
-        for each in (*self.quotas.values(), *self.pinned.values()):
-            each.finish(self.journal)
-            if each.pinned_id:
-                self.binder.pin(each.roots[0], pins[each.pinned_id])
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
@@ -92,37 +42,37 @@ class Cluster:
         never be right, and InvalidParameters for a group that already has a place.
         """
         options = check_group(self, group)
-        limits = None if group.ignore_suggested else self._limits(suggested)
-        self._settle(options)
+        limits = None if group.ignore_suggested else self.limits(suggested)
+        self.settle(options)
         held = self.groups.get(group.name)
         if held is None:
             return self._decide(group, options, limits)
         if held.state is not State.PREEMPTING:
-            fault = Fault(path="$.name", message=f"group {group.name} already has a place", hint="Release it first.")
-            raise InvalidParameters(fault.message, errors=[fault])
-        if _still_good(held, limits):
-            plan = Plan(dict(enumerate(held.spots)), evicted=_in_the_way(held))
-            return self._answer(group, plan)
+            _refuse(f"group {group.name} already has a place", "Release it first.")
+        if held.group == group and _still_good(held, limits):
+            return self._answer(group, Plan(dict(zip(held.ordinals, held.spots, strict=True)), _in_the_way(held)))
         with self.journal.trial():
             self._cancel(held)
-            self._settle(options)
-            return self._decide(group, options, limits)
+            self.settle(options)
+            return self._decide(group, options, limits, drops_reservation=True)
 
-    def _decide(self, group: Group, options: Sequence[Option], limits: Limits | None) -> Decision:
+    def _decide(
+        self, group: Group, options: Sequence[Option], limits: Limits | None, *, drops_reservation: bool = False
+    ) -> Decision:
         plan = self._idle(group, options, limits)
         if plan is None:
             least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
             plan = Planner(self.holding, group, parts_of(group, least), limits).evicting(options)
         if plan is None:
-            return Wait(diagnose(self, group, options, limits))
+            return Wait(group.name, diagnose(self, group, options, limits), drops_reservation, self.version)
         return self._answer(group, plan)
 
     def _idle(self, group: Group, options: Sequence[Option], limits: Limits | None) -> Plan | None:
         """A place without evicting anyone, for as many pods as fit when the group is elastic."""
-        for counts in _sizes(group):
+        for counts in elastic.sizes_to_try(group):
             planner = Planner(self.holding, group, parts_of(group, counts), limits)
             for option in options:
-                plan = planner.idle(option)
+                plan = planner.look(option, None)
                 if plan is not None:
                     return plan
         return None
@@ -130,95 +80,106 @@ class Cluster:
     def try_grow(self, name: str, suggested: Collection[str] | None = None) -> Bound | Wait:
         """More pods for an elastic group that runs with fewer than it asked for; never evicts. Changes nothing.
 
-        The answer's placement has all pods. Raises InvalidParameters when the group does not run or is complete.
+        The answer's placement has all pods, those that run where they are. Raises InvalidParameters when the group does
+        not run, was displaced, or is complete.
         """
         held = self.groups.get(name)
-        missing = [] if held is None else _missing_pods(held)
-        if held is None or held.state is not State.ALLOCATED or held.displaced_by or not missing:
-            fault = Fault(path="$.name", message=f"group {name} cannot grow", hint="Only a running elastic group can.")
-            raise InvalidParameters(fault.message, errors=[fault])
+        missing = [] if held is None else elastic.missing_pods(held)
+        if held is None or held.state is not State.ALLOCATED or held.displaced_by or not missing or not held.spots:
+            _refuse(f"group {name} cannot grow", "Only a running group that started with fewer pods can.")
         options = [option for option in check_group(self, held.group) if option.chain.name == held.chain]
-        limits = _growth_limits(held, None if held.group.ignore_suggested else self._limits(suggested))
-        self._settle(options)
+        allowed = None if held.group.ignore_suggested else self.limits(suggested)
+        self.settle(options)
         for count in range(len(missing), 0, -1):
-            parts = _growth_parts(held, missing[:count])
+            parts, limits = elastic.growth(held, missing[:count], allowed)
             for option in options:
-                plan = Planner(self.holding, held.group, parts, limits).idle(option)
+                plan = Planner(self.holding, held.group, parts, limits, whole=False).look(option, None)
                 if plan is not None:
                     plan.spots = dict(zip(held.ordinals, held.spots, strict=True)) | plan.spots
-                    answer = self._answer(held.group, plan)
+                    answer = self._answer(held.group, Plan(plan.spots))
                     assert isinstance(answer, Bound)
                     return answer
-        return Wait(diagnose(self, held.group, options, limits))
+        return Wait(name, diagnose(self, held.group, options, allowed), version=self.version)
 
     def _answer(self, group: Group, plan: Plan) -> Bound | Preempt:
         plan.version = self.version
-        ordinals = sorted(plan.spots)
-        spots = [plan.spots[ordinal] for ordinal in ordinals]
         pods = tuple(
             PodPlace(ordinal, spot.node.name, spot.node.devices(spot.mask), spot.owned)
-            for ordinal, spot in zip(ordinals, spots, strict=True)
+            for ordinal, spot in sorted(plan.spots.items())
         )
-        placement = Placement(group, spots[0].node.chain.name, pods)
+        placement = Placement(group, next(iter(plan.spots.values())).node.chain.name, pods)
         displaced = tuple(held.group.name for held in plan.displaced)
-        cancelled = tuple(held.group.name for held in plan.cancelled if held.group.name != group.name)
+        cancelled = tuple(held.group.name for held in plan.cancelled)
         if plan.evicted:
-            victims = tuple(held.group.name for held in plan.evicted)
-            return Preempt(placement, victims, displaced, cancelled, plan)
+            return Preempt(placement, tuple(held.group.name for held in plan.evicted), displaced, cancelled, plan)
         return Bound(placement, displaced, cancelled, plan)
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    def commit(self, decision: Bound | Preempt) -> None:
+    def commit(self, decision: Decision) -> None:
         """Carry out a decision: the group holds its place, or reserves it while its victims end.
 
-        Raises :class:`Outdated`, and changes nothing, when the cluster changed since the decision was made.
+        Of a :class:`Wait`, only giving up a reservation that is no longer good. Raises :class:`Outdated`, and changes
+        nothing, when the cluster changed since the decision was made.
         """
-        plan, group = decision.plan, decision.placement.group
-        if plan is None or plan.version != self.version:
-            raise Outdated(f"the cluster changed since {group.name} was decided")
+        version = decision.version if isinstance(decision, Wait) else None if not decision.plan else decision.plan.version
+        name = decision.group if isinstance(decision, Wait) else decision.placement.group.name
+        if version != self.version:
+            raise Outdated(f"the cluster changed since {name} was decided")
+        if isinstance(decision, Wait):
+            if decision.drops_reservation:
+                self.release(name)
+            return
+        assert decision.plan is not None
         self.version += 1
-        held = self.groups.get(group.name)
+        self._carry_out(decision.placement, decision.plan)
+
+    def _carry_out(self, placement: Placement, plan: Plan) -> None:
+        held = self.groups.get(placement.group.name)
         if held is not None and held.state is State.PREEMPTING:
-            if held.spots == list(plan.spots.values()):
+            if held.spots == [spot for _, spot in sorted(plan.spots.items())]:
                 self._advance(held, plan)
                 return
             self._cancel(held)
             held = None
         for other in plan.cancelled:
-            if other.group.name in self.groups:
-                self._cancel(other)
+            self._cancel(other)
         for other in plan.displaced:
-            displace(self.holding, other, group.name)
-        self._hold(decision.placement, held, plan)
+            displace(self.holding, other, placement.group.name)
+        if held is not None:
+            self._extend(held, placement, plan)
+        else:
+            self._hold(placement, plan)
 
-    def _hold(self, placement: Placement, held: Held | None, plan: Plan) -> None:
+    def _hold(self, placement: Placement, plan: Plan) -> None:
         """Take the plan's leaves: for good, or as a reservation."""
         ordinals = sorted(plan.spots)
-        if held is not None:
-            held.stored = placement
-            for ordinal in ordinals:
-                if ordinal not in held.ordinals:
-                    held.ordinals.append(ordinal)
-                    held.spots.append(plan.spots[ordinal])
-                    self.holding.run(held, plan.spots[ordinal])
-            return
-        spots = [plan.spots[ordinal] for ordinal in ordinals]
-        held = self.enroll(placement, spots, ordinals)
-        held.state = State.PREEMPTING if plan.evicted else State.ALLOCATED
-        for spot in spots:
-            if plan.evicted:
-                self.holding.reserve(held, spot)
-            else:
+        held = self.enroll(placement, [plan.spots[ordinal] for ordinal in ordinals], ordinals)
+        if not plan.evicted:
+            for spot in held.spots:
                 self.holding.run(held, spot)
+            return
+        held.state = State.PREEMPTING
+        for spot in held.spots:
+            self.holding.reserve(held, spot)
         for victim in plan.evicted:
             victim.state = State.BEING_PREEMPTED
             victim.pursuers[held] = None
 
+    def _extend(self, held: Held, placement: Placement, plan: Plan) -> None:
+        """Give a running group the pods it did not have."""
+        held.stored = placement
+        have = set(held.ordinals)
+        for ordinal, spot in sorted(plan.spots.items()):
+            if ordinal not in have:
+                held.ordinals.append(ordinal)
+                held.spots.append(spot)
+                self.holding.run(held, spot)
+
     def enroll(self, placement: Placement, spots: list[Spot], ordinals: list[int]) -> Held:
-        """A record for a group that is about to hold these spots; for :meth:`commit` and recovery only."""
-        self._serial += 1
-        held = Held(placement.group, spots, State.ALLOCATED, self._serial, ordinals, stored=placement)
+        """A record for a group that is about to hold these spots; for this package only."""
+        self.serial += 1
+        held = Held(placement.group, spots, State.ALLOCATED, self.serial, ordinals, stored=placement)
         self.groups[placement.group.name] = held
         return held
 
@@ -257,6 +218,15 @@ class Cluster:
         for spot in held.spots:
             self.holding.stop(held, spot)
 
+    def upgrade(self) -> tuple[str, ...]:
+        """Give lazily preempted groups their claim on the quota back where there is room; answers which.
+
+        To be called after releases. The reference never does this.
+        """
+        names = upgrade.upgrade(self)
+        self.version += bool(names)
+        return names
+
     def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
         """A node is well, or bad as a whole, or well but for some devices.
 
@@ -265,65 +235,56 @@ class Cluster:
         """
         for node in self.nodes.get(name, ()):
             broken = 0
-            for index in node.indexes if not healthy else bad_devices:
+            for index in bad_devices if healthy else node.indexes:
                 if index in node.place:
                     broken |= 1 << node.place[index]
             if broken != node.broken:
                 self.version += 1
                 self.health.set(node, broken)
 
-    @contextmanager
-    def trial(self) -> Iterator[Cluster]:
-        """A what-if: whatever is done to the cluster inside is undone at the end."""
-        groups, version, serial = dict(self.groups), self.version, self._serial
-        records = {held: (list(held.spots), held.state, held.displaced_by, dict(held.pursuers)) for held in groups.values()}
-        with self.journal.trial():
-            yield self
-        self.groups = groups
-        self.version, self._serial = version, serial
-        for held, (spots, state, displaced_by, pursuers) in records.items():
-            held.spots, held.state, held.displaced_by, held.pursuers = spots, state, displaced_by, pursuers
+    # -- rebuilding ------------------------------------------------------------------------------------------------
 
-    # -- small things ----------------------------------------------------------------------------------------------
+    def restore(self, placements: Collection[Placement]) -> Restored:
+        """Put running groups where they are, in the order given, which should be that of submission.
 
-    def _settle(self, options: Sequence[Option]) -> None:
-        for option in options:
-            if option.quotas is None:
-                option.chain.ranking.settle()
-            else:
-                option.quotas.ranking.settle()
-
-    def _limits(self, suggested: Collection[str] | None) -> Limits | None:
-        """Suggested nodes as limits; None when all nodes are suggested."""
-        if suggested is None:
-            return None
-        names = suggested if isinstance(suggested, frozenset) else frozenset(suggested)
-        known, limits = self._suggested
-        if known is not names and known != names:
-            if all(name in names for name in self.nodes):
-                limits = None
-            else:
-                limits = {node: node.mask for name in sorted(names) for node in self.nodes.get(name, ())}
-        self._suggested = (names, limits)
-        return limits
-
-    def owner(self, vc: str, chain: Chain, pinned_id: str = "") -> Quotas | None:
-        """The quota a group of this virtual cluster uses in a chain."""
-        return self.pinned.get((vc, pinned_id)) if pinned_id else self.quotas.get((vc, chain.name))
-
-    def check(self) -> None:
-        """Raise Bug when a count is not what the trees say or a promise could not be kept. For tests; costs a walk."""
-        from pai_backend.scheduling.core.audit import audit
-
-        audit(self)
+        Raises ValueError when two groups claim the same leaf.
+        """
+        return restore(self, placements)
 
     def placements(self) -> Mapping[str, Placement]:
         """Every group that runs, as it may be stored, in order of submission."""
+        ordered = sorted(self.groups.values(), key=lambda held: held.serial)
         return {
-            name: held.stored
-            for name, held in self.groups.items()
+            held.group.name: held.stored
+            for held in ordered
             if held.state is not State.PREEMPTING and held.stored is not None
         }
+
+    def preview(self, config: object) -> Effects:
+        """What :meth:`reconfigure` would do; changes nothing."""
+        return rebuild(self, config)[1]
+
+    def reconfigure(self, config: object) -> Effects:
+        """Another configuration, at once, with everything running on. Reservations are dropped: decide them again."""
+        fresh, effects = rebuild(self, config)
+        fresh.version += self.version + 1
+        self.__dict__.update(fresh.__dict__)
+        return effects
+
+    @contextmanager
+    def trial(self) -> Iterator[Cluster]:
+        """A what-if: whatever is done to the cluster inside is undone at the end. Not for :meth:`reconfigure`."""
+        groups, version, serial = dict(self.groups), self.version, self.serial
+        records = [(held, held.record()) for held in groups.values()]
+        with self.journal.trial():
+            yield self
+        self.groups, self.version, self.serial = groups, version, serial
+        for held, record in records:
+            held.put_back(record)
+
+    def check(self) -> None:
+        """Raise Bug when a count is not what the trees say, or a promise could not be kept. For tests; costs a walk."""
+        audit(self)
 
 
 def _still_good(held: Held, limits: Limits | None) -> bool:
@@ -335,31 +296,12 @@ def _still_good(held: Held, limits: Limits | None) -> bool:
 
 
 def _in_the_way(held: Held) -> list[Held]:
+    """Who still runs on reserved leaves."""
     found: dict[Held, None] = {}
     for spot in held.spots:
         found.update((other, None) for other, mask in spot.node.running.items() if mask & spot.mask)
     return sorted(found, key=lambda other: other.serial)
 
 
-def _sizes(group: Group) -> Iterator[list[int]]:
-    """Pods per member to try: all, then fewer, the last members first, down to the least."""
-    counts = [member.pods for member in group.members]
-    yield list(counts)
-    for index in range(len(counts) - 1, -1, -1):
-        least = group.members[index].min_pods
-        while least is not None and counts[index] > least:
-            counts[index] -= 1
-            yield list(counts)
-
-
-def _missing_pods(held: Held) -> list[int]:
-    have = set(held.ordinals)
-    return [ordinal for ordinal in range(held.group.pods) if ordinal not in have]
-
-
-def _growth_parts(held: Held, ordinals: Sequence[int]) -> list[object]:
-    raise Bug("not built")
-
-
-def _growth_limits(held: Held, limits: Limits | None) -> Limits | None:
-    raise Bug("not built")
+def _refuse(message: str, hint: str) -> None:
+    raise InvalidParameters(message, errors=[Fault(path="$.name", message=message, hint=hint)], hint=hint)

@@ -1,19 +1,140 @@
-"""Why a group found no place: asks the same search again with one obstacle after another removed."""
+"""Why a group found no place: arithmetic first, then the same search again with one obstacle removed.
+
+Only called after everything failed, so it may cost about as much as the search did.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from pai_backend.scheduling.core.group import Group
-from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.core.reason import Reason, WaitCode
-from pai_backend.scheduling.core.search import Limits
+from pai_backend.scheduling.cells.held import Held, State
+from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.core.place import Option, Planner
+from pai_backend.scheduling.core.reason import MOST_HOLDERS, Reason, WaitCode
+from pai_backend.scheduling.core.scope import parts_of
+from pai_backend.scheduling.core.search import Limits, Spare
 
 if TYPE_CHECKING:
     from pai_backend.scheduling.core.cluster import Cluster
 
 
 def diagnose(cluster: Cluster, group: Group, options: Sequence[Option], limits: Limits | None) -> Reason:
-    """The binding constraint."""
-    return Reason(WaitCode.FRAGMENTED, group.vc, group.leaves, max(member.leaves for member in group.members))
+    """The binding constraint, the numbers behind it and who holds what is needed."""
+    return _Diagnosis(cluster, group, options, limits).reason()
+
+
+class _Diagnosis:
+    """One question: numbers are those of the chain that comes closest."""
+
+    def __init__(self, cluster: Cluster, group: Group, options: Sequence[Option], limits: Limits | None) -> None:
+        self.cluster = cluster
+        self.group = group
+        self.options = options
+        self.limits = limits
+        counts = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
+        self.parts = parts_of(group, counts)
+        self.sizes = Counter(pod.leaves for part in self.parts for pod in part.pods)
+        self.needed = sum(size * count for size, count in self.sizes.items())
+
+    def reason(self) -> Reason:
+        """The first constraint that applies, most permanent first."""
+        if all(_owned(option) < self.needed for option in self.options):
+            return self._of(WaitCode.QUOTA)
+        if not any(_could_hold(_empty(option), self.sizes) for option in self.options):
+            return self._of(WaitCode.SHAPE)
+        bad = [node.name for option in self.options for node in option.chain.nodes if option.chain.broken and node.broken]
+        if bad and self._fits_when_healthy():
+            return self._of(WaitCode.BAD_NODES, nodes=bad)
+        if self.limits is not None and self._fits(None, None):
+            excluded = [
+                node.name for option in self.options for node in option.chain.nodes if node not in self.limits
+            ]
+            return self._of(WaitCode.NOT_SUGGESTED, nodes=excluded)
+        waiting = [held for held in self.cluster.groups.values() if held.state is State.PREEMPTING]
+        if waiting and self._fits(self.limits, _is_preempting):
+            return self._of(WaitCode.RESERVED, holders=waiting)
+        if any(self._free(option) >= self.needed for option in self.options):
+            return self._of(WaitCode.FRAGMENTED, within=self.group.within, holders=self._holders())
+        return self._of(WaitCode.BEYOND_PRIORITY, holders=self._holders())
+
+    def _fits(self, limits: Limits | None, spare: Spare | None) -> bool:
+        planner = Planner(self.cluster.holding, self.group, self.parts, limits)
+        if any(planner.look(option, spare) is not None for option in self.options):
+            return True
+        return spare is None and planner.evicting(self.options) is not None
+
+    def _fits_when_healthy(self) -> bool:
+        with self.cluster.journal.trial():
+            for option in self.options:
+                for node in option.chain.nodes:
+                    if node.broken:
+                        self.cluster.health.set(node, 0)
+            self.cluster.settle(self.options)
+            return self._fits(self.limits, None)
+
+    def _free(self, option: Option) -> int:
+        """Leaves that no group of this priority or a higher one holds; bad ones do not count."""
+        if option.quotas is None:
+            return sum(free * count for free, count in enumerate(option.chain.ranking.count))
+        if self.group.priority == 0:
+            return sum(free * count for free, count in enumerate(option.quotas.ranking.count))
+        beyond = sum(leaves for priority, leaves in option.quotas.owned.items() if priority >= self.group.priority)
+        broken = sum(
+            (unit.physical.mask & unit.physical.node.broken & ~unit.used).bit_count()
+            for unit in (option.quotas.units if option.chain.broken else ())
+            if unit.physical is not None and unit.physical.node is not None
+        )
+        return option.quotas.leaves - beyond - broken
+
+    def _holders(self) -> Iterator[Held]:
+        """Groups that are in the way and cannot be ended for this one."""
+        for option in self.options:
+            if option.quotas is not None:
+                yield from (held for held in option.quotas.owners if held.group.priority >= self.group.priority)
+            else:
+                yield from (held for held in self.cluster.groups.values() if held.chain == option.chain.name)
+
+    def _of(
+        self, code: WaitCode, *, holders: Iterable[Held] = (), nodes: Sequence[str] = (), within: str = ""
+    ) -> Reason:
+        best = max(self.options, key=self._free)
+        ranking = best.chain.ranking if best.quotas is None else best.quotas.ranking
+        return Reason(
+            code,
+            self.group.vc if self.group.priority != OPPORTUNISTIC else "",
+            self.needed,
+            max(self.sizes),
+            owned=max(_owned(option) for option in self.options),
+            free=max(0, self._free(best)),
+            largest=max((free for free, count in enumerate(ranking.count) if count), default=0),
+            within=within,
+            holders=tuple(held.group.name for held in islice(holders, MOST_HOLDERS)),
+            nodes=tuple(islice(dict.fromkeys(nodes), MOST_HOLDERS)),
+        )
+
+
+def _is_preempting(held: Held) -> bool:
+    return held.state is State.PREEMPTING
+
+
+def _owned(option: Option) -> int:
+    return option.quotas.leaves if option.quotas is not None else sum(top.leaves for top in option.chain.tops)
+
+
+def _empty(option: Option) -> Counter[int]:
+    """Units by size, as if nothing ran."""
+    if option.quotas is None:
+        return Counter({option.chain.shape.leaves: len(option.chain.nodes)})
+    return option.quotas.sizes
+
+
+def _could_hold(units: Counter[int], sizes: Counter[int]) -> bool:
+    """Whether empty units could hold so many pods of each size: what a pod of size z takes from slots of size s is z // s."""
+    for size in sizes:
+        room = sum(count * (leaves // size) for leaves, count in units.items())
+        if room < sum(count * (other // size) for other, count in sizes.items() if other >= size):
+            return False
+    return True

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from pai_backend.scheduling.core.search import Plan
 
 OPPORTUNISTIC = -1
+"""The priority of groups that use any idle leaf and may be ended by any guaranteed group."""
 HIGHEST = 1000
+"""Source: HiveD's api constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,12 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not now, and why."""
+    """Not now, and why. ``drops_reservation``: the group had one that is no longer good; committing this gives it up."""
 
+    group: str
     reason: Reason
+    drops_reservation: bool = False
+    version: int = field(default=-1, repr=False, compare=False)
 
 
 Decision = Bound | Preempt | Wait

@@ -15,12 +15,11 @@ from pai_backend.scheduling.cells.held import Held, Spot, State
 from pai_backend.scheduling.cells.holding import Holding
 from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.scope import Part, find_parts
-from pai_backend.scheduling.core.search import Limits, Plan, Pod, Search, Spare
+from pai_backend.scheduling.core.search import Budget, Limits, Plan, Pod, Search, Spare
 
-TRIAL_UNITS = 20_000
-"""Fewer victims are looked for in at most so many units divided by those of the chain, and in at least 8 trials. A
-virtual cluster of 100 nodes gets 200 trials: any two victims out of twenty."""
-LEAST_TRIALS = 8
+
+TRIAL_COST = 10
+"""What one more set of victims costs of the budget, apart from a share of the units looked through."""
 
 
 @dataclass(slots=True)
@@ -39,11 +38,13 @@ class Planner:
     group: Group
     parts: Sequence[Part]
     limits: Limits | None = None
-    trials: int = field(default=0, init=False)
+    whole: bool = True
+    """Whether ``parts`` are the whole group, which then has to lie in one cell of the type it names."""
+    budget: Budget = field(default_factory=Budget)
 
     def idle(self, option: Option) -> Plan | None:
         """A place where nothing runs and nothing is kept."""
-        return self._look(option, None)
+        return self.look(option, None)
 
     def evicting(self, options: Sequence[Option]) -> Plan | None:
         """The cheapest plan that ends others, None when even that makes no room."""
@@ -59,13 +60,15 @@ class Planner:
                 return min(plans, key=price)
         return None
 
-    def _look(self, option: Option, spare: Spare | None, *, cheapest_first: bool = False) -> Plan | None:
+    def look(self, option: Option, spare: Spare | None, *, cheapest_first: bool = False) -> Plan | None:
+        """A place in one chain, whatever is on leaves of groups that ``spare`` accepts."""
         binder = self.holding.binder
 
         def search(pods: Sequence[Pod], limits: Limits | None) -> Search:
-            return Search(option.chain, option.quotas, pods, binder, spare, limits, cheapest_first)
+            return Search(option.chain, option.quotas, pods, binder, spare, limits, cheapest_first, self.budget)
 
-        spots = find_parts(self.holding, self.group, self.parts, search, self.limits)
+        within = self.group.within if self.whole else ""
+        spots = find_parts(self.holding, self.group, within, self.parts, search, self.limits)
         return None if spots is None else make_plan(spots)
 
     def _evict(self, option: Option, ceiling: int) -> Plan | None:
@@ -74,10 +77,10 @@ class Planner:
         def spare(held: Held) -> bool:
             return held.priority < ceiling
 
-        plan = self._displacing(option, self._look(option, spare), spare)
+        plan = self._displacing(option, self.look(option, spare), spare)
         if plan is None or sum(price(plan)) < 2:
             return plan
-        other = self._displacing(option, self._look(option, spare, cheapest_first=True), spare)
+        other = self._displacing(option, self.look(option, spare, cheapest_first=True), spare)
         plan = plan if other is None else min(plan, other, key=price)
         return self._refine(option, plan, ceiling)
 
@@ -91,55 +94,51 @@ class Planner:
         with self.holding.journal.trial():
             for held in lazy:
                 displace(self.holding, held, self.group.name)
-            again = self._look(option, None) or self._look(option, _below(0)) or self._look(option, spare)
+            again = self.look(option, None) or self.look(option, _below(0)) or self.look(option, spare)
             if again is not None:
                 again.displaced = lazy
             return again
 
     def _refine(self, option: Option, plan: Plan, ceiling: int) -> Plan:
-        """Look for a smaller set of groups that is enough, smallest sets first, as far as the bound on trials goes."""
-        assert option.quotas is not None
-        units = len(option.quotas.units) or 1
-        most = max(LEAST_TRIALS, TRIAL_UNITS // units)
+        """Look for a smaller set of groups that is enough, smallest sets first, as far as the budget goes."""
         dear, cheap = _victims(option, ceiling)
-        self.trials = 0
         best = plan
         for count in range(1 if ceiling else 0, price(plan)[0] + 1):
             for chosen in combinations(dear, count):
-                if self.trials >= most:
+                best = self._cheaper(option, chosen, cheap, best)
+                if self.budget.left < 0:
                     return best
-                found = self._cheaper(option, chosen, cheap, price(best), most)
-                best = found or best
             if price(best)[0] <= count:
                 break
         return best
 
-    def _cheaper(
-        self, option: Option, dear: Sequence[Held], cheap: Sequence[Held], limit: tuple[int, int], most: int
-    ) -> Plan | None:
-        """A plan that ends only ``dear`` and some of ``cheap`` and costs less than ``limit``."""
-        best = self._ending(option, (*dear, *cheap))
-        if best is None or price(best)[0] > limit[0]:
-            return None
-        top = min(price(best)[1], limit[1] if limit[0] == len(dear) else price(best)[1])
-        for count in range(top):
+    def _cheaper(self, option: Option, dear: Sequence[Held], cheap: Sequence[Held], best: Plan) -> Plan:
+        """The cheapest plan that ends only ``dear`` and some of ``cheap``, or ``best`` when none is cheaper."""
+        most = self._ending(option, (*dear, *cheap))
+        if most is None:
+            return best
+        best = min(best, most, key=price)
+        limit = price(best)
+        for count in range(limit[1] if limit[0] == len(dear) else 0):
             for chosen in combinations(cheap, count):
-                if self.trials >= most:
-                    return best if price(best) < limit else None
                 found = self._ending(option, (*dear, *chosen))
                 if found is not None:
-                    return found if price(found) < limit else None
-        return best if price(best) < limit else None
+                    return min(best, found, key=price)
+                if self.budget.left < 0:
+                    return best
+        return best
 
     def _ending(self, option: Option, victims: Sequence[Held]) -> Plan | None:
         """A plan when exactly these may be ended or displaced."""
-        self.trials += 1
+        assert option.quotas is not None
+        if not self.budget.spend(TRIAL_COST + len(option.quotas.units) // 4):
+            return None
         chosen = set(victims)
         lazy = [held for held in victims if _is_lazy(held)]
         with self.holding.journal.trial():
             for held in lazy:
                 displace(self.holding, held, self.group.name)
-            plan = self._look(option, chosen.__contains__, cheapest_first=True)
+            plan = self.look(option, chosen.__contains__, cheapest_first=True)
             if plan is not None:
                 plan.displaced = lazy
             return plan

@@ -82,8 +82,8 @@ def _claim(cluster: Cluster, held: Held, result: Restored) -> bool:
     mark = [(spot.unit, spot.cell) for spot in held.spots]
     running: list[Spot] = []
     for spot in held.spots:
-        unit = _unit_for(cluster, held, spot, result)
-        if unit is None:
+        unit = find_unit(cluster, held, spot, result)
+        if unit is None or unit[0].used & spot.mask:
             break
         spot.unit, spot.cell = unit
         cluster.holding.run(held, spot)
@@ -97,8 +97,13 @@ def _claim(cluster: Cluster, held: Held, result: Restored) -> bool:
     return False
 
 
-def _unit_for(cluster: Cluster, held: Held, spot: Spot, result: Restored) -> tuple[Unit, PhysicalCell] | None:
-    """The unit that stands, or may stand, where the pod runs."""
+def find_unit(
+    cluster: Cluster, held: Held, spot: Spot, result: Restored | None = None
+) -> tuple[Unit, PhysicalCell] | None:
+    """The unit of the group's quota that stands, or may stand, where the pod runs.
+
+    With ``result`` groups of lower priority may be displaced for it, and are recorded there.
+    """
     chain = spot.node.chain
     quotas = cluster.owner(held.group.vc, chain, held.group.pinned_id)
     level = chain.level_of.get(spot.owned)
@@ -111,9 +116,7 @@ def _unit_for(cluster: Cluster, held: Held, spot: Spot, result: Restored) -> tup
     cell = _enclosing(spot.node, spot.mask, min(level, chain.node_level))
     assert cell is not None
     unit = _descend(root, real, cell)
-    if unit is None or unit.used & spot.mask:
-        return None
-    return unit, cell
+    return None if unit is None else (unit, cell)
 
 
 def _enclosing(node: Node, mask: int, level: int) -> PhysicalCell | None:
@@ -126,7 +129,7 @@ def _enclosing(node: Node, mask: int, level: int) -> PhysicalCell | None:
     return at
 
 
-def _root_at(cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored) -> VirtualCell | None:
+def _root_at(cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None) -> VirtualCell | None:
     """The quota cell that stands on ``real`` or may, at the price of groups of lower priority if need be."""
     if real.virtual is not None:
         root = real.virtual
@@ -140,7 +143,7 @@ def _root_at(cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, r
     if quotas.chain.buddy.listed(real) is None and not _free_doomed_below(cluster, real):
         return None
     root = quotas.unbound_root(real.level)
-    if root is not None:
+    if root is not None or result is None:
         return root
     return _weakest_root(cluster, held, quotas, real.level, result)
 

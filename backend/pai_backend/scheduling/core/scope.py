@@ -19,10 +19,11 @@ MakeSearch = Callable[[Sequence[Pod], Limits | None], Search]
 
 @dataclass(slots=True)
 class Part:
-    """Pods that share a constraint; ``within`` "" has none. Sorted by size."""
+    """Pods that share a constraint, sorted by size: one cell of type ``within``, or the leaves of ``inside``."""
 
     pods: list[Pod]
     within: str = ""
+    inside: Limits | None = None
 
 
 def parts_of(group: Group, counts: Sequence[int]) -> list[Part]:
@@ -43,13 +44,13 @@ def parts_of(group: Group, counts: Sequence[int]) -> list[Part]:
 
 
 def find_parts(
-    holding: Holding, group: Group, parts: Sequence[Part], search: MakeSearch, limits: Limits | None
+    holding: Holding, group: Group, within: str, parts: Sequence[Part], search: MakeSearch, limits: Limits | None
 ) -> dict[int, Spot] | None:
-    """Spots for all parts, each within one cell of its type, all within one of the group's; None when there is none."""
-    if not group.within and len(parts) == 1 and not parts[0].within:
-        return search(parts[0].pods, limits).find()
+    """Spots for all parts, each within one cell of its type, all in one of type ``within``; None when there is none."""
+    if not within and len(parts) == 1 and not parts[0].within:
+        return search(parts[0].pods, _meet(limits, parts[0].inside)).find()
     chain = search(parts[0].pods, limits).chain
-    return _Scoped(holding, group, chain, search).find(parts, limits)
+    return _Scoped(holding, group, chain, search).find(within, parts, limits)
 
 
 @dataclass(slots=True)
@@ -62,9 +63,10 @@ class _Scoped:
     search: MakeSearch
     tried: int = 0
 
-    def find(self, parts: Sequence[Part], limits: Limits | None) -> dict[int, Spot] | None:
+    def find(self, within: str, parts: Sequence[Part], limits: Limits | None) -> dict[int, Spot] | None:
+        """The first of the outer cells in which all parts find a place."""
         need = sum(pod.leaves for part in parts for pod in part.pods)
-        for scope in self._scopes(self.group.within, limits, need):
+        for scope in self._scopes(within, limits, need):
             with self.holding.journal.trial():
                 spots = self._rest(parts, scope)
             if spots is not None:
@@ -76,7 +78,7 @@ class _Scoped:
         if not parts:
             return {}
         part, journal = parts[0], self.holding.journal
-        for scope in self._scopes(part.within, limits, sum(pod.leaves for pod in part.pods)):
+        for scope in self._scopes(part.within, _meet(limits, part.inside), sum(pod.leaves for pod in part.pods)):
             spots = self.search(part.pods, scope).find()
             if spots is None:
                 continue
@@ -108,7 +110,7 @@ class _Scoped:
         if level is None:
             return
         rated = []
-        for cell in self.chain.by_level[level]:
+        for cell in self.chain.at_level(level):
             scope = scope_of(cell, limits)
             room = sum((mask & node.idle()).bit_count() for node, mask in scope.items())
             if sum(mask.bit_count() for mask in scope.values()) >= need:
@@ -119,6 +121,13 @@ class _Scoped:
             if self.tried > MOST_SCOPES:
                 return
             yield scope
+
+
+def _meet(limits: Limits | None, others: Limits | None) -> Limits | None:
+    """What both allow."""
+    if limits is None or others is None:
+        return others if limits is None else limits
+    return {node: mask & others[node] for node, mask in limits.items() if others.get(node, 0) & mask}
 
 
 def scope_of(cell: PhysicalCell, limits: Limits | None) -> dict[Node, int]:

@@ -17,15 +17,27 @@ from pai_backend.scheduling.cells.held import Held, Spot
 from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.cells.ranking import Ranking
 from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
-from pai_backend.scheduling.core.leaves import choose_leaves
+from pai_backend.scheduling.core.leaves import make_room
 
-MOST_STEPS = 2000
-"""How many alternatives are tried for one place before it is taken for impossible: a few milliseconds. Gangs whose
-search space is larger and that no simple order fits may wait although a place exists."""
+BUDGET = 4_000
+"""How many cells the exact searches for one decision may look at, about 10 ms. A gang of unequal pods whose search space
+is larger, and that no simple order fits, may wait although a place exists; so may a smaller set of victims be missed."""
 
 Spare = Callable[[Held], bool]
 Limits = Mapping[Node, int]
 """Nodes that may be used, with the leaves of each that may."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What is left to spend on one decision."""
+
+    left: int = BUDGET
+
+    def spend(self, cost: int) -> bool:
+        """Whether there was enough."""
+        self.left -= cost
+        return self.left >= 0
 
 
 @dataclass(slots=True)
@@ -66,7 +78,7 @@ class Search:
     limits: Limits | None = None
     cheapest_first: bool = False
     """Try nodes where the fewest groups would have to go before fuller ones."""
-    steps: int = 0
+    budget: Budget = field(default_factory=Budget)
     packed: bool = False
     """Whether the quick way got as far as assigning pods to units."""
 
@@ -112,14 +124,16 @@ class Search:
             real = place.physical if isinstance(place, Unit) and place.physical is not None else cell
             if real is None or real.node is None:
                 return None
-            room = self.room(real)
+            node = real.node
+            room = make_room(node, self.room(real), sum(pod.leaves for pod in pods), gone)
             owned = "" if unit is None else self.chain.types[unit.root.level]
+            avoid = 0 if unit is None else node.oppo & ~room
             for pod in pods:
-                mask = choose_leaves(real.node, room, pod.leaves, gone, 0 if unit is None else real.node.oppo)
+                mask = node.shape.choose(room & node.idle(), pod.leaves, avoid) or node.shape.choose(room, pod.leaves, avoid)
                 if not mask:
                     return None
                 room &= ~mask
-                spots[pod.ordinal] = Spot(real.node, mask, unit, None if unit is None else real, owned)
+                spots[pod.ordinal] = Spot(node, mask, unit, None if unit is None else real, owned)
         return spots
 
     def room(self, cell: PhysicalCell) -> int:
@@ -273,8 +287,7 @@ class Search:
         if all(isinstance(cell, Unit) for cell in cells):
             return self._assign_units([cell for cell in cells if isinstance(cell, Unit)], places, needs)
         for index, place in enumerate(places):
-            self.steps += 1
-            match = self._match(cells[0], place, paths, needs) if self.steps < MOST_STEPS else None
+            match = self._match(cells[0], place, paths, needs) if self.budget.spend(1) else None
             if match is None:
                 continue
             rest = self._assign(cells[1:], [*places[:index], *places[index + 1 :]], paths, needs)

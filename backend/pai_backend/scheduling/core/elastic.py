@@ -1,0 +1,66 @@
+"""Groups that may start with fewer pods than they ask for, and grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pai_backend.scheduling.cells.held import Held, Spot
+from pai_backend.scheduling.core.group import Group
+from pai_backend.scheduling.core.scope import Part, scope_of
+from pai_backend.scheduling.core.search import Limits, Pod
+
+
+def sizes_to_try(group: Group) -> Iterator[list[int]]:
+    """Pods per member: all, then fewer, taken from the last elastic member first, down to the least."""
+    counts = [member.pods for member in group.members]
+    yield list(counts)
+    for index in range(len(counts) - 1, -1, -1):
+        least = group.members[index].min_pods
+        while least is not None and counts[index] > least:
+            counts[index] -= 1
+            if any(counts):
+                yield list(counts)
+
+
+def missing_pods(held: Held) -> list[int]:
+    """Numbers of the pods that have no place yet."""
+    have = set(held.ordinals)
+    return [ordinal for ordinal in range(held.group.pods) if ordinal not in have]
+
+
+def growth(held: Held, ordinals: Sequence[int], limits: Limits | None) -> tuple[list[Part], Limits | None]:
+    """Parts for these pods, and limits that keep them where the group's other pods oblige them to be.
+
+    The constraint of the group is met by staying in the cell the group already lies in; that of a member, which may
+    have pods already, in the same way.
+    """
+    chain = held.spots[0].node.chain
+    if held.group.within:
+        limits = _around(held.spots, chain.level_of.get(held.group.within, 0), limits)
+    parts: list[Part] = []
+    rest = Part([])
+    first = 0
+    for member in held.group.members:
+        numbers = range(first, first + member.pods)
+        first += member.pods
+        pods = [Pod(ordinal, member.leaves) for ordinal in ordinals if ordinal in numbers]
+        own = [spot for ordinal, spot in zip(held.ordinals, held.spots, strict=True) if ordinal in numbers]
+        if pods and member.within:
+            inside = _around(own, chain.level_of.get(member.within, 0), None) if own else None
+            parts.append(Part(pods, "" if own else member.within, inside))
+        else:
+            rest.pods.extend(pods)
+    rest.pods.sort(key=lambda pod: pod.leaves)
+    return [*parts, *([rest] if rest.pods else [])], limits
+
+
+def _around(spots: Sequence[Spot], level: int, limits: Limits | None) -> Limits:
+    """The cell of a level that contains the first of these spots, and with it all."""
+    node = spots[0].node
+    if level <= node.level:
+        mask = next(mask for mask in node.shape.masks[level] if mask & spots[0].mask)
+        return {node: mask if limits is None else mask & limits.get(node, 0)}
+    at = node.parent
+    while at is not None and at.level < level:
+        at = at.parent
+    return scope_of(at, limits) if at is not None else {} if limits is None else limits

@@ -1,0 +1,64 @@
+"""Another configuration while jobs run: what would happen, and making it happen. No running group is ended by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.core.restore import restore
+
+if TYPE_CHECKING:
+    from pai_backend.scheduling.core.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a change of configuration does, by group name in order of submission."""
+
+    kept: tuple[str, ...] = ()
+    """They run on exactly as before."""
+    displaced: tuple[str, ...] = ()
+    """They run on, but their quota is gone: any group that is entitled to their leaves may end them."""
+    regained: tuple[str, ...] = ()
+    """They had been displaced and count on their quota again."""
+    cancelled: tuple[str, ...] = ()
+    """Preemptors that lose their reservation and are decided anew."""
+    missing: tuple[tuple[str, int], ...] = ()
+    """Groups that run on leaves which are no longer in the configuration, and on how many."""
+    added_nodes: tuple[str, ...] = ()
+    removed_nodes: tuple[str, ...] = ()
+
+
+def rebuild(cluster: Cluster, config: ClusterConfig) -> tuple[Cluster, Effects]:
+    """A new cluster with the new configuration, the same health and the same running groups, and what differs."""
+    fresh = type(cluster)(config)
+    for name, nodes in cluster.nodes.items():
+        bad = [index for node in nodes for index in node.devices(node.broken)]
+        if bad and name in fresh.nodes:
+            fresh.set_node_health(name, healthy=True, bad_devices=bad)
+    groups = sorted(cluster.groups.values(), key=lambda held: held.serial)
+    restored = restore(fresh, cluster.placements().values())
+    displaced, kept, regained = [], [], []
+    for held in groups:
+        name = held.group.name
+        after = fresh.groups.get(name)
+        if after is None:
+            continue
+        if after.displaced_by and not held.displaced_by:
+            displaced.append(name)
+        elif held.displaced_by and not after.displaced_by:
+            regained.append(name)
+        elif name not in restored.missing:
+            kept.append(name)
+    effects = Effects(
+        tuple(kept),
+        tuple(displaced),
+        tuple(regained),
+        tuple(held.group.name for held in groups if held.state is State.PREEMPTING),
+        tuple(restored.missing.items()),
+        tuple(name for name in fresh.nodes if name not in cluster.nodes),
+        tuple(name for name in cluster.nodes if name not in fresh.nodes),
+    )
+    return fresh, effects

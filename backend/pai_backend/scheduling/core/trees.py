@@ -1,0 +1,98 @@
+"""All trees of one configuration and the tables to find things in them: what a cluster consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pai_backend.scheduling.cells.binding import Binder
+from pai_backend.scheduling.cells.build import Chain, Quotas
+from pai_backend.scheduling.cells.health import Health
+from pai_backend.scheduling.cells.held import Held
+from pai_backend.scheduling.cells.holding import Holding
+from pai_backend.scheduling.cells.journal import Journal
+from pai_backend.scheduling.cells.physical import Node, PhysicalCell
+from pai_backend.scheduling.config.model import ClusterConfig, VirtualCluster
+from pai_backend.scheduling.core.place import Option
+from pai_backend.scheduling.core.search import Limits
+
+
+class Trees:
+    """State of a cluster; :class:`~pai_backend.scheduling.core.cluster.Cluster` adds what can be done with it."""
+
+    def __init__(self, config: ClusterConfig) -> None:
+        self.config = config
+        self.journal = Journal()
+        self.chains = {name: Chain(config, name, self.journal) for name in config.chains()}
+        self.quotas: dict[tuple[str, str], Quotas] = {}
+        """(virtual cluster, chain) -> quota."""
+        self.pinned: dict[tuple[str, str], Quotas] = {}
+        """(virtual cluster, pinned id) -> quota."""
+        self.nodes: dict[str, list[Node]] = {}
+        """Node name -> its cells in each chain."""
+        self.groups: dict[str, Held] = {}
+        """Groups with a place or a reservation, by name."""
+        self.version = 0
+        """Grows with every change; a decision is good for the version it was made on."""
+        self.serial = 0
+        """How many groups have been given a place or reservation so far."""
+        self.binder = Binder(self.journal)
+        self._suggested: tuple[frozenset[str] | None, Limits | None] = (None, None)
+        self._build()
+        self.health = Health(self.binder, self.quotas, self.journal)
+        self.holding = Holding(self.binder, self.health, self.journal)
+
+    def _build(self) -> None:
+        """The table of nodes, quotas, and pinned cells bound to their owners for good."""
+        for chain in self.chains.values():
+            for node in chain.nodes:
+                self.nodes.setdefault(node.name, []).append(node)
+        pins = {name: cell for chain in self.chains.values() for name, cell in chain.pinned().items()}
+        for cluster in self.config.virtual_clusters.values():
+            self._add_quotas(cluster, pins)
+        for each in (*self.quotas.values(), *self.pinned.values()):
+            each.finish(self.journal)
+            if each.pinned_id:
+                self.binder.pin(each.roots[0], pins[each.pinned_id])
+
+    def _add_quotas(self, cluster: VirtualCluster, pins: dict[str, PhysicalCell]) -> None:
+        """A virtual cluster's quota cells, numbered in the order of the configuration, pinned ones last."""
+        number = 0
+        for quota in cluster.quotas:
+            chain = self.chains[quota.chain]
+            level = chain.level_of[quota.type]
+            owner = self.quotas.setdefault((cluster.name, quota.chain), Quotas(cluster.name, chain))
+            for _ in range(quota.number):
+                owner.add(level, f"{cluster.name}/{number}")
+                number += 1
+            chain.free[level][cluster.name] += quota.number
+            chain.promised[level] += quota.number
+        for name in cluster.pinned:
+            own = self.pinned[cluster.name, name] = Quotas(cluster.name, pins[name].chain, name)
+            own.add(pins[name].level, f"{cluster.name}/{number}")
+            number += 1
+
+    def owner(self, vc: str, chain: Chain, pinned_id: str = "") -> Quotas | None:
+        """The quota that a group of this virtual cluster uses in a chain."""
+        return self.pinned.get((vc, pinned_id)) if pinned_id else self.quotas.get((vc, chain.name))
+
+    def settle(self, options: Sequence[Option]) -> None:
+        """Bring the orders in which nodes are tried up to date."""
+        for option in options:
+            if option.quotas is None:
+                option.chain.ranking.settle()
+            else:
+                option.quotas.ranking.settle()
+
+    def limits(self, suggested: Collection[str] | None) -> Limits | None:
+        """Suggested nodes as limits; None when all nodes are suggested. The last answer is remembered."""
+        if suggested is None:
+            return None
+        names = suggested if isinstance(suggested, frozenset) else frozenset(suggested)
+        known, limits = self._suggested
+        if known is not names and known != names:
+            if all(name in names for name in self.nodes):
+                limits = None
+            else:
+                limits = {node: node.mask for name, nodes in self.nodes.items() if name in names for node in nodes}
+        self._suggested = (names, limits)
+        return limits
