@@ -44,10 +44,13 @@ class PartsMemory:
         key = (job.uid, job.attempt)
         placements = tuple(task.placement for task in job.tasks)
         known = self._known.get(key)
-        if known is None or known[0] != placements:
-            known = (placements, job_parts(job, self._default_fs_uri))
-            self._known[key] = known
+        if known is not None and known[0] == placements:
+            parts = known[1]
+        else:
+            parts = job_parts(job, self._default_fs_uri)
+        # The placements as they are now: comparing is quick while they are the very same objects.
+        self._known[key] = (placements, parts)
         self._known.move_to_end(key)
         while len(self._known) > REMEMBERED_JOBS:
             self._known.popitem(last=False)
-        return known[1]
+        return parts

@@ -110,6 +110,7 @@ def test_the_parts_of_a_job_are_made_once_while_its_tasks_stay(make_job: MakeJob
     memory = PartsMemory()
     parts = memory.of(job)
     assert memory.of(job.model_copy(update={"version": 7})) is parts
+    assert memory.of(Job.model_validate_json(job.model_dump_json())) is parts
     waiting = job.tasks[0].model_copy(update={"placement": None})
     moved = job.model_copy(update={"tasks": (waiting, *job.tasks[1:])})
     assert memory.of(moved) == job_parts(moved)
