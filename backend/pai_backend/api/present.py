@@ -18,8 +18,9 @@ from pai_backend.api.wire import (
     TaskExitWire,
     TaskWire,
 )
+from pai_backend.lifecycle.exits import explain
 from pai_backend.model.alias import service_alias, task_alias
-from pai_backend.model.job import Job, Task, TaskExit
+from pai_backend.model.job import Job, Phase, Task, TaskExit
 from pai_backend.model.node import Node
 from pai_backend.store.base import JobSummary
 
@@ -107,13 +108,21 @@ def _task(job: Job, task: Task, gateway: Address | None) -> TaskWire:
         started_time=task.started_at,
         completed_time=task.ended_at,
         exit=_task_exit(task.exit) if task.exit else None,
+        kept_until=task.kept_until if task.phase is Phase.KEPT else None,
         ssh_command=ssh_command(alias, gateway),
     )
 
 
 def _task_exit(exit_: TaskExit) -> TaskExitWire:
+    meaning = explain(exit_)
     return TaskExitWire(
-        status=exit_.status, code=exit_.code, signal=exit_.signal, reason=exit_.reason, message=exit_.message
+        status=exit_.status,
+        code=exit_.code,
+        signal=exit_.signal,
+        reason=exit_.reason,
+        message=exit_.message,
+        phrase=meaning.phrase,
+        remedy=meaning.remedy,
     )
 
 
@@ -172,7 +181,7 @@ def node(value: Node, jobs: Sequence[Job]) -> NodeWire:
         (job.spec.role(task.role).resources, task.placement)
         for job in jobs
         for task in job.tasks
-        if task.placement is not None and task.placement.node == value.name and not task.state.final
+        if task.placement is not None and task.placement.node == value.name and task.holds_place
     ]
     return NodeWire(
         **dict(value),

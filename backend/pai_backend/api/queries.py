@@ -106,6 +106,21 @@ class ExecutionType(Model):
     value: Desired = Field(description="STOP ends the job; START changes nothing of a job that was not stopped.")
 
 
+class ReleaseQuery(Query):
+    """Which of a job's kept tasks."""
+
+    task: str | None = Field(
+        default=None,
+        max_length=10_000,
+        description="Names of tasks, `role-index`, separated by commas; all that are kept if absent.",
+    )
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names, or None for all."""
+        return None if self.task is None else tuple(self.task.split(","))
+
+
 class EventsQuery(Query):
     """Which part of a job's history."""
 

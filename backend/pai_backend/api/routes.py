@@ -6,7 +6,18 @@ import re
 from dataclasses import dataclass
 
 from pai_backend.api.base import BaseHandler
-from pai_backend.api.handlers import access, attempts, cluster, description, history, identity, jobs, storage, v1
+from pai_backend.api.handlers import (
+    access,
+    attempts,
+    cluster,
+    description,
+    history,
+    identity,
+    jobs,
+    release,
+    storage,
+    v1,
+)
 
 _VARIANTS = {"/api/v1/user/{user}/jobs": "OfUser", "/api/v1/": "V1", "/api/v2/user/": "Singular"}
 _PATHS = frozenset({"path"})  # parts that may hold slashes
@@ -61,6 +72,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/validate", jobs.Validate),
     Route(_JOB, jobs.OneJob),
     Route(f"{_JOB}/executionType", jobs.JobExecutionType),
+    Route(f"{_JOB}/release", release.JobRelease),
     Route(f"{_JOB}/config", jobs.JobConfig),
     Route(f"{_JOB}/tag", jobs.JobTag),
     Route(f"{_JOB}/events", history.Events),

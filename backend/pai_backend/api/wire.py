@@ -73,6 +73,8 @@ class TaskExitWire(Model):
     signal: int | None
     reason: str
     message: str
+    phrase: str = Field(description="Its class, one word of docs/exits.md.")
+    remedy: str = Field(description="What the user can do, in a sentence; or empty.")
 
 
 class TaskWire(Camel):
@@ -93,6 +95,7 @@ class TaskWire(Camel):
     started_time: datetime | None
     completed_time: datetime | None
     exit: TaskExitWire | None
+    kept_until: datetime | None = Field(description="When a task kept for debugging is released by itself.")
     ssh_command: str = Field(description="Empty while the gateway's address is not known.")
 
 
@@ -152,6 +155,12 @@ class Said(Model):
 
     status: int
     message: str
+
+
+class Released(Said):
+    """What is let go now."""
+
+    tasks: tuple[str, ...] = Field(description="Names of the tasks, `role-index`.")
 
 
 class Validation(Model):

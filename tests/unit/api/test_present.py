@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from pai_backend.api import present
 from pai_backend.api.context import Address, Site
-from pai_backend.model.job import Causer, Job, State, TaskExit
+from pai_backend.model.job import Causer, Job, Phase, State, TaskExit
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PortSpec
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
@@ -22,7 +22,8 @@ WEB = (PortSpec(label="web"), PortSpec(label="ssh"))
 def running_job() -> Job:
     job = make_job(spec=make_spec("job", roles=[make_role(gpus=1, ports=WEB)]))
     placed = make_placement(gpus=[0], ports={"web": (15000, 15001), "ssh": (15002,)})
-    task = job.tasks[0].model_copy(update={"state": State.RUNNING, "placement": placed})
+    changes = {"state": State.RUNNING, "phase": Phase.RUNNING, "placement": placed}
+    task = job.tasks[0].model_copy(update=changes)
     return job.model_copy(update={"tasks": (task,), "state": State.RUNNING})
 
 
@@ -57,13 +58,36 @@ def test_an_exit_by_signal_has_the_status_a_shell_shows() -> None:
     assert (exit_.status, exit_.code, exit_.signal) == (137, None, 9)
 
 
-def test_a_node_counts_what_its_live_tasks_hold() -> None:
+def test_an_exit_comes_with_its_class_and_remedy() -> None:
+    job = running_job()
+    gone = TaskExit(code=127, at=datetime(2026, 1, 1, tzinfo=UTC))
+    ended = job.tasks[0].model_copy(update={"exit": gone})
+    detail = present.detail(job.model_copy(update={"tasks": (ended,)}), SITE, GATEWAY)
+    exit_ = detail.task_roles[0].task_statuses[0].exit
+    assert exit_ is not None
+    assert exit_.phrase == "CommandNotFound"
+    assert exit_.remedy.startswith("Check its spelling")
+
+
+def test_the_deadline_is_shown_of_a_task_that_is_kept_and_of_no_other() -> None:
+    until = datetime(2026, 1, 9, tzinfo=UTC)
+    job = running_job()
+    for phase, shown in ((Phase.KEPT, until), (Phase.ENDED, None)):
+        task = job.tasks[0].model_copy(update={"phase": phase, "state": State.FAILED, "kept_until": until})
+        detail = present.detail(job.model_copy(update={"tasks": (task,)}), SITE, GATEWAY)
+        assert detail.task_roles[0].task_statuses[0].kept_until == shown
+
+
+def test_a_node_counts_what_its_live_and_kept_tasks_hold() -> None:
     node = Node(name="carol", address="127.0.0.1", machine="m", cpus=8, memory_mb=1000, gpus=(Gpu(index=0, type="X"),))
     job = running_job()
-    over = job.tasks[0].model_copy(update={"state": State.SUCCEEDED})
+    over = job.tasks[0].model_copy(update={"state": State.SUCCEEDED, "phase": Phase.ENDED})
     ended = job.model_copy(update={"tasks": (over,)})
+    kept = job.tasks[0].model_copy(update={"state": State.FAILED, "phase": Phase.KEPT})
+    debugged = job.model_copy(update={"tasks": (kept,)})
     assert present.node(node, [job]).used.model_dump() == {"tasks": 1, "cpus": 1, "memory_mb": 100, "gpus": (0,)}
     assert present.node(node, [ended]).used.tasks == 0
+    assert present.node(node, [debugged]).used.gpus == (0,)
     assert present.node(node.model_copy(update={"name": "dan"}), [job]).used.tasks == 0
 
 
@@ -73,5 +97,5 @@ def test_wire_names_are_those_of_the_page() -> None:
         wire
     )
     task = wire["taskRoles"][0]["taskStatuses"][0]
-    assert {"gpuType", "startedTime", "completedTime", "sshCommand"} <= set(task)
+    assert {"gpuType", "startedTime", "completedTime", "keptUntil", "sshCommand"} <= set(task)
     assert set(wire["services"][0]) == {"label", "role", "index", "alias", "port", "url", "pathUrl", "state"}

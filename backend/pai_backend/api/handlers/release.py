@@ -1,0 +1,27 @@
+"""Letting go of tasks that are kept for debugging."""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import ReleaseQuery
+from pai_backend.api.services.release import ReleaseService
+from pai_backend.api.wire import Released
+from pai_backend.model.errors import Forbidden, NoSuchJob, NoSuchTask
+
+
+class JobRelease(ApiHandler):
+    """``/api/v2/jobs/{job}/release``."""
+
+    @operation(
+        Operation(
+            "Let go of tasks that are kept for debugging.",
+            query=ReleaseQuery,
+            answer=Released,
+            status=202,
+            raises=(NoSuchJob, NoSuchTask, Forbidden),
+        )
+    )
+    async def post(self, job: str, query: ReleaseQuery) -> Released:
+        """All of the job's kept tasks, or those that are named."""
+        return await ReleaseService(self.ctx).release(self.user, job, query.names)
