@@ -56,7 +56,10 @@ def _reserve(cluster: Cluster, group: Group, theirs: Answer) -> None:
         if with_spots is not None:
             plan = make_plan(dict(enumerate(with_spots)))
             plan.version = cluster.version
-            pods = tuple(PodPlace(n, node, devices, "") for n, (node, devices) in enumerate(theirs.pods))
+            pods = tuple(
+                PodPlace(n, node, devices, spot.owned)
+                for n, ((node, devices), spot) in enumerate(zip(theirs.pods, with_spots, strict=True))
+            )
             names = tuple(held.group.name for held in plan.evicted)
             cluster.commit(Preempt(Placement(group, chain.name, pods), names, plan=plan))
             return

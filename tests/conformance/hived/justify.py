@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pai_backend.scheduling.cells.held import Held
 from pai_backend.scheduling.cells.physical import Node
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.group import Bound, Decision, Group, Preempt
@@ -67,15 +66,9 @@ def _sound(case: Case) -> bool:
 
 
 def price(cluster: Cluster, answer: Answer) -> tuple[int, int]:
-    """Groups that lose their quota or reservation, then opportunistic groups that end: from the state, by name."""
-
-    def held(name: str) -> Held:
-        return cluster.groups[name]
-
-    lost = {name for name in answer.victims if name in cluster.groups and held(name).priority >= 0}
-    lost |= {*answer.displaced, *answer.cancelled}
-    ended = {name for name in answer.victims if name not in lost}
-    return len(lost), len(ended)
+    """Groups that lose their quota or reservation, then groups that end: from the state, by name."""
+    guaranteed = {name for name in answer.victims if name in cluster.groups and cluster.groups[name].priority >= 0}
+    return len({*guaranteed, *answer.displaced, *answer.cancelled}), len(answer.victims)
 
 
 def _cheaper(case: Case) -> Reasoning | None:

@@ -78,7 +78,7 @@ class Planner:
             return held.priority < ceiling
 
         plan = self._displacing(option, self.look(option, spare), spare)
-        if plan is None or sum(price(plan)) < 2:
+        if plan is None or max(price(plan)) < 2:
             return plan
         other = self._displacing(option, self.look(option, spare, cheapest_first=True), spare)
         plan = plan if other is None else min(plan, other, key=price)
@@ -118,8 +118,8 @@ class Planner:
         if most is None:
             return best
         best = min(best, most, key=price)
-        limit = price(best)
-        for count in range(limit[1] if limit[0] == len(dear) else 0):
+        ending = len(dear) - sum(map(_is_lazy, dear))
+        for count in range(price(best)[1] - ending if price(best)[0] == len(dear) else 0):
             for chosen in combinations(cheap, count):
                 found = self._ending(option, (*dear, *chosen))
                 if found is not None:
@@ -145,11 +145,10 @@ class Planner:
 
 
 def price(plan: Plan) -> tuple[int, int]:
-    """Groups that lose what their virtual cluster owns (or a reservation), then opportunistic groups that end."""
+    """Groups that lose what their virtual cluster owns (or a reservation), then groups that end."""
     displaced = set(plan.displaced)
     dear = sum(held.priority >= 0 and held not in displaced for held in plan.evicted)
-    cheap = sum(held.priority < 0 and held not in displaced for held in plan.evicted)
-    return dear + len(plan.displaced) + len(plan.cancelled), cheap
+    return dear + len(plan.displaced) + len(plan.cancelled), len(plan.evicted)
 
 
 def make_plan(spots: dict[int, Spot]) -> Plan:
