@@ -44,10 +44,7 @@ class PartsMemory:
         key = (job.uid, job.attempt)
         placements = tuple(task.placement for task in job.tasks)
         known = self._known.get(key)
-        if known is not None and known[0] == placements:
-            parts = known[1]
-        else:
-            parts = job_parts(job, self._default_fs_uri)
+        parts = known[1] if known is not None and known[0] == placements else job_parts(job, self._default_fs_uri)
         # The placements as they are now: comparing is quick while they are the very same objects.
         self._known[key] = (placements, parts)
         self._known.move_to_end(key)
