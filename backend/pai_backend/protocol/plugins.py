@@ -9,15 +9,16 @@ Source: upstream's runtime and its plugins' descriptions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pai_backend.model.spec import SshOptions, StorageMount
+from pai_backend.model.spec import SshOptions
 from pai_backend.protocol import plugin_shell
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Members, Path, Table
 from pai_backend.protocol.locate import Node
+from pai_backend.protocol.mounts import Mount, mount
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Chosen
 from pai_backend.protocol.v2_prerequisites import Prerequisite
@@ -61,7 +62,7 @@ class Plugin:
     options: tuple[Located, ...] = ()
     named: Mapping[str, Located] = field(default_factory=dict)
     ssh: SshOptions | None = None
-    storages: tuple[StorageMount, ...] = ()
+    mounts: tuple[Mount, ...] = ()
 
     @property
     def lines(self) -> int:
@@ -73,8 +74,8 @@ class Plugin:
         return self.roles is None or role in self.roles
 
 
-def read_plugins(node: Node, reading: Reading) -> tuple[Plugin, ...]:
-    """The plugins that stand in extras, in order."""
+def read_plugins(node: Node, roles: Collection[str], reading: Reading) -> tuple[Plugin, ...]:
+    """The plugins that stand in extras, in order; ``roles`` are the names that their ``taskroles`` may hold."""
     if node.value is None:
         return ()
     if not isinstance(node.value, list):
@@ -84,7 +85,7 @@ def read_plugins(node: Node, reading: Reading) -> tuple[Plugin, ...]:
         message = f"more than {MAX_PLUGINS} plugins"
         reading.reader.fault(("extras", KEY), node.at, message, "Put the commands of several into one.")
         return ()
-    found = (_listed(item, ("extras", KEY, number), reading) for number, item in enumerate(node.value))
+    found = (_listed(item, ("extras", KEY, number), roles, reading) for number, item in enumerate(node.value))
     return tuple(plugin for plugin in found if plugin is not None)
 
 
@@ -111,12 +112,17 @@ def _prerequisite(one: Prerequisite, reading: Reading) -> Plugin | None:
     return _plugin(kind, one.members, Node(rest, one.node.at), one.path, tolerant, None, reading)
 
 
-def _listed(node: Node, path: Path, reading: Reading) -> Plugin | None:
+def _listed(node: Node, path: Path, known: Collection[str], reading: Reading) -> Plugin | None:
     """One item of the list in extras."""
     members = reading.reader.members(node, path, tables.PLUGIN)
     if members is None or (kind := members.text("plugin")) is None:
         return None
-    roles = frozenset(str(text.node.value) for text in reading.texts(members, "taskroles"))
+    named = reading.texts(members, "taskroles")
+    for text in named:
+        if text.node.value not in known:
+            word = str(text.node.value)
+            reading.no_such(text.path, text.node.at, "{} is no task role of this job", word, known)
+    roles = frozenset(str(text.node.value) for text in named)
     given = members.values["parameters"]
     parameters = given if isinstance(given, Node) else Node({}, node.at)
     only = roles if members.items("taskroles") else None
@@ -241,8 +247,9 @@ def _tensorboard(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
 
 def _teamwise_storage(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
     """The old form of ``extras.storages``; each storage is mounted below /mnt under its name."""
-    names = (str(text.node.value) for text in reading.texts(members, "storageConfigNames"))
-    return replace(plugin, storages=tuple(StorageMount(name=name, mount_path=f"/mnt/{name}") for name in names))
+    named = reading.texts(members, "storageConfigNames")
+    found = (mount(str(text.node.value), None, text.path, text.node.at, reading) for text in named)
+    return replace(plugin, mounts=tuple(one for one in found if one is not None))
 
 
 _READERS: Final[Mapping[str, Callable[[Plugin, Members, Reading], Plugin]]] = {

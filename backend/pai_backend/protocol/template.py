@@ -27,9 +27,12 @@ NOTHING: Final[Chosen] = {}
 
 
 class Template:
-    """The scopes of one document and how much of them has been put into texts."""
+    """The scopes of one document and how much of them has been put into texts.
 
-    def __init__(self, reader: Reader, text: str, parameters: Values, secrets: Values) -> None:
+    ``secrets`` is None when they are themselves at fault: their tags are not looked up then.
+    """
+
+    def __init__(self, reader: Reader, text: str, parameters: Values, secrets: Values | None) -> None:
         self._reader = reader
         self._text = text
         self._parameters = parameters
@@ -112,7 +115,7 @@ class Template:
 
     def _check_secret(self, tag: Tag) -> None:
         """Raise UnresolvedTag unless there is such a secret; each is looked up once."""
-        if tag.steps not in self._known_secrets:
+        if self._secrets is not None and tag.steps not in self._known_secrets:
             printed(tag, self._secrets)
             self._known_secrets.add(tag.steps)
 

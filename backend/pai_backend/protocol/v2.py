@@ -48,9 +48,9 @@ def read(root: Node, reader: Reader, text: str) -> Read | None:
     if job is None:
         return None
     _check_kind(job, reader)
-    _check_secrets(_node(job, "secrets"), reader)
     parameters, secrets = (values_of(_node(job, name), text) for name in ("parameters", "secrets"))
-    reading = Reading(reader, Template(reader, text, parameters, secrets), secrets, draft)
+    known = secrets if _has_secrets(_node(job, "secrets"), reader) else None
+    reading = Reading(reader, Template(reader, text, parameters, known), secrets, draft)
     prerequisites = read_prerequisites(job, reading, text)
     extras = read_extras(job, reading)
     roles = _roles(job, prerequisites, extras, reading)
@@ -121,12 +121,15 @@ def _check_kind(job: Members, reader: Reader) -> None:
         reader.fault(("version",), about.at, message, "Put it in quotes.")
 
 
-def _check_secrets(node: Node | None, reader: Reader) -> None:
-    """An object, and not what masking left of one."""
-    if node is None or node.value is None or isinstance(node.value, dict | Unreadable):
-        return
+def _has_secrets(node: Node | None, reader: Reader) -> bool:
+    """Whether the secrets are an object, and not what masking left of one."""
+    if node is None or node.value is None or isinstance(node.value, dict):
+        return True
+    if isinstance(node.value, Unreadable):
+        return False
     hint = "Write name: value lines; the values of a document from elsewhere may have been masked."
     reader.fault(("secrets",), node.at, f"secrets must be an object, not {kind_of(node)}", hint)
+    return False
 
 
 def _roles(job: Members, prerequisites: Prerequisites, extras: Extras, reading: Reading) -> tuple[TaskRole, ...]:

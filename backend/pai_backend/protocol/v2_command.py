@@ -49,7 +49,7 @@ def used_plugins(
         word = str(text.node.value)
         named = prerequisites.named(word)
         wanted += named
-        if not named:
+        if not named and word not in prerequisites.faulty:
             message = "{} is no prerequisite of this job"
             reading.no_such(text.path, text.node.at, message, word, prerequisites.names())
     needed = prerequisites.with_required(dict.fromkeys(wanted))

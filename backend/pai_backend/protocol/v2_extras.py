@@ -7,7 +7,6 @@ Source: the protocol's own page and what upstream's server reads of extras. The 
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,12 +16,11 @@ from pai_backend.protocol import plugins
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Table, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.mounts import Mount, distinct, mount
 from pai_backend.protocol.plugins import Plugin
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_reading import Reading
 
-MAX_STORAGES: Final = 100
-"""Storages of one job."""
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
 _NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)))
 _HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
@@ -60,16 +58,13 @@ def read_extras(job: Members, reading: Reading) -> Extras:
     members = Members(Node(given, job.at("extras")), ("extras",), given)
     scheduling, hived = _hived(given, roles, reading)
     gang = reading.flag(members, "gangAllocation", True)
-    found = plugins.read_plugins(given[plugins.KEY], reading) if plugins.KEY in given else ()
-    for plugin in found:
-        _check_roles(plugin, given[plugins.KEY], roles, reading)
-    storages = (*_storages(given.get("storages"), reading), *(one for plugin in found for one in plugin.storages))
-    _check_mounts(storages, given, reading)
+    found = plugins.read_plugins(given[plugins.KEY], roles, reading) if plugins.KEY in given else ()
+    mounts = (*_storages(given.get("storages"), reading), *(one for plugin in found for one in plugin.mounts))
     return Extras(
         scheduling=scheduling.model_copy(update={"gang_allocation": gang}),
         roles=hived,
         plugins=found,
-        storages=tuple(dict.fromkeys(storages)),
+        storages=distinct(mounts, reading),
         notify=_notify(given.get("jobStatusChangeNotification"), reading),
         submit_from=_submit_from(given.get("submitFrom"), reading),
         rest={name: node.plain() for name, node in given.items() if name not in _READ},
@@ -154,15 +149,7 @@ def _either(members: Members, name: str, old: str, reading: Reading) -> str | No
     return members.text(name) or members.text(old) or None
 
 
-def _check_roles(plugin: Plugin, node: Node, roles: Mapping[str, Node], reading: Reading) -> None:
-    """A plugin's ``taskroles`` must be task roles."""
-    for name in sorted(plugin.roles or ()):
-        if name not in roles:
-            message = f"the plugin {plugin.kind} names {{}}, which is no task role of this job"
-            reading.no_such(("extras", plugins.KEY), node.at, message, name, roles)
-
-
-def _storages(node: Node | None, reading: Reading) -> tuple[StorageMount, ...]:
+def _storages(node: Node | None, reading: Reading) -> tuple[Mount, ...]:
     """The storages that ``extras.storages`` names."""
     path: Path = ("extras", "storages")
     if node is None or node.value is None or isinstance(node.value, Unreadable):
@@ -177,26 +164,10 @@ def _storages(node: Node | None, reading: Reading) -> tuple[StorageMount, ...]:
     for number, item in enumerate(node.value):
         members = reading.reader.members(item, (*path, number), tables.STORAGE)
         if members is not None and (name := members.text("name")) is not None:
-            found.append(StorageMount(name=name, mount_path=members.text("mountPath") or f"/mnt/{name}"))
-    return tuple(found)
-
-
-def _check_mounts(storages: tuple[StorageMount, ...], given: Mapping[str, Node], reading: Reading) -> None:
-    """Storages are mounted at places of their own, absolute and without detours."""
-    place = "storages" if "storages" in given else plugins.KEY
-    seen: dict[str, str] = {}
-    if len(storages) > MAX_STORAGES:
-        message = f"more than {MAX_STORAGES} storages"
-        reading.reader.fault(("extras", place), given[place].at, message, "Mount fewer.")
-        return
-    for one in storages:
-        path, at = ("extras", place), given[place].at
-        if not one.mount_path.startswith("/") or posixpath.normpath(one.mount_path) != one.mount_path.rstrip("/"):
-            message = f"storage {shown(one.name)} is not mounted at an absolute path without '..'"
-            reading.reader.fault(path, at, message, "Write a mountPath like /mnt/data.")
-        elif seen.setdefault(one.mount_path, one.name) != one.name:
-            message = f"the storages {shown(seen[one.mount_path])} and {shown(one.name)} are mounted at one place"
-            reading.reader.fault(path, at, message, "Give each its own mountPath.")
+            place = "mountPath" if members.given("mountPath") else "name"
+            at = members.at(place)
+            found.append(mount(name, members.text("mountPath"), (*members.path, place), at, reading))
+    return tuple(one for one in found if one is not None)
 
 
 def _notify(node: Node | None, reading: Reading) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ class Prerequisites:
     """All prerequisites of a document, by type and name."""
 
     kinds: dict[str, dict[str, Prerequisite]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+    faulty: set[str] = field(default_factory=set)
+    """Names of those that are themselves at fault: who chose one is not to be told that there is none."""
 
     def named(self, name: str) -> list[Prerequisite]:
         """Those of that name, whatever their types."""
@@ -109,6 +111,7 @@ def read_prerequisites(job: Members, reading: Reading, text: str) -> Prerequisit
     for number, node in enumerate(job.items("prerequisites")):
         one = _read(node, ("prerequisites", number), reading, text)
         if one is None:
+            found.faulty |= _name(node)
             continue
         if one.name in found.kinds[one.kind]:
             message = f"another prerequisite of type {one.kind} is already called {shown(one.name)}"
@@ -137,6 +140,12 @@ def _read(node: Node, path: Path, reading: Reading, text: str) -> Prerequisite |
         return Prerequisite(IMAGE, name, node, members, values, requires, image, auth)
     _check_uri(kind_text, members, reading)
     return Prerequisite(kind_text, name, node, members, values, requires)
+
+
+def _name(node: Node) -> set[str]:
+    """The name of a prerequisite at fault, if it has one."""
+    name = node.value.get("name") if isinstance(node.value, dict) else None
+    return {name.value} if name is not None and isinstance(name.value, str) else set()
 
 
 def _known(node: Node) -> Node:
@@ -221,7 +230,7 @@ def _check_required(found: Prerequisites, reading: Reading) -> None:
     for one in every:
         for text in one.requires:
             name = str(text.node.value)
-            if not found.named(name):
+            if not found.named(name) and name not in found.faulty:
                 reading.no_such(text.path, text.node.at, "{} is no prerequisite of this job", name, found.names())
     graph = {
         name: [str(text.node.value) for one in found.named(name) for text in one.requires] for name in found.names()

@@ -116,6 +116,8 @@ def _chosen(role: Members, around: Surroundings) -> dict[str, Prerequisite]:
         if one is not None:
             found[kind] = one
             continue
+        if word in around.prerequisites.faulty:
+            continue
         message = f"{name} names {{}}, which is no prerequisite of type {kind}"
         known = around.prerequisites.kinds[kind]
         around.reading.no_such((*role.path, name), role.at(name), message, word, known)

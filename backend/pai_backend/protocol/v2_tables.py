@@ -155,6 +155,11 @@ HIVED: Final = Table(
         "lazyPreemptionEnable": _ANY,
         "ignoreK8sSuggestedNodes": _ANY,
     },
+    elsewhere={
+        "priority": 'Did you mean "jobPriorityClass"?',
+        "skuType": "Move it into the role's entry in taskRoles.",
+        "gangAllocation": "Move it into extras ($.extras.gangAllocation).",
+    },
 )
 HIVED_ROLE: Final = Table(
     "a hivedScheduler task role",

@@ -1,0 +1,46 @@
+"""Team storages that a v2 document mounts, by ``extras.storages`` or by the older plugin."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pai_backend.model.spec import StorageMount
+from pai_backend.protocol.fields import Path
+from pai_backend.protocol.position import shown
+from pai_backend.protocol.v2_reading import Reading
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A storage and where the document names it."""
+
+    storage: StorageMount
+    path: Path
+    at: int
+
+
+def mount(name: str, mount_path: str | None, path: Path, at: int, reading: Reading) -> Mount | None:
+    """The storage ``name``, mounted at /mnt/``name`` when no path is given; None when the path is faulty.
+
+    A path is absolute and takes no detours, so that nothing is mounted over what the image needs by accident.
+    """
+    wanted = (mount_path or f"/mnt/{name}").rstrip("/")
+    if wanted.startswith("/") and posixpath.normpath(wanted) == wanted:
+        return Mount(StorageMount(name=name, mount_path=wanted), path, at)
+    if reading.reader.room_for_fault():
+        message = f"storage {shown(name)} would not be mounted at an absolute path without detours"
+        reading.reader.fault(path, at, message, "Write a mountPath like /mnt/data.")
+    return None
+
+
+def distinct(mounts: Iterable[Mount], reading: Reading) -> tuple[StorageMount, ...]:
+    """The storages, each once; two at one place are a fault."""
+    seen: dict[str, StorageMount] = {}
+    for one in mounts:
+        first = seen.setdefault(one.storage.mount_path, one.storage)
+        if first != one.storage and reading.reader.room_for_fault():
+            message = f"the storages {shown(first.name)} and {shown(one.storage.name)} are mounted at one place"
+            reading.reader.fault(one.path, one.at, message, "Give each its own mountPath.")
+    return tuple(seen.values())
