@@ -44,12 +44,15 @@ def summary(results: Sequence[Result]) -> str:
         rest = operations - covered
         clean = 100 * (operations - off) / rest if rest else 100.0
         lines.append(
-            f"  {level}  {100 * (operations - off) / operations:6.2f} %  ({operations - off} agree, {off} differ up to here);"
+            f"  {level}  {100 * (operations - off) / operations:6.2f} %"
+            f"  ({operations - off} agree, {off} differ up to here);"
             f" without the justified ones {clean:6.2f} %"
         )
     same = sum(not result.differences for result in results)
     lines.append(f"  {same} traces agree on every level of every operation")
-    codes = Counter(f"{each.level} {each.why.code}" if each.why else f"{each.level} UNJUSTIFIED" for each in differences)
+    codes = Counter(
+        f"{each.level} {each.why.code}" if each.why else f"{each.level} UNJUSTIFIED" for each in differences
+    )
     lines += [f"  {count:4} x {code}" for code, count in sorted(codes.items())]
     return "\n".join(lines)
 

@@ -22,7 +22,9 @@ def after_operation(cluster: Cluster) -> list[str]:
     for held in cluster.groups.values():
         broken += _whole_group(held)
     broken += _within_quota(cluster)
-    broken += [f"4: chain {name} cannot keep its promises" for name, chain in cluster.chains.items() if not chain.is_safe()]
+    broken += [
+        f"4: chain {name} cannot keep its promises" for name, chain in cluster.chains.items() if not chain.is_safe()
+    ]
     return broken
 
 
@@ -80,7 +82,10 @@ def _within_quota(cluster: Cluster) -> list[str]:
                 taken.update(root.level for root in quotas.roots if root.physical is not None)
         for level, count in taken.items():
             owned = sum(
-                root.level == level for quotas in cluster.quotas.values() if quotas.chain is chain for root in quotas.roots
+                root.level == level
+                for quotas in cluster.quotas.values()
+                if quotas.chain is chain
+                for root in quotas.roots
             )
             if count > owned:
                 broken.append(f"3: {count} cells of level {level} in use, {owned} owned")

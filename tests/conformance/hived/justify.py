@@ -28,7 +28,7 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class Case:
-    """The cluster as it was when we decided (for a decision), both answers, and the kinds the reference gives by chance."""
+    """The cluster as it was before, both answers, and the kinds that the reference itself gives by chance."""
 
     cluster: Cluster
     group: Group | None
@@ -80,7 +80,9 @@ def _cheaper(case: Case) -> Reasoning | None:
         return None
     if ours == (0, 0):
         if case.ours.chain and not _in_chain(case.cluster, case.ours.chain, case.theirs.pods):
-            return Reasoning("D12", f"chain {case.ours.chain} has room; the reference takes an earlier chain and {theirs}")
+            return Reasoning(
+                "D12", f"chain {case.ours.chain} has room; the reference takes an earlier chain and {theirs}"
+            )
         return Reasoning("S4", f"there is room without ending anyone; the reference's price is {theirs}")
     return Reasoning("S4", f"fewer groups lose: {ours} instead of {theirs}")
 
@@ -106,13 +108,17 @@ def _same_leaves(case: Case) -> Reasoning | None:
     nodes = [sorted(node for node, _ in answer.pods) for answer in (case.ours, case.theirs)]
     levels = [sorted(common_levels(case.cluster, answer.pods)) for answer in (case.ours, case.theirs)]
     if nodes[0] == nodes[1] and levels[0] == levels[1]:
-        return Reasoning("D10", "same nodes, every pod in as small a cell; leaves are chosen by counting, not by search")
+        return Reasoning(
+            "D10", "same nodes, every pod in as small a cell; leaves are chosen by counting, not by search"
+        )
     return None
 
 
 def _equal_order(case: Case) -> Reasoning | None:
     """Other nodes, but none that the reference's own order puts before or behind: its tie is decided by history."""
-    if len(case.ours.pods) != len(case.theirs.pods) or price(case.cluster, case.ours) != price(case.cluster, case.theirs):
+    if len(case.ours.pods) != len(case.theirs.pods) or price(case.cluster, case.ours) != price(
+        case.cluster, case.theirs
+    ):
         return None
     if case.ours.chain != case.theirs.chain or sorted(case.ours.owned) != sorted(case.theirs.owned) or not _sound(case):
         return None

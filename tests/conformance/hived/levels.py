@@ -1,7 +1,7 @@
 """Four levels of agreement, each including those before it.
 
-L0 the kind of outcome; L1 who is ended, displaced or cancelled; L2 the shape: chain, pods per node, lowest common cell of
-each pod, free cells per level and leaves in use afterwards; L3 the very nodes and devices.
+L0 the kind of outcome; L1 who is ended, displaced or cancelled; L2 the shape: chain, pods per node, lowest common
+cell of each pod, free cells per level and leaves in use afterwards; L3 the very nodes and devices.
 """
 
 from __future__ import annotations

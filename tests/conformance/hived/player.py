@@ -125,7 +125,9 @@ class Player:
     def _note_cancelled(self, name: str) -> None:
         held = self.cluster.groups.get(name)
         if held is not None and held.state is State.PREEMPTING:
-            self.was_cancelled.update(other.group.name for other in self.cluster.groups.values() if held in other.pursuers)
+            self.was_cancelled.update(
+                other.group.name for other in self.cluster.groups.values() if held in other.pursuers
+            )
 
     def _attempt(self, number: int, op: Record, theirs: Answer) -> None:
         """One decision: ours is compared, then the cluster does what the reference did."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from pai_backend.model.errors import Bug
 from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.cells.physical import PhysicalCell, Wide
-from pai_backend.model.errors import Bug
 
 if TYPE_CHECKING:
     from pai_backend.scheduling.cells.build import Chain

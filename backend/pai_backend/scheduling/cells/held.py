@@ -22,7 +22,7 @@ class State(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class Spot:
-    """Where one pod is: leaves ``mask`` of ``node``, through ``unit`` standing on ``cell``; both None when opportunistic.
+    """Where one pod is: leaves ``mask`` of ``node``, through ``unit`` on ``cell``; both None when opportunistic.
 
     ``owned`` is the type of the quota cell that pays; it stays known while a group is lazily preempted.
     """

@@ -41,9 +41,9 @@ class PhysicalCell:
     def __init__(self, chain: Chain, level: int, parent: PhysicalCell | None, segment: str, pinned_id: str) -> None:
         self.chain = chain
         self.level = level
-        self.parent = parent
+        self.parent: PhysicalCell | None = parent
         self._children: tuple[PhysicalCell, ...] = ()
-        self.address = segment if parent is None else f"{parent.address}/{segment}"
+        self.address: str = segment if parent is None else f"{parent.address}/{segment}"
         self.pinned_id = pinned_id
         self.leaves = chain.sizes[level]
         self.number = 0

@@ -1,14 +1,14 @@
 """Nodes in the order in which they are tried: fullest first, kept in step with every change.
 
-The reference sorts all nodes at each attempt with a stable sort, so that nodes of equal rank keep the order history gave
-them. The same order results here from moving only the nodes that changed: a node that becomes less urgent than before
-goes behind those already in its new rank, one that becomes more urgent before them.
+The reference sorts all nodes at each attempt with a stable sort, so that nodes of equal rank keep the order that history
+gave them. The same order results here from moving only the nodes that changed: one that moves to a later rank goes before
+those already there, one that moves to an earlier rank behind them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
@@ -17,7 +17,7 @@ from pai_backend.scheduling.cells.journal import Journal
 
 
 class Ranked(Protocol):
-    """What a ranking keeps on each node: ``rank`` (lower is tried first), ``free`` leaves, ``stamp`` within the rank."""
+    """What a ranking keeps on a node: ``rank`` (lower is tried first), ``free`` leaves, ``stamp`` within the rank."""
 
     rank: int
     free: int
@@ -91,9 +91,7 @@ class Ranking(Generic[T]):
             low = ranks & -ranks
             rank = low.bit_length() - 1
             ranks ^= low
-            lists = [
-                nodes for free in range(least, self.most + 1) if (nodes := self._lists.get((rank, free)))
-            ]
+            lists = [nodes for free in range(least, self.most + 1) if (nodes := self._lists.get((rank, free)))]
             if len(lists) == 1:
                 yield from lists[0]
             else:
@@ -103,15 +101,9 @@ class Ranking(Generic[T]):
         """All nodes in order."""
         return self.fitting(0)
 
-    def holds(self, sizes: dict[int, int]) -> bool:
-        """Whether the free leaves could hold so many pods of each size, one size at a time: necessary, not sufficient."""
-        above = 0
-        for size in sorted(sizes, reverse=True):
-            above += sizes[size]
-            room = sum(self.count[free] * (free // size) for free in range(size, self.most + 1))
-            if room < above:
-                return False
-        return True
+    def holds(self, sizes: Mapping[int, int]) -> bool:
+        """Whether the free leaves might hold so many pods of each size; see :func:`could_hold`."""
+        return could_hold([(free, count) for free, count in enumerate(self.count) if count], sizes)
 
     def _append(self, node: T, rank: int) -> None:
         low, high = self._ends.get(rank, (0, 0))
@@ -144,3 +136,16 @@ class Ranking(Generic[T]):
         if not nodes:
             self._ranks[node.free] &= ~(1 << node.rank)
         self.count[node.free] -= 1
+
+
+def could_hold(rooms: Collection[tuple[int, int]], sizes: Mapping[int, int]) -> bool:
+    """Whether rooms (leaves, how many such) might hold pods (leaves -> how many): no means no.
+
+    A pod of z leaves takes z // s of the slots of s leaves that its room has. For sizes that divide each other yes means
+    yes, too.
+    """
+    for size in sizes:
+        slots = sum(count * (leaves // size) for leaves, count in rooms)
+        if slots < sum(count * (other // size) for other, count in sizes.items() if other >= size):
+            return False
+    return True

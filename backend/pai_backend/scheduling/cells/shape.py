@@ -12,7 +12,7 @@ from collections.abc import Sequence
 class Shape:
     """The part of a chain at and below the node level; one object for all its nodes.
 
-    ``masks[l]`` are the cells of level ``l`` (1 is the leaf) in depth-first order; ``sizes[l]`` how many leaves one has.
+    ``masks[l]`` are the cells of level ``l`` (1 is the leaf), depth first; ``sizes[l]`` is how many leaves one has.
     """
 
     __slots__ = ("full", "leaves", "masks", "sizes")
@@ -53,7 +53,9 @@ class Shape:
                 continue
             found = [mask for mask in self.masks[level] if (free & mask).bit_count() >= count]
             if found:
-                best = found[0] if not avoid or len(found) == 1 else min(found, key=lambda mask: self._near(mask, avoid))
+                best = (
+                    found[0] if not avoid or len(found) == 1 else min(found, key=lambda mask: self._near(mask, avoid))
+                )
                 return lowest(free & best, count)
         return 0
 

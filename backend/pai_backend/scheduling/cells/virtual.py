@@ -17,7 +17,19 @@ class VirtualCell:
     belongs to (itself for one); ``bound`` counts children that stand on something.
     """
 
-    __slots__ = ("address", "bound", "chain", "children", "doomed", "level", "parent", "physical", "pinned", "quotas", "root")
+    __slots__ = (
+        "address",
+        "bound",
+        "chain",
+        "children",
+        "doomed",
+        "level",
+        "parent",
+        "physical",
+        "pinned",
+        "quotas",
+        "root",
+    )
 
     def __init__(self, quotas: Quotas, chain: Chain, level: int, parent: VirtualCell | None, address: str) -> None:
         self.quotas = quotas

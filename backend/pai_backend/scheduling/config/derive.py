@@ -34,7 +34,9 @@ def derive(nodes: Iterable[Node]) -> ClusterConfig:
         for kind in sorted({gpu.type for gpu in node.gpus}):
             indexes = tuple(sorted(gpu.index for gpu in node.gpus if gpu.type == kind))
             shapes.setdefault((kind, len(indexes)), []).append((node, indexes))
-    types, cells, quotas, skus = {}, [], [], {}
+    types: dict[str, CellType] = {}
+    skus: dict[str, Sku] = {}
+    cells, quotas = [], []
     for (kind, count), members in sorted(shapes.items()):
         top = f"{kind}-NODE-{count}"
         types[top] = CellType(top, kind, count, is_node=True)

@@ -35,9 +35,15 @@ class Faults:
 
 def _fault(path: Path, node: yaml.Node | None, message: str, hint: str) -> Fault:
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    mark = None if node is None else node.start_mark
-    line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
-    return Fault(path=f"${steps}", message=message, line=line, column=column, hint=hint)
+    return _at(None if node is None else node.start_mark, message, hint, f"${steps}")
+
+
+def _at(mark: object, message: str, hint: str, path: str = "$") -> Fault:
+    """A fault at one of PyYAML's marks, whose types differ between its parsers."""
+    line, column = getattr(mark, "line", None), getattr(mark, "column", None)
+    if line is None or column is None:
+        return Fault(path=path, message=message, hint=hint)
+    return Fault(path=path, message=message, line=line + 1, column=column + 1, hint=hint)
 
 
 def compose(text: str, faults: Faults) -> yaml.MappingNode | None:
@@ -48,15 +54,13 @@ def compose(text: str, faults: Faults) -> yaml.MappingNode | None:
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                where = yaml.ScalarNode("", "", event.start_mark, event.end_mark)
-                faults.error((), where, "aliases are not supported here", "Write the cells out.")
+                faults.errors.append(_at(event.start_mark, "aliases are not supported here", "Write the cells out."))
                 return None
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        where = None if mark is None else yaml.ScalarNode("", "", mark, mark)
         problem = getattr(error, "problem", None) or "nested too deeply or not text"
-        faults.error((), where, f"this is not YAML: {problem}", "Check indentation, colons and quotes here.")
+        faults.errors.append(_at(mark, f"this is not YAML: {problem}", "Check indentation, colons and quotes here."))
         return None
     if not isinstance(root, yaml.MappingNode):
         faults.error((), root, "the configuration must be a mapping", "Start with `physicalCluster:`.")

@@ -27,7 +27,7 @@ _ROOT_KEYS = (
     "forcePodBindThreshold",
     "waitingPodSchedulingBlockMilliSec",
 )
-"""HiveD's own settings for its server are accepted, so that an existing file is read as it is, and mean nothing here."""
+"""Settings of HiveD's own server are accepted, so that an existing file is read as it is; they mean nothing here."""
 
 
 def read_config(text: str) -> ClusterConfig:
@@ -49,9 +49,10 @@ def read_config(text: str) -> ClusterConfig:
 def _read(root: yaml.MappingNode, faults: Faults) -> ClusterConfig:
     sections = document.mapping(root, (), faults, _ROOT_KEYS)
     path: Path = ("physicalCluster",)
-    physical = document.mapping(sections.get(path[0]), path, faults, ("skuTypes", "cellTypes", "physicalCells"))
+    section = sections.get("physicalCluster")
+    physical = document.mapping(section, path, faults, ("skuTypes", "cellTypes", "physicalCells"))
     if not physical:
-        faults.error(path, sections.get(path[0]) or root, "there is no physicalCluster", "Describe the machines.")
+        faults.error(path, section or root, "there is no physicalCluster", "Describe the machines.")
     skus = read_skus(physical.get("skuTypes"), (*path, "skuTypes"), faults)
     types = read_types(physical.get("cellTypes"), (*path, "cellTypes"), faults)
     reader = PhysicalReader(types, faults)

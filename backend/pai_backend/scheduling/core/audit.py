@@ -85,7 +85,10 @@ def _promises(trees: Trees) -> None:
                 quotas = trees.quotas.get((vc, chain.name))
                 roots = () if quotas is None else quotas.roots
                 unbound = sum(root.level == level and root.physical is None for root in roots)
-                _law(free == unbound, f"{vc} has {unbound} unbound cells of level {level} in {chain.name}, counted {free}")
+                _law(
+                    free == unbound,
+                    f"{vc} has {unbound} unbound cells of level {level} in {chain.name}, counted {free}",
+                )
             total = sum(chain.free[level].values())
             _law(total == chain.promised[level], f"chain {chain.name}: {total} cells promised, counted otherwise")
 

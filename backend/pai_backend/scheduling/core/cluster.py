@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters
-from pai_backend.scheduling.cells.build import Chain, Quotas
 from pai_backend.scheduling.cells.held import Held, Spot, State
+from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core import elastic, upgrade
 from pai_backend.scheduling.core.audit import audit
 from pai_backend.scheduling.core.diagnose import diagnose
@@ -122,7 +123,9 @@ class Cluster(Trees):
         Of a :class:`Wait`, only giving up a reservation that is no longer good. Raises :class:`Outdated`, and changes
         nothing, when the cluster changed since the decision was made.
         """
-        version = decision.version if isinstance(decision, Wait) else None if not decision.plan else decision.plan.version
+        version = (
+            decision.version if isinstance(decision, Wait) else None if not decision.plan else decision.plan.version
+        )
         name = decision.group if isinstance(decision, Wait) else decision.placement.group.name
         if version != self.version:
             raise Outdated(f"the cluster changed since {name} was decided")
@@ -260,11 +263,11 @@ class Cluster(Trees):
             if held.state is not State.PREEMPTING and held.stored is not None
         }
 
-    def preview(self, config: object) -> Effects:
+    def preview(self, config: ClusterConfig) -> Effects:
         """What :meth:`reconfigure` would do; changes nothing."""
         return rebuild(self, config)[1]
 
-    def reconfigure(self, config: object) -> Effects:
+    def reconfigure(self, config: ClusterConfig) -> Effects:
         """Another configuration, at once, with everything running on. Reservations are dropped: decide them again."""
         fresh, effects = rebuild(self, config)
         fresh.version += self.version + 1
@@ -303,5 +306,5 @@ def _in_the_way(held: Held) -> list[Held]:
     return sorted(found, key=lambda other: other.serial)
 
 
-def _refuse(message: str, hint: str) -> None:
+def _refuse(message: str, hint: str) -> NoReturn:
     raise InvalidParameters(message, errors=[Fault(path="$.name", message=message, hint=hint)], hint=hint)

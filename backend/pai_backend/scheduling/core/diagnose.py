@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pai_backend.scheduling.cells.held import Held, State
+from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.reason import MOST_HOLDERS, Reason, WaitCode
@@ -43,15 +44,15 @@ class _Diagnosis:
         """The first constraint that applies, most permanent first."""
         if all(_owned(option) < self.needed for option in self.options):
             return self._of(WaitCode.QUOTA)
-        if not any(_could_hold(_empty(option), self.sizes) for option in self.options):
+        if not any(could_hold(_empty(option).items(), self.sizes) for option in self.options):
             return self._of(WaitCode.SHAPE)
-        bad = [node.name for option in self.options for node in option.chain.nodes if option.chain.broken and node.broken]
+        bad = [
+            node.name for option in self.options for node in option.chain.nodes if option.chain.broken and node.broken
+        ]
         if bad and self._fits_when_healthy():
             return self._of(WaitCode.BAD_NODES, nodes=bad)
         if self.limits is not None and self._fits(None, None):
-            excluded = [
-                node.name for option in self.options for node in option.chain.nodes if node not in self.limits
-            ]
+            excluded = [node.name for option in self.options for node in option.chain.nodes if node not in self.limits]
             return self._of(WaitCode.NOT_SUGGESTED, nodes=excluded)
         waiting = [held for held in self.cluster.groups.values() if held.state is State.PREEMPTING]
         if waiting and self._fits(self.limits, _is_preempting):
@@ -129,12 +130,3 @@ def _empty(option: Option) -> Counter[int]:
     if option.quotas is None:
         return Counter({option.chain.shape.leaves: len(option.chain.nodes)})
     return option.quotas.sizes
-
-
-def _could_hold(units: Counter[int], sizes: Counter[int]) -> bool:
-    """Whether empty units could hold so many pods of each size: what a pod of size z takes from slots of size s is z // s."""
-    for size in sizes:
-        room = sum(count * (leaves // size) for leaves, count in units.items())
-        if room < sum(count * (other // size) for other, count in sizes.items() if other >= size):
-            return False
-    return True

@@ -9,15 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pai_backend.scheduling.cells.buddy import below
 from pai_backend.scheduling.cells.held import Spot
 from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+from pai_backend.scheduling.core.search import Pod, Search
 
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.search import Pod, Search
+
+def find(search: Search) -> dict[int, Spot] | None:
+    """Spots by pod ordinal: those of the quick way, else of the exact search; None when there is no place."""
+    sizes = search.sizes()
+    if search.spare is None and search.limits is None and not search.ranking().holds(sizes):
+        return None
+    spots = search.quick()
+    if spots is not None or (not search.packed and len(sizes) == 1):
+        # Units are independent of each other, so that equal pods fill them all: there is nothing to search.
+        return spots
+    return Exact(search).spots()
 
 
 @dataclass(slots=True)
@@ -53,7 +62,10 @@ class Exact:
             if not self._place(0):
                 return None
             return search.spots(
-                [(each.place, each.cell, sorted(each.pods, key=lambda pod: (pod.leaves, pod.ordinal))) for each in self._used]
+                [
+                    (each.place, each.cell, sorted(each.pods, key=lambda pod: (pod.leaves, pod.ordinal)))
+                    for each in self._used
+                ]
             )
 
     def _place(self, index: int) -> bool:

@@ -34,9 +34,9 @@ class Member:
 class Group:
     """A gang: all of its pods start together or none does. HiveD calls it an affinity group.
 
-    ``priority`` is -1 (opportunistic) to 1000; ``leaf_type`` "" takes any type; ``pinned_id`` names a pinned cell to use
-    instead of the quota. With ``lazy_preemption`` it may be turned opportunistic instead of being ended when its virtual
-    cluster needs the quota back. ``within`` names a cell type of which one cell must contain the whole group.
+    ``priority`` is -1 (opportunistic) to 1000; ``leaf_type`` "" takes any type; ``pinned_id`` names a pinned cell to
+    use instead of the quota. With ``lazy_preemption`` it may be turned opportunistic instead of being ended when its
+    virtual cluster needs the quota back. ``within`` names a cell type of which one cell must contain the whole group.
     """
 
     name: str

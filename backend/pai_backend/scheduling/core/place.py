@@ -17,7 +17,6 @@ from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.scope import Part, find_parts
 from pai_backend.scheduling.core.search import Budget, Limits, Plan, Pod, Search, Spare
 
-
 TRIAL_COST = 10
 """What one more set of victims costs of the budget, apart from a share of the units looked through."""
 
@@ -204,4 +203,3 @@ def _victims(option: Option, ceiling: int) -> tuple[list[Held], list[Held]]:
             cheap.update((held, None) for held in node.running if held.priority < 0)
     order: Callable[[Held], tuple[int, int]] = lambda held: (held.priority, -held.serial)  # noqa: E731
     return sorted(dear, key=order), sorted(cheap, key=order)
-

@@ -34,7 +34,9 @@ def check_group(cluster: Cluster, group: Group) -> list[Option]:
     options = _pinned(cluster, group) if group.pinned_id else _typed(cluster, group)
     for kind in [group.within, *(member.within for member in group.members)]:
         if kind and not any(kind in option.chain.level_of for option in options):
-            _refuse("withinOneCell", f"there is no cell type {kind} where this group may run", "Name one of its levels.")
+            _refuse(
+                "withinOneCell", f"there is no cell type {kind} where this group may run", "Name one of its levels."
+            )
     return options
 
 
@@ -66,7 +68,14 @@ def _typed(cluster: Cluster, group: Group) -> list[Option]:
         if (quotas := cluster.quotas.get((group.vc, chain.name))) is not None and quotas.roots
     ]
     if not options and group.leaf_type:
-        owned = sorted({chain.leaf_type for (vc, _), quotas in cluster.quotas.items() if vc == group.vc for chain in [quotas.chain]})
+        owned = sorted(
+            {
+                chain.leaf_type
+                for (vc, _), quotas in cluster.quotas.items()
+                if vc == group.vc
+                for chain in [quotas.chain]
+            }
+        )
         hint = f"It owns: {', '.join(owned) or 'nothing'}; an opportunistic group may use any type."
         _refuse("leafCellType", f"virtual cluster {group.vc} owns no cells of type {group.leaf_type}", hint)
     return options

@@ -129,7 +129,9 @@ def _enclosing(node: Node, mask: int, level: int) -> PhysicalCell | None:
     return at
 
 
-def _root_at(cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None) -> VirtualCell | None:
+def _root_at(
+    cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None
+) -> VirtualCell | None:
     """The quota cell that stands on ``real`` or may, at the price of groups of lower priority if need be."""
     if real.virtual is not None:
         root = real.virtual
@@ -193,13 +195,9 @@ def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Unit 
         if at.parent is None:
             return None
         at = at.parent
-    virtual: VirtualCell = root
+    below: VirtualCell | None = root
     for step in reversed(path):
-        if step.virtual is not None:
-            virtual = step.virtual
-            continue
-        free = next((child for child in virtual.children if child.physical is None), None)
-        if free is None:
+        if below is None:
             return None
-        virtual = free
-    return virtual if isinstance(virtual, Unit) else None
+        below = step.virtual or next((child for child in below.children if child.physical is None), None)
+    return below if isinstance(below, Unit) else None

@@ -9,6 +9,7 @@ from pai_backend.scheduling.cells.build import Chain
 from pai_backend.scheduling.cells.held import Held, Spot, State
 from pai_backend.scheduling.cells.holding import Holding
 from pai_backend.scheduling.cells.physical import Node, PhysicalCell
+from pai_backend.scheduling.core.exact import find
 from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.search import Limits, Pod, Search
 
@@ -48,7 +49,7 @@ def find_parts(
 ) -> dict[int, Spot] | None:
     """Spots for all parts, each within one cell of its type, all in one of type ``within``; None when there is none."""
     if not within and len(parts) == 1 and not parts[0].within:
-        return search(parts[0].pods, _meet(limits, parts[0].inside)).find()
+        return find(search(parts[0].pods, _meet(limits, parts[0].inside)))
     chain = search(parts[0].pods, limits).chain
     return _Scoped(holding, group, chain, search).find(within, parts, limits)
 
@@ -79,7 +80,7 @@ class _Scoped:
             return {}
         part, journal = parts[0], self.holding.journal
         for scope in self._scopes(part.within, _meet(limits, part.inside), sum(pod.leaves for pod in part.pods)):
-            spots = self.search(part.pods, scope).find()
+            spots = find(self.search(part.pods, scope))
             if spots is None:
                 continue
             if len(parts) == 1:

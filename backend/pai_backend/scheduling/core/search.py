@@ -7,8 +7,8 @@ pods, so what it does not find :mod:`~pai_backend.scheduling.core.exact` looks f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pai_backend.scheduling.cells.binding import Binder
@@ -82,22 +82,12 @@ class Search:
     packed: bool = False
     """Whether the quick way got as far as assigning pods to units."""
 
-    def find(self) -> dict[int, Spot] | None:
-        """Spots by pod ordinal: the quick way's, else the exact one's; None when there is no place."""
-        if self.spare is None and self.limits is None and not self._ranking().holds(self._sizes()):
-            return None
-        spots = self.quick()
-        if spots is not None or (not self.packed and len(self._sizes()) == 1):
-            # Units are independent of each other, so that equal pods fill them all: there is nothing to search.
-            return spots
-        from pai_backend.scheduling.core.exact import Exact
-
-        return Exact(self).spots()
-
-    def _sizes(self) -> dict[int, int]:
+    def sizes(self) -> dict[int, int]:
+        """Pods by number of leaves."""
         return Counter(pod.leaves for pod in self.pods)
 
-    def _ranking(self) -> Ranking[Unit] | Ranking[Node]:
+    def ranking(self) -> Ranking[Unit] | Ranking[Node]:
+        """The order in which places are tried."""
         return self.chain.ranking if self.quotas is None else self.quotas.ranking
 
     def quick(self) -> dict[int, Spot] | None:
@@ -109,11 +99,15 @@ class Search:
         if self.quotas is None:
             opened: dict[Unit, PhysicalCell] = {}
         else:
-            found = self._open({unit: sum(pod.leaves for pod in pods) for unit, pods in packed if isinstance(unit, Unit)})
+            found = self._open(
+                {unit: sum(pod.leaves for pod in pods) for unit, pods in packed if isinstance(unit, Unit)}
+            )
             if found is None:
                 return None
             opened = found
-        return self.spots([(place, opened.get(place) if isinstance(place, Unit) else place, pods) for place, pods in packed])
+        return self.spots(
+            [(place, opened.get(place) if isinstance(place, Unit) else place, pods) for place, pods in packed]
+        )
 
     def spots(self, packed: Sequence[tuple[Unit | Node, PhysicalCell | None, Sequence[Pod]]]) -> dict[int, Spot] | None:
         """Choose leaves for pods that are assigned to units (or to nodes, when opportunistic)."""
@@ -129,7 +123,9 @@ class Search:
             owned = "" if unit is None else self.chain.types[unit.root.level]
             avoid = 0 if unit is None else node.oppo & ~room
             for pod in pods:
-                mask = node.shape.choose(room & node.idle(), pod.leaves, avoid) or node.shape.choose(room, pod.leaves, avoid)
+                mask = node.shape.choose(room & node.idle(), pod.leaves, avoid) or node.shape.choose(
+                    room, pod.leaves, avoid
+                )
                 if not mask:
                     return None
                 room &= ~mask
@@ -162,7 +158,7 @@ class Search:
 
     def candidates(self, least: int) -> Iterator[Unit | Node]:
         """Units or nodes in the order in which they are tried."""
-        ranking = self._ranking()
+        ranking = self.ranking()
         if self.spare is None:
             return ranking.fitting(least)
         if self.cheapest_first:
@@ -220,7 +216,7 @@ class Search:
         if not wanted:
             return {}
         if len(wanted) == 1:
-            (root, units), = wanted.items()
+            ((root, units),) = wanted.items()
             return self._place_root(root, units, needs)
         opened: dict[Unit, PhysicalCell] = {}
         with self.binder.journal.trial():
@@ -233,7 +229,9 @@ class Search:
                     self.binder.bind(unit, cell)
         return opened
 
-    def _place_root(self, root: VirtualCell, units: Sequence[Unit], needs: Mapping[Unit, int]) -> dict[Unit, PhysicalCell] | None:
+    def _place_root(
+        self, root: VirtualCell, units: Sequence[Unit], needs: Mapping[Unit, int]
+    ) -> dict[Unit, PhysicalCell] | None:
         """Cells for units of one quota cell, which itself may need one."""
         paths = _paths(units)
         if root.physical is not None:
@@ -256,7 +254,7 @@ class Search:
         paths: Mapping[VirtualCell, Sequence[VirtualCell]],
         needs: Mapping[Unit, int],
     ) -> dict[Unit, PhysicalCell] | None:
-        """Let ``cell`` stand on ``real`` and find places below for what is needed below; tries alternatives in order."""
+        """Let ``cell`` stand on ``real`` and find places for what is needed below it; tries alternatives in order."""
         if isinstance(cell, Unit):
             return {cell: real} if self.room(real).bit_count() >= needs[cell] else None
         children = paths[cell]
@@ -304,7 +302,7 @@ class Search:
         """
         rooms = [(place, self.room(place).bit_count()) for place in places]
         found = self._first_fit(units, rooms, needs)
-        if found is None and len(set(needs[unit] for unit in units)) > 1:
+        if found is None and len({needs[unit] for unit in units}) > 1:
             found = self._first_fit(sorted(units, key=lambda unit: -needs[unit]), rooms, needs)
         return found
 
