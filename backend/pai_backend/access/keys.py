@@ -217,7 +217,12 @@ async def task_host_key(store: Store, slot: str) -> str:
 
 async def job_key(store: Store, job: JobUid) -> str:
     """The job's own key (private PEM): its tasks' SSH servers take it at their own ports. Made once. Idempotent."""
-    return await task_host_key(store, f"{job}-key")
+    return await task_host_key(store, job_key_slot(job))
+
+
+def job_key_slot(job: JobUid) -> str:
+    """The name that the job's own key is kept under, beside those of its tasks."""
+    return f"{job}-key"
 
 
 async def job_public_key(store: Store, job: JobUid) -> str:

@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
+from pai_backend.access.gateway.names import SSH_LABEL
+from pai_backend.access.keys import job_key_slot
 from pai_backend.launch.jupyter import made_token
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
@@ -47,22 +49,24 @@ class JobSecrets:
         return made_token(self._signing_key, uid)
 
     async def scrubber(self, job: Job, slot: str | None = None) -> Scrubber:
-        """What finds all of this in a text; with ``slot`` also the host key of that task. Raises Unavailable."""
+        """What finds all of this in a text; with ``slot`` also that task's host key and the job's key.
+
+        Raises Unavailable.
+        """
         key = slot or job.uid
         known = self._scrubbers.get(key)
-        if known is None:
-            found = [*texts(await self.values(job)), await self.token(job.uid)]
-            host_key = await self._store.task_keys(slot) if slot is not None else None
-            if host_key is not None:
-                found.append(host_key)
-            large = sum(map(len, found)) > _LARGE
-            known = await asyncio.to_thread(Scrubber, found) if large else Scrubber(found)
-            # A task that waits has no host key yet, so what is known of it now is not all there will be.
-            if slot is None or host_key is not None:
-                self._remember(key, known)
-        else:
+        if known is not None:
             self._scrubbers.move_to_end(key)
-        return known
+            return known
+        found = [*texts(await self.values(job)), await self.token(job.uid)]
+        names = (slot, job_key_slot(job.uid)) if slot is not None and _has_keys(job) else ()
+        keys = [pem for name in names if (pem := await self._store.task_keys(name)) is not None]
+        found += keys
+        large = sum(map(len, found)) > _LARGE
+        made = await asyncio.to_thread(Scrubber, found) if large else Scrubber(found)
+        if len(keys) == len(names):  # else it waits to be placed, and its keys are still to be made
+            self._remember(key, made)
+        return made
 
     def _remember(self, key: str, scrubber: Scrubber) -> None:
         if key in self._scrubbers:  # somebody else has made it meanwhile
@@ -72,3 +76,8 @@ class JobSecrets:
         while self._remembered > REMEMBERED and len(self._scrubbers) > 1:
             _, dropped = self._scrubbers.popitem(last=False)
             self._remembered -= dropped.size
+
+
+def _has_keys(job: Job) -> bool:
+    """Whether tasks of the job have an SSH server, and so keys."""
+    return any(port.label == SSH_LABEL for role in job.spec.task_roles for port in role.ports)

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
-import os
 import secrets
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from pai_backend import secret_files
 from pai_backend.auth.users import User
-
-log = logging.getLogger(__name__)
 
 TOKEN_BYTES = 32  # 256 bits: as strong as the digest that stands for it
 
@@ -50,42 +46,16 @@ def _digest(token: str) -> bytes:
 
 
 def read_or_make(path: Path) -> str:
-    """The token in this file, which is made with mode 0600 when absent.
+    """The token in this file, which is made with mode 0600 when absent; the same for all processes that start at once.
 
-    Whole or not there at any instant, and the same for all processes that start at once: the text is written
-    under another name and linked into place, which only one of them can do.
     Raises TokenFileError.
     """
     try:
         if not path.exists():
-            _make(path)
-        return _read(path)
+            secret_files.make_once(path, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+        token = secret_files.read_guarded(path).strip()
     except OSError as error:
         raise TokenFileError(f"{path}: the token file cannot be used: {error.strerror}") from None
-
-
-def _make(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        log.debug("another process made the token file first")
-    finally:
-        draft.unlink()
-
-
-def _read(path: Path) -> str:
-    mode = path.stat().st_mode
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        path.chmod(0o600)
-        log.warning("%s could be read by others; its mode is 0600 now. Delete it to have a new token made.", path)
-    token = path.read_text(encoding="utf-8", errors="replace").strip()
     if not token:
         raise TokenFileError(f"{path}: the token file is empty; delete it to have a new one made")
     return token
