@@ -8,7 +8,7 @@ and in the command line alike.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote, urlencode
@@ -84,9 +84,20 @@ class AsyncClient:
         self._http.close()
 
     async def request(
-        self, method: str, path: str, *, query: Query | None = None, body: bytes | None = None, media_type: str = ""
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: bytes | None = None,
+        media_type: str = "",
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        also: tuple[int, ...] = (),
     ) -> HTTPResponse:
-        """Any request; returns the answer when it is a success, raises ClientError otherwise."""
+        """Any request; returns the answer when it is a success or its status one of ``also``.
+
+        Raises ClientError otherwise.
+        """
         headers = {"Authorization": f"Bearer {self.endpoint.token}", "Accept": MEDIA_TYPE}
         if media_type:
             headers["Content-Type"] = media_type
@@ -97,7 +108,7 @@ class AsyncClient:
             body=body,
             allow_nonstandard_methods=True,
             connect_timeout=CONNECT_TIMEOUT_S,
-            request_timeout=REQUEST_TIMEOUT_S,
+            request_timeout=timeout_s,
             follow_redirects=False,
         )
         try:
@@ -106,7 +117,7 @@ class AsyncClient:
             raise away(self.endpoint, streams.reason_of(error)) from error
         if response.code == 599 or isinstance(response.error, HTTPStreamClosedError | HTTPTimeoutError | OSError):
             raise away(self.endpoint, streams.reason_of(response.error))
-        if response.code >= 300:
+        if response.code >= 300 and response.code not in also:
             raise from_wire(response.code, streams.decoded(response.body))
         return response
 
@@ -161,6 +172,14 @@ class AsyncClient:
     async def stop(self, job: str) -> None:
         """Ask a job to stop; asking again, or after its end, is fine. Raises NotFound."""
         await self._json("PUT", job_path(job, "/executionType"), value={"value": "STOP"})
+
+    async def release(self, job: str, tasks: Sequence[str] = ()) -> wire.Released:
+        """Let go of tasks kept for debugging, by their names (``role-index``); of all when none is named.
+
+        Asking again is fine. Raises NotFound.
+        """
+        query: Query = {"task": ",".join(tasks) or None}
+        return cast(wire.Released, await self._json("POST", job_path(job, "/release"), query, value={}))
 
     async def source(self, job: str) -> Source:
         """The submitted document, byte for byte."""

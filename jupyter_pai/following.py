@@ -18,7 +18,7 @@ from jupyter_pai.wire import FINAL_STATES, JobDetail, Task, tasks_of
 DRAIN_TIMEOUT_S = 10.0
 """How long the log may take to arrive whole after the job has ended."""
 
-_NOT_STARTED = frozenset({"queued", "pulling", "starting"})
+_NOT_STARTED = frozenset({"queued", "backing off", "pulling", "starting"})
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
 from jupyter_pai.wire import JobDetail
 
-VERBS = ("submit", "list", "show", "status", "logs", "stop", "ssh", "open", "config")
+VERBS = ("submit", "list", "show", "status", "logs", "stop", "release", "ssh", "open", "config")
 
 
 def _say(text: str) -> None:
@@ -51,7 +51,7 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, logs, stop, ssh, open, config.
+        Verbs: submit, list, show, status, logs, stop, release, ssh, open, config.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -164,7 +164,7 @@ class PaiMagics(Magics):
         if args.watch:
             self._wait(client, self._name(args.job), show_log=False)
             return None
-        return Shown(render.state_line(client.job(self._name(args.job))))
+        return Shown(render.status_text(client.job(self._name(args.job))))
 
     @verb("pai logs")
     @argument("job", help="name, alias or $variable")
@@ -191,6 +191,12 @@ class PaiMagics(Magics):
         client, job = self._connected(), self._name(args.job)
         client.stop(job)
         return Shown(render.stop_line(client.job(job)))
+
+    @verb("pai release")
+    @argument("job", help="name, alias or $variable")
+    @argument("task", nargs="*", help="names of tasks, such as worker-0; default: all that are kept")
+    def _release(self, args: Namespace) -> Shown:
+        return Shown(self._connected().release(self._name(args.job), args.task)["message"])
 
     @verb("pai ssh")
     @argument("job", help="name, alias or $variable")

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from jupyter_pai.errors import ClientError, Fault
 from jupyter_pai.excerpt import lines_to_show
-from jupyter_pai.wire import FINAL_STATES, JobDetail, JobSummary, JobWarning, tasks_of
+from jupyter_pai.wire import FINAL_STATES, JobDetail, JobExit, JobSummary, JobWarning, Task, TaskExit, tasks_of
 
 CARET_CONTEXT = 60
 """Characters of a long source line shown before and behind the place of a fault."""
@@ -82,7 +82,7 @@ def job_page(job: JobDetail) -> str:
     if job["why"]:
         lines.append(f"  {safe(job['why'])}")
     if job["exit"]:
-        lines.append(f"  exit status {job['exit']['status']}: {safe(job['exit']['message'])}")
+        lines += _exit_lines(job["exit"])
     lines.append(f"  submitted {clock(job['submissionTime'])} by {safe(job['username'])}, alias {job['alias']}")
     if job["retries"]:
         lines.append(f"  {job['retries']} retries so far, now attempt {job['attempt'] + 1}")
@@ -90,7 +90,7 @@ def job_page(job: JobDetail) -> str:
     rows = [
         (
             f"{task['role']}-{task['index']}",
-            task["phase"] if task["phase"] != "ended" else task["state"],
+            task_state(task),
             task["node"],
             " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items()),
             "" if task["exit"] is None else f"{task['exit']['status']} {task['exit']['message']}".strip(),
@@ -135,6 +135,32 @@ def error_text(error: ClientError, *, source: str = "", name: str = "") -> str:
     return "\n".join(lines)
 
 
+def task_state(task: Task) -> str:
+    """What a task is doing, or how it ended; of a kept one until when."""
+    if task["keptUntil"]:
+        return f"{task['phase']} until {clock(task['keptUntil'])}"
+    return task["phase"] if task["phase"] != "ended" else task["state"]
+
+
+def status_text(job: JobDetail) -> str:
+    """The state in a line, and of a failure its exit status, what it means and what can be done."""
+    lines = [state_line(job)]
+    if job["exit"]:
+        lines += _exit_lines(job["exit"])
+    else:
+        kept = [task for task in tasks_of(job) if task["keptUntil"] and task["exit"]]
+        lines += [line for task in kept for line in _exit_lines(task["exit"], f"{task['role']}-{task['index']}: ")]
+    return "\n".join(lines)
+
+
+def _exit_lines(exit_: JobExit | TaskExit | None, whose: str = "") -> list[str]:
+    if exit_ is None:
+        return []
+    remedy = exit_.get("remedy")
+    said = f"  {whose}exit status {exit_['status']}: {safe(exit_['message'])}"
+    return [said, f"  {safe(remedy)}"] if remedy else [said]
+
+
 def state_line(job: JobDetail) -> str:
     """One line for a change of state while waiting."""
     text = f"{safe(job['name'])}: {state_words(job)}"
@@ -147,10 +173,12 @@ def stop_line(job: JobDetail) -> str:
 
 
 def verdict(job: JobDetail) -> str:
-    """How a job ended, in one sentence."""
+    """How a job ended, in one sentence, and a line with the remedy where there is one."""
     text = f"{safe(job['name'])} {job['state'].lower()}"
     exit_ = job["exit"]
     if exit_ is None:
         return text
     task = f" in {exit_['role']}-{exit_['index']}" if exit_["role"] is not None else ""
-    return f"{text}{task} with exit status {exit_['status']}: {safe(exit_['message'])}".rstrip(": ")
+    said = f"{text}{task} with exit status {exit_['status']}: {safe(exit_['message'])}".rstrip(": ")
+    remedy = exit_.get("remedy")
+    return f"{said}\n  {safe(remedy)}" if remedy else said

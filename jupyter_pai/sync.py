@@ -135,6 +135,7 @@ class Client:
     jobs = _call(AsyncClient.jobs)
     job = _call(AsyncClient.job)
     stop = _call(AsyncClient.stop)
+    release = _call(AsyncClient.release)
     source = _call(AsyncClient.source)
     events = _call(AsyncClient.events)
     log = _call(AsyncClient.log)

@@ -31,6 +31,8 @@ class TaskExit(TypedDict):
     signal: int | None
     reason: str
     message: str
+    phrase: str
+    remedy: str
 
 
 class Task(TypedDict):
@@ -51,6 +53,7 @@ class Task(TypedDict):
     startedTime: str | None
     completedTime: str | None
     exit: TaskExit | None
+    keptUntil: str | None
     sshCommand: str
 
 
@@ -79,6 +82,7 @@ class JobExit(TypedDict):
 
     status: int
     message: str
+    remedy: str
     role: str | None
     index: int | None
 
@@ -121,6 +125,13 @@ class JobDetail(_JobCommon):
     sshCommand: str
     taskRoles: list[TaskRole]
     services: list[Service]
+
+
+class Released(TypedDict):
+    """Which kept tasks are let go."""
+
+    message: str
+    tasks: list[str]
 
 
 class JobEvent(TypedDict):

@@ -1,4 +1,4 @@
-"""``list``, ``show``, ``status``, ``logs``, ``stop`` and ``open``: jobs that exist."""
+"""``list``, ``show``, ``status``, ``logs``, ``stop``, ``release`` and ``open``: jobs that exist."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("--stream", choices=STREAMS, default="all")
     verb.add_argument("--offset", type=int, default=0, help="first byte; negative: from the end")
     _job_verb(verbs, common, "stop", "stop a job", stop)
+    verb = _job_verb(verbs, common, "release", "let go of failed tasks that are kept for debugging", release)
+    verb.add_argument("task", nargs="*", help="names of tasks, such as worker-0; default: all that are kept")
     verb = _job_verb(verbs, common, "open", "open a service in the browser", open_service)
     verb.add_argument("label", nargs="?", help="the service; default: the job's first")
     verb.add_argument("--role", help="the task's role")
@@ -72,7 +74,7 @@ def status(args: argparse.Namespace, out: Output) -> int:
         if args.watch:
             return wait(client, args.job, out, show_log=False)
         job = client.job(args.job)
-    out.result(job, render.state_line(job))
+    out.result(job, render.status_text(job))
     return JOB_FAILED if job["state"] == "FAILED" else OK
 
 
@@ -105,6 +107,14 @@ def stop(args: argparse.Namespace, out: Output) -> int:
         client.stop(args.job)
         job = client.job(args.job)
     out.result(job, render.stop_line(job))
+    return OK
+
+
+def release(args: argparse.Namespace, out: Output) -> int:
+    """Let go of kept tasks; fine when none is kept."""
+    with connected() as client:
+        released = client.release(args.job, args.task)
+    out.result(released, released["message"])
     return OK
 
 

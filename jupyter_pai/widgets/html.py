@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from jupyter_pai.render import clock, state_words
+from jupyter_pai.render import clock, state_words, task_state
 from jupyter_pai.wire import JobDetail, JobWarning, Service, Task, tasks_of
 
 LOG_LINES = 200
@@ -54,8 +54,7 @@ def _task(task: Task) -> str:
     exit_ = task["exit"]
     ports = " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items())
     outcome = f"{exit_['status']} {exit_['message']}".strip() if exit_ else ""
-    state = task["phase"] if task["phase"] != "ended" else task["state"]
-    cells = (f"{task['role']}-{task['index']}", state, task["node"] or "", ports, outcome)
+    cells = (f"{task['role']}-{task['index']}", task_state(task), task["node"] or "", ports, outcome)
     return _row([escape(cell) for cell in cells])
 
 
@@ -75,6 +74,8 @@ def job_html(job: JobDetail) -> str:
         parts.append(f'<div style="{_MUTED}">{escape(job["why"])}</div>')
     if job["exit"]:
         parts.append(f"<div>exit status {job['exit']['status']}: {escape(job['exit']['message'])}</div>")
+        if remedy := job["exit"].get("remedy"):
+            parts.append(f'<div style="{_MUTED}">{escape(remedy)}</div>')
     parts += [_warning(warning) for warning in job["warnings"]]
     tasks = tasks_of(job)
     if tasks:

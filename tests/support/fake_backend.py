@@ -41,6 +41,7 @@ def task_body(uid: str, state: str = "WAITING", phase: str = "queued") -> dict[s
         "startedTime": None if phase == "queued" else NOW,
         "completedTime": NOW if state in FINAL else None,
         "exit": None,
+        "keptUntil": None,
         "sshCommand": f"ssh -p 2222 {uid}--main-0@127.0.0.1",
     }
 
@@ -164,6 +165,7 @@ class FakeBackend:
                 (r"/api/v2/validate", _Validate, route),
                 (job, _Job, route),
                 (job + r"/executionType", _Stop, route),
+                (job + r"/release", _Release, route),
                 (job + r"/config", _Source, route),
                 (job + r"/events", _Events, route),
                 (job + r"/events/stream", _EventStream, route),
@@ -273,6 +275,24 @@ class _Stop(_Base):
             await self.backend.advance(job["uid"], "STOPPED", exit={"status": 255, "message": "stopped", "role": None})
             self.set_status(202)
             self.finish({"status": 202, "message": "stopping"})
+
+
+class _Release(_Base):
+    async def post(self, name: str) -> None:
+        job = self.job_or_fail(name)
+        if not job:
+            return
+        tasks = [task for role in job["taskRoles"] for task in role["taskStatuses"]]
+        wanted = self.get_query_argument("task", "")
+        names = [f"{task['role']}-{task['index']}" for task in tasks if task["keptUntil"]]
+        going = [each for each in names if not wanted or each in wanted.split(",")]
+        for task in tasks:
+            task["keptUntil"] = None
+        said = f"released: {', '.join(going)}" if going else "nothing to release: no such task is kept"
+        if going:
+            await self.backend.advance(job["uid"], "FAILED")
+        self.set_status(202)
+        self.finish({"status": 202, "message": f"job {job['name']}: {said}", "tasks": going})
 
 
 class _Source(_Base):

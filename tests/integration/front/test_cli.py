@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fake_backend import task_body
 from tests.support.running_fake import RunningFake
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -173,6 +174,27 @@ def test_stopping_is_fine_twice(pai: Pai, fake: RunningFake) -> None:
         code, job = pai.json("stop", "train")
         assert code == 0
         assert job["state"] == "STOPPED"  # type: ignore[index]
+
+
+def kept_roles(uid: str) -> list[dict[str, object]]:
+    task = {**task_body(uid, "FAILED", "kept for debugging"), "keptUntil": "2026-11-28T12:00:00Z"}
+    return [{"name": "main", "taskStatuses": [task]}]
+
+
+def test_kept_tasks_are_let_go_by_name_or_all(pai: Pai, fake: RunningFake) -> None:
+    for name in ("one", "two"):
+        uid = fake.add_job(name)
+        fake.advance(uid, "RUNNING", phase="kept for debugging", taskRoles=kept_roles(uid))
+    assert pai("release", "one", "main-1")[1] == "job one: nothing to release: no such task is kept\n"
+    code, answer = pai.json("release", "two")
+    assert code == 0
+    assert answer["tasks"] == ["main-0"]  # type: ignore[index]
+    assert pai("release", "nothing")[0] == 2
+    assert [path for method, path, _ in fake.backend.requests if method == "POST" and "release" in path] == [
+        "/api/v2/jobs/one/release?task=main-1",
+        "/api/v2/jobs/two/release",
+        "/api/v2/jobs/nothing/release",
+    ]
 
 
 def test_opening_gives_a_one_time_address(pai: Pai, fake: RunningFake) -> None:

@@ -178,6 +178,7 @@ def test_jobs_are_shown_stopped_and_opened(notebook: Notebook, fake: RunningFake
     assert repr(notebook.run("%pai config train")) == '{"jobName": "train"}\n'
     notebook.run("view = get_ipython().run_line_magic('pai', 'show train')")
     assert repr(notebook.run("%pai stop $view")) == "train: STOPPED"
+    assert repr(notebook.run("%pai release $view main-0")).startswith("job train: nothing to release")
 
 
 def test_ssh_shows_the_command(notebook: Notebook, fake: RunningFake, tmp_path: Path) -> None:

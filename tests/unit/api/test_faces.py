@@ -28,6 +28,7 @@ PYTHON: dict[str, type[BaseModel]] = {
     "JobExit": JobExit,
     "JobSummary": api.Summary,
     "JobDetail": api.Detail,
+    "Released": api.Released,
     "JobEvent": Event,
     "PositionedEvent": api.PlacedEvent,
     "SshEntry": api.SshEntry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jupyter_pai import render
 from jupyter_pai.errors import Fault, InvalidDocument
-from tests.support.fake_backend import job_body
+from tests.support.fake_backend import job_body, task_body
 
 
 def error_with(fault: Fault) -> InvalidDocument:
@@ -75,6 +75,29 @@ def test_the_verdict_names_the_task_that_decided() -> None:
     job = job_body("train", "j1", state="FAILED", phase="ended", exit=exit_)
     assert render.verdict(job) == "train failed in ps-1 with exit status 3: the command failed"  # type: ignore[arg-type]
     assert render.verdict({**job, "exit": None}) == "train failed"  # type: ignore[typeddict-item]
+
+
+def test_a_failure_comes_with_what_it_means_and_what_to_do() -> None:
+    exit_ = {"status": 127, "message": "task ps-0: not found", "remedy": "Check PATH.", "role": "ps", "index": 0}
+    job = job_body("train", "j1", state="FAILED", phase="ended", exit=exit_)
+    told = "  exit status 127: task ps-0: not found\n  Check PATH."
+    assert render.status_text(job) == f"train: FAILED\n{told}"  # type: ignore[arg-type]
+    assert told in render.job_page(job)  # type: ignore[arg-type]
+    assert render.verdict(job).endswith("exit status 127: task ps-0: not found\n  Check PATH.")  # type: ignore[arg-type]
+    assert render.status_text(job_body("train", "j1")) == "train: WAITING (queued)"  # type: ignore[arg-type]
+
+
+def test_a_kept_task_is_shown_with_its_deadline_and_failure() -> None:
+    exit_ = {"status": 3, "message": "the command reports failure", "remedy": "Read its log."}
+    task = {**task_body("j1", "FAILED", "kept for debugging"), "keptUntil": "2026-11-28T12:00:00Z", "exit": exit_}
+    roles = [{"name": "main", "taskStatuses": [task]}]
+    job = job_body("train", "j1", state="RUNNING", phase="kept for debugging", why="it is kept", taskRoles=roles)
+    until = render.clock("2026-11-28T12:00:00Z")
+    assert f"main-0  kept for debugging until {until}" in render.job_page(job)  # type: ignore[arg-type]
+    assert render.status_text(job) == (  # type: ignore[arg-type]
+        "train: RUNNING (kept for debugging): it is kept\n"
+        "  main-0: exit status 3: the command reports failure\n  Read its log."
+    )
 
 
 def test_an_empty_list_says_so() -> None:
