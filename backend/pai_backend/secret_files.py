@@ -51,7 +51,7 @@ def read_guarded(path: Path) -> str:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         try:
             path.chmod(0o600)
-            log.warning("%s could be read by others; its mode is 0600 now. What it holds may be known: replace it.", path)
+            log.warning("%s could be read by others; its mode is 0600 now. It may be known: replace it.", path)
         except OSError as error:
             log.warning("%s can be read by others, and its mode cannot be changed: %s", path, error.strerror)
     return path.read_text(encoding="utf-8", errors="replace")
