@@ -84,7 +84,7 @@ def _version(path: Path) -> float:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def running_server(shared_buffers: str = "16MB") -> Iterator[PostgresServer]:
     """Make and start a server; stop and remove it at the end."""
     found = programs()
     # Root may not run the server: the distribution's own user does, in a directory that it can reach.
@@ -95,7 +95,7 @@ def running_server() -> Iterator[PostgresServer]:
         if user is not None:
             shutil.chown(directory, user)
         _run([found / "initdb", "-D", directory / "data", "-A", "trust", "--no-sync", "-U", "postgres"], user)
-        process, port = _start(found, directory, user)
+        process, port = _start(found, directory, user, shared_buffers)
         try:
             yield PostgresServer(found, port)
         finally:
@@ -106,13 +106,13 @@ def running_server() -> Iterator[PostgresServer]:
         shutil.rmtree(directory)
 
 
-def _start(found: Path, directory: Path, user: str | None) -> tuple[subprocess.Popen[bytes], int]:
+def _start(found: Path, directory: Path, user: str | None, shared_buffers: str) -> tuple[subprocess.Popen[bytes], int]:
     log = directory / "server.log"
     for _ in range(_TRIES):  # between choosing a free port and taking it another process may take it
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         command = [found / "postgres", "-D", directory / "data", "-h", "127.0.0.1", "-p", str(port), "-k", directory]
-        settings = ["fsync=off", "max_connections=60", "shared_buffers=16MB", "log_min_messages=warning"]
+        settings = ["fsync=off", "max_connections=60", f"shared_buffers={shared_buffers}", "log_min_messages=warning"]
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [*map(str, command), *(word for setting in settings for word in ("-c", setting))],

@@ -195,8 +195,13 @@ class SqlStore:
         return await self._read_opened(partial(lookup.by_alias, alias=alias))
 
     async def list_jobs(self, which: JobFilter) -> tuple[list[JobSummary], int]:
-        """A page and the total."""
-        return await self._database.read(partial(listing.page, which=which))
+        """A page and the total, each from a snapshot of its own, so that two readers share the work."""
+        page = self._database.read(partial(listing.page, which=which))
+        if not which.count:
+            rows = await page
+            return rows, which.offset + len(rows)
+        rows, total = await asyncio.gather(page, self._database.read(partial(listing.total, which=which)))
+        return rows, total
 
     async def tag(self, uid: JobUid, tag: str) -> None:
         """Give a job a tag."""

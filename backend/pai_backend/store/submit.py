@@ -15,14 +15,13 @@ from pai_backend.store import events
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import Values, changing_values, document_values, fixed_values, search_text, task_values
-from pai_backend.store.tables import documents, jobs, tags, tasks
+from pai_backend.store.tables import documents, jobs, tasks
 
 _NAMES = select(jobs.c.name, jobs.c.username).where(jobs.c.name.in_(bindparam("names", expanding=True)))
 _ALIASES = select(jobs.c.alias).where(jobs.c.alias.in_(bindparam("aliases", expanding=True)))
 _INSERT_JOB = insert(jobs)
 _INSERT_DOCUMENT = insert(documents)
 _INSERT_TASK = insert(tasks)
-_INSERT_TAG = insert(tags)
 _MOST_GPUS = 2**31 - 1  # of PostgreSQL's integer
 
 
@@ -120,9 +119,6 @@ def _insert(conn: Connection, rows: list[Values], accepted: Sequence[Submission]
     if new_tasks:
         conn.execute(_INSERT_TASK, new_tasks)
     events.append(conn, [row for s in accepted for row in s.events])
-    new_tags = [{"job": s.job.uid, "tag": tag} for s in accepted for tag in s.job.tags]
-    if new_tags:
-        conn.execute(_INSERT_TAG, new_tags)
 
 
 def _name_taken(job: Job) -> NameTaken:

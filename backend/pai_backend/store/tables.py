@@ -77,6 +77,7 @@ _LISTED = (
     "retries",
     "task_count",
     "gpu_count",
+    "tags",
 )
 
 jobs = Table(
@@ -138,14 +139,6 @@ documents = Table(
     Column("secrets", LargeBinary),
     Column("sealed_by", String(16), nullable=False),
     Index("ix_documents_sealed_by_job", "sealed_by", "job"),
-)
-
-tags = Table(
-    "tags",
-    metadata,
-    Column("tag", String(64), nullable=False),
-    Column("job", String(32), ForeignKey("jobs.uid"), nullable=False, index=True),
-    PrimaryKeyConstraint("tag", "job"),
 )
 
 tasks = Table(

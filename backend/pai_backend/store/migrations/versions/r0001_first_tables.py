@@ -68,7 +68,7 @@ def upgrade() -> None:
         postgresql_where=sa.text("dirty"),
     )
     listed = ["state", "virtual_cluster", "priority", "search", "name", "launched_at", "completed_at"]
-    listed += ["retries", "task_count", "gpu_count"]
+    listed += ["retries", "task_count", "gpu_count", "tags"]
     op.create_index("ix_jobs_list", "jobs", ["submitted_at", "uid", "username", *listed], unique=False)
     op.create_index("ix_jobs_username_list", "jobs", ["username", "submitted_at", "uid", *listed], unique=False)
     op.create_index(
@@ -79,14 +79,6 @@ def upgrade() -> None:
         sqlite_where=sa.text("settled = 0"),
         postgresql_where=sa.text("NOT settled"),
     )
-    op.create_table(
-        "tags",
-        sa.Column("tag", sa.String(length=64), nullable=False),
-        sa.Column("job", sa.String(length=32), nullable=False),
-        sa.ForeignKeyConstraint(["job"], ["jobs.uid"], name="fk_tags_job"),
-        sa.PrimaryKeyConstraint("tag", "job", name="pk_tags"),
-    )
-    op.create_index("ix_tags_job", "tags", ["job"], unique=False)
     op.create_table(
         "access_tokens",
         sa.Column("digest", sa.String(length=64), nullable=False),
@@ -180,7 +172,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop them, those that refer to others first."""
     for table in (
-        "tags",
         "access_tokens",
         "tasks",
         "events",
