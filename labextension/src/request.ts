@@ -16,6 +16,7 @@ import type {
   IFault,
   IJobDetail,
   IJobPage,
+  IReleased,
   ITicket,
   IVerdict
 } from './types';
@@ -160,6 +161,13 @@ export class PaiClient implements IPaiClient {
   async stop(job: string): Promise<void> {
     const path = `${this._jobPath(job)}/executionType`;
     await this._request('PUT', path, JSON.stringify({ value: 'STOP' }));
+  }
+
+  async release(job: string, task?: string): Promise<IReleased> {
+    return this._json(
+      'POST',
+      withQuery(`${this._jobPath(job)}/release`, { task })
+    );
   }
 
   async ticket(

@@ -10,6 +10,7 @@ import type {
   IJobDetail,
   IJobPage,
   IJobSummary,
+  IReleased,
   ITicket,
   IVerdict,
   LogStream
@@ -40,6 +41,8 @@ export namespace CommandIDs {
   export const copySsh = 'pai:copy-ssh';
   /** Stop a job, after asking. */
   export const stopJob = 'pai:stop-job';
+  /** Let go of tasks that are kept for debugging. */
+  export const releaseJob = 'pai:release-job';
 }
 
 /** Which tasks' output is meant. */
@@ -90,6 +93,8 @@ export interface IPaiClient {
   validate(document: IDocumentText): Promise<IVerdict>;
   /** Ask a job to stop. Stopping a stopped job is no error. */
   stop(job: string): Promise<void>;
+  /** Let go of a kept task, given by its name, or of all that the job has. */
+  release(job: string, task?: string): Promise<IReleased>;
   /** A one-time sign-in to a service. */
   ticket(
     job: string,

@@ -67,6 +67,10 @@ export interface ITaskExit {
   readonly signal: number | null;
   readonly reason: string;
   readonly message: string;
+  /** Its class, one word of `docs/exits.md`. */
+  readonly phrase: string;
+  /** What the user can do, in a sentence; may be empty. */
+  readonly remedy: string;
 }
 
 /** One instance of a role in the job's current attempt. */
@@ -86,6 +90,8 @@ export interface ITask {
   readonly startedTime: string | null;
   readonly completedTime: string | null;
   readonly exit: ITaskExit | null;
+  /** When a task kept for debugging is released by itself; null for others. */
+  readonly keptUntil: string | null;
   readonly sshCommand: string | null;
 }
 
@@ -111,6 +117,8 @@ export interface IService {
 export interface IJobExit {
   readonly status: number;
   readonly message: string;
+  /** What the user can do, in a sentence; may be empty. */
+  readonly remedy: string;
   readonly role: string | null;
   readonly index: number | null;
 }
@@ -174,6 +182,13 @@ export interface ITicket {
   readonly url: string;
   readonly path_url: string;
   readonly expires_at: string;
+}
+
+/** Which kept tasks are let go. */
+export interface IReleased {
+  readonly message: string;
+  /** Their names, `role-index`. */
+  readonly tasks: readonly string[];
 }
 
 /** One line of a job's history. */

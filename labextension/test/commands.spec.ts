@@ -129,6 +129,46 @@ describe('commands', () => {
     });
   });
 
+  describe(CommandIDs.releaseJob, () => {
+    const RELEASE = 'POST jobs/ada~first/release';
+
+    it('rests unless the selected job keeps a task', async () => {
+      model.select('j1');
+      expect(commands.isEnabled(CommandIDs.releaseJob)).toBe(false);
+      list(summary({ phase: 'kept for debugging' }));
+      await model.refresh();
+      expect(commands.isEnabled(CommandIDs.releaseJob)).toBe(true);
+    });
+
+    it('lets go of the named task and says so', async () => {
+      server.on(RELEASE, () =>
+        json({ status: 202, message: '', tasks: ['worker-1'] }, 202)
+      );
+      const args = { job: 'ada~first', task: 'worker-1' };
+      await commands.execute(CommandIDs.releaseJob, args);
+      expect(asked(RELEASE)[0].query.get('task')).toBe('worker-1');
+      expect(messages()).toEqual(['Released: worker-1']);
+      expect(asked('GET jobs')).toHaveLength(2);
+    });
+
+    it('lets go of all without a name, and says when there was none', async () => {
+      server.on(RELEASE, () =>
+        json({ status: 202, message: '', tasks: [] }, 202)
+      );
+      await commands.execute(CommandIDs.releaseJob, { job: 'ada~first' });
+      expect(asked(RELEASE)[0].query.get('task')).toBeNull();
+      expect(messages()).toEqual(['No task of this job is kept any more.']);
+    });
+
+    it('says why it failed', async () => {
+      server.on(RELEASE, () =>
+        json({ code: 'NoTaskError', message: 'No such task.' }, 404)
+      );
+      await commands.execute(CommandIDs.releaseJob, { job: 'ada~first' });
+      expect(messages()).toEqual(['No such task.']);
+    });
+  });
+
   describe(CommandIDs.openService, () => {
     const ticket = 'POST jobs/ada~first/services/jupyter/ticket';
 

@@ -3,12 +3,20 @@ import { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
-import { exitText, gpuText, portLines } from '../src/detail/tasks';
+import {
+  exitHelp,
+  exitText,
+  gpuText,
+  portLines,
+  TaskTable
+} from '../src/detail/tasks';
 import { JobListModel } from '../src/jobs/model';
 import { JobList, rowAfterKey } from '../src/jobs/view';
 import { PaiError } from '../src/request';
 import { mimeTypeOf, placeOf } from '../src/submit/view';
-import { duration, problemWords } from '../src/words';
+import { CommandIDs } from '../src/tokens';
+import type { ITask } from '../src/types';
+import { duration, problemWords, timeText } from '../src/words';
 import { FakeServer, json } from './fake_server';
 import { page, summary, task } from './wire';
 
@@ -99,6 +107,52 @@ describe('the job list', () => {
   });
 });
 
+describe('the table of tasks', () => {
+  const kept = task({
+    state: 'FAILED',
+    phase: 'kept for debugging',
+    keptUntil: '2026-11-28T10:00:00Z'
+  });
+
+  const show = (tasks: ITask[], execute = jest.fn()) => {
+    const host = document.createElement('div');
+    const commands = new CommandRegistry();
+    const describedBy = { args: { type: 'object' } };
+    commands.addCommand(CommandIDs.releaseJob, { describedBy, execute });
+    const props = { job: 'ada~first', tasks, commands, trans };
+    flushSync(() => createRoot(host).render(<TaskTable {...props} />));
+    return host;
+  };
+
+  it('shows until when a task is kept, and lets it be entered', () => {
+    const text = show([kept]).textContent;
+    expect(text).toContain(`kept until ${timeText(kept.keptUntil)}`);
+    expect(text).toContain('Copy');
+  });
+
+  it('releases the task whose button is pressed', () => {
+    const execute = jest.fn();
+    const host = show(
+      [kept, task({ uid: 'j1-worker-1-0', index: 1 })],
+      execute
+    );
+    const buttons = [...host.querySelectorAll('[aria-label^="Release"]')];
+    expect(buttons.map(button => button.getAttribute('aria-label'))).toEqual([
+      'Release worker-0'
+    ]);
+    (buttons[0] as HTMLElement).click();
+    expect(execute).toHaveBeenCalledWith({
+      job: 'ada~first',
+      task: 'worker-0'
+    });
+  });
+
+  it('offers no release of what is not kept', () => {
+    const over = task({ state: 'FAILED', phase: 'ended' });
+    expect(show([over]).textContent).not.toContain('Release');
+  });
+});
+
 describe('words', () => {
   it.each([
     [900, '1 s'],
@@ -127,13 +181,17 @@ describe('words', () => {
       code: null,
       signal: 9,
       reason: 'signalled',
-      message: ''
+      message: 'It was killed.',
+      phrase: 'Killed',
+      remedy: 'Watch its memory.'
     };
     const done = task({ exit, ports: { http: [1, 2], ssh: [3] } });
     expect(gpuText(done)).toBe('TITANX 0');
     expect(gpuText(task({ gpus: [] }))).toBe('');
     expect(portLines(done)).toEqual(['http 1, 2', 'ssh 3']);
     expect(exitText(trans, done)).toBe('137 (signal 9)');
+    expect(exitHelp(done)).toBe('It was killed.\nWatch its memory.');
+    expect(exitHelp(task())).toBe('');
   });
 
   it('name the place of a fault', () => {

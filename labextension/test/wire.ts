@@ -54,6 +54,7 @@ export function task(change: Partial<ITask> = {}): ITask {
     startedTime: '2026-11-21T10:00:01Z',
     completedTime: null,
     exit: null,
+    keptUntil: null,
     sshCommand: 'ssh first--worker-0@127.0.0.1 -p 2222',
     ...change
   };

@@ -9,6 +9,7 @@ import * as React from 'react';
 import { StateMark } from '../parts';
 import { CommandIDs } from '../tokens';
 import type { ITask } from '../types';
+import { timeText } from '../words';
 
 /** Ports as `label 15001, 15002`, one label a line. */
 export function portLines(task: ITask): readonly string[] {
@@ -35,18 +36,34 @@ export function exitText(trans: TranslationBundle, task: ITask): string {
     : trans.__('%1 (signal %2)', exit.status, exit.signal);
 }
 
+/** Whether the task has failed and can still be entered. */
+export function isKept(task: ITask): boolean {
+  return task.phase === 'kept for debugging';
+}
+
+/** What a task's exit means and what to do about it, for those who point at it. */
+export function exitHelp(task: ITask): string {
+  const { exit } = task;
+  return exit ? [exit.message, exit.remedy].filter(Boolean).join('\n') : '';
+}
+
 function TaskRow(props: {
+  job: string;
   task: ITask;
   commands: CommandRegistry;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { task, commands, trans } = props;
+  const { job, task, commands, trans } = props;
   const ssh = task.sshCommand;
+  const name = `${task.role}-${task.index}`;
   return (
     <tr>
-      <th scope="row">{`${task.role}-${task.index}`}</th>
+      <th scope="row">{name}</th>
       <td>
         <StateMark trans={trans} state={task.state} />
+        {isKept(task) && (
+          <div>{trans.__('kept until %1', timeText(task.keptUntil))}</div>
+        )}
       </td>
       <td>{task.node}</td>
       <td>{task.address}</td>
@@ -56,22 +73,31 @@ function TaskRow(props: {
           <div key={line}>{line}</div>
         ))}
       </td>
-      <td title={task.exit?.message}>{exitText(trans, task)}</td>
+      <td title={exitHelp(task)}>{exitText(trans, task)}</td>
       <td>
-        {ssh && task.state === 'RUNNING' && (
+        {ssh && (task.state === 'RUNNING' || isKept(task)) && (
           <Button
             minimal
             small
-            aria-label={trans.__(
-              'Copy the SSH command of %1',
-              `${task.role}-${task.index}`
-            )}
+            aria-label={trans.__('Copy the SSH command of %1', name)}
             onClick={() =>
               void commands.execute(CommandIDs.copySsh, { command: ssh })
             }
             title={ssh}
           >
             {trans.__('Copy')}
+          </Button>
+        )}
+        {isKept(task) && (
+          <Button
+            minimal
+            small
+            aria-label={trans.__('Release %1', name)}
+            onClick={() =>
+              void commands.execute(CommandIDs.releaseJob, { job, task: name })
+            }
+          >
+            {trans.__('Release')}
           </Button>
         )}
       </td>
@@ -81,6 +107,7 @@ function TaskRow(props: {
 
 /** All tasks, one a row. */
 export function TaskTable(props: {
+  job: string;
   tasks: readonly ITask[];
   commands: CommandRegistry;
   trans: TranslationBundle;
@@ -105,6 +132,7 @@ export function TaskTable(props: {
           {props.tasks.map(task => (
             <TaskRow
               commands={props.commands}
+              job={props.job}
               key={task.uid}
               task={task}
               trans={trans}

@@ -17,7 +17,7 @@ import { isFinal } from '../types';
 import { dialectWord, duration, phaseBeside, timeText } from '../words';
 import type { DetailModel } from './model';
 import { tasksOf } from './model';
-import { TaskTable } from './tasks';
+import { isKept, TaskTable } from './tasks';
 
 /** What the parts of the page need. */
 interface IPageProps {
@@ -60,7 +60,8 @@ function factsOf(
           )
         : ''
     ],
-    [trans.__('Ended'), job.exit?.message ?? '']
+    [trans.__('Ended'), job.exit?.message ?? ''],
+    [trans.__('What to do'), job.exit?.remedy ?? '']
   ];
   return facts.filter(([, value]) => value !== '');
 }
@@ -118,6 +119,17 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
       >
         {trans.__('Copy SSH command')}
       </button>
+      {tasksOf(job).some(isKept) && (
+        <button
+          className="jp-mod-styled"
+          onClick={() =>
+            void commands.execute(CommandIDs.releaseJob, { job: job.id })
+          }
+          title={trans.__('Let go of failed tasks that are kept for debugging')}
+        >
+          {trans.__('Release')}
+        </button>
+      )}
       <button
         className="jp-mod-styled jp-mod-warn"
         disabled={isFinal(job.state) || job.state === 'STOPPING'}
@@ -150,7 +162,11 @@ export function JobDetail(props: IPageProps): JSX.Element {
       {problem && <ProblemBox trans={trans} problem={problem} />}
       {job.why && (
         <div className="jp-pai-Note" data-kind="why">
-          <strong>{trans.__('Why it waits')}</strong>
+          <strong>
+            {job.phase === 'kept for debugging'
+              ? trans.__('Why it is not over')
+              : trans.__('Why it waits')}
+          </strong>
           <span>{job.why}</span>
         </div>
       )}
@@ -164,7 +180,7 @@ export function JobDetail(props: IPageProps): JSX.Element {
           </div>
         ))}
       </dl>
-      <TaskTable {...props} tasks={tasksOf(job)} />
+      <TaskTable {...props} job={job.id} tasks={tasksOf(job)} />
     </>
   );
 }

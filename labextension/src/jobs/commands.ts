@@ -177,6 +177,29 @@ async function stopJob(options: IJobCommandOptions, args: Args): Promise<void> {
   }
 }
 
+async function releaseJob(
+  options: IJobCommandOptions,
+  args: Args
+): Promise<void> {
+  const { client, model, trans } = options;
+  const job = jobOf(model, args);
+  if (job === null) {
+    return;
+  }
+  const task = typeof args.task === 'string' ? args.task : undefined;
+  try {
+    const { tasks } = await client.release(job, task);
+    const said =
+      tasks.length > 0
+        ? trans.__('Released: %1', tasks.join(', '))
+        : trans.__('No task of this job is kept any more.');
+    Notification.info(said, { autoClose: 3000 });
+    await model.refresh();
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
+}
+
 function addAccessCommands(
   commands: CommandRegistry,
   options: IJobCommandOptions
@@ -235,9 +258,30 @@ export function addJobCommands(
       (model.selectedJob !== null && !isFinal(model.selectedJob.state)),
     execute: args => stopJob(options, args)
   });
+  commands.addCommand(CommandIDs.releaseJob, {
+    label: trans.__('Release Kept Tasks'),
+    caption: trans.__('Let go of failed tasks that are kept for debugging'),
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          ...JOB_ARGS.properties,
+          task: {
+            type: 'string',
+            description: 'Name of the task; all that are kept when absent.'
+          }
+        }
+      }
+    },
+    isEnabled: args =>
+      args.job !== undefined ||
+      model.selectedJob?.phase === 'kept for debugging',
+    execute: args => releaseJob(options, args)
+  });
   model.changed.connect(() => {
     commands.notifyCommandChanged(CommandIDs.openService);
     commands.notifyCommandChanged(CommandIDs.copySsh);
     commands.notifyCommandChanged(CommandIDs.stopJob);
+    commands.notifyCommandChanged(CommandIDs.releaseJob);
   });
 }

@@ -83,7 +83,8 @@ export const jobsPlugin: JupyterFrontEndPlugin<IJobListModel> = {
       CommandIDs.openJob,
       CommandIDs.openService,
       CommandIDs.copySsh,
-      CommandIDs.stopJob
+      CommandIDs.stopJob,
+      CommandIDs.releaseJob
     ]) {
       palette?.addItem({ command, category: trans.__('PAI') });
     }

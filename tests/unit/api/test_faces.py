@@ -35,6 +35,9 @@ PYTHON: dict[str, type[BaseModel]] = {
     "SshAnswer": api.SshAnswer,
     "Ticket": api.Ticket,
     "Key": api.KeyWire,
+    "FileEntry": api.FileEntry,
+    "FileListing": api.FileListing,
+    "UploadState": api.UploadState,
     "FaultBody": Fault,
     "ValidationAnswer": api.Validation,
     "Info": api.Info,
@@ -53,6 +56,7 @@ TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IVerdict": api.Validation,
     "IJobPage": api.JobPage,
     "ITicket": api.Ticket,
+    "IReleased": api.Released,
     "IJobEvent": Event,
     "IPositionedEvent": api.PlacedEvent,
 }
