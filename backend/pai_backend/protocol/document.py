@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import Dialect, DocumentWarning, JobSpec
-from pai_backend.protocol import v1, v2
+from pai_backend.protocol import extension, v1, v2
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node, locate
 from pai_backend.protocol.position import Positions, printable
@@ -101,9 +101,10 @@ def _is_yaml(text: str, name: str) -> bool:
 def _read_v2(root: Node, reader: Reader, source: bytes, text: str, name: str) -> Document:
     """The v2 document whose tree is ``root``."""
     read = v2.read(root, reader, text)
-    if read is None or reader.failed:
+    spec = extension.honoured(read.spec, root, reader) if read is not None else None
+    if read is None or spec is None or reader.failed:
         raise _error(reader.faults, name)
-    return Document(read.spec, read.spec.dialect, source, reader.warnings, read.secrets)
+    return Document(spec, spec.dialect, source, reader.warnings, read.secrets)
 
 
 def _decode(text: bytes | str, name: str) -> tuple[bytes, str]:

@@ -29,7 +29,7 @@ MAX_STEPS: Final = 200_000
 """Values looked at for one document, those that aliases repeat counted again."""
 
 _T = TypeVar("_T")
-_SECRET_NAME = re.compile("PASSWORD|PASSWD|PASSPHRASE|PWD|TOKEN|SECRET|CREDENTIAL|KEY", re.IGNORECASE)
+SECRET_NAME: Final = re.compile("PASSWORD|PASSWD|PASSPHRASE|PWD|TOKEN|SECRET|CREDENTIAL|KEY", re.IGNORECASE)
 _BEGINS_OBJECT = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+\{")
 # A line --- or ... ends a document wherever it stands (YAML 1.2, section 9.1.2).
 _MARKER = re.compile(r"(?:\A|(?<=[\r\n]))(?:---|\.\.\.)(?=[ \t\r\n]|\Z)")
@@ -128,7 +128,7 @@ class _Search:
             if name == "secrets":
                 yield value
             elif name == "jobEnvs":
-                yield from (variable for key, variable in self._fields(value) if _SECRET_NAME.search(key))
+                yield from (variable for key, variable in self._fields(value) if SECRET_NAME.search(key))
             elif name == "prerequisites":
                 for item in value.value().items:
                     for auth in self._named(item, "auth"):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pai_backend.model.spec import PortSpec
-from pai_backend.protocol.fields import Field, Kind, Members, Reader, Table
+from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
 from pai_backend.protocol.position import shown
 
 IMPLICIT_PORTS: Final = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
@@ -65,13 +65,13 @@ def read(role: Members, reader: Reader, port: Make = make) -> tuple[PortSpec, ..
     ]
     reader.distinct(entries, "label", "port list entry")
     ports: list[PortSpec] = []
-    ranges = _Ranges(reader)
+    ranges = Ranges(reader)
     for entry in entries:
         label, first, count = entry.text("label"), entry.integer("beginAt"), entry.integer("portNumber")
         if label is None or first is None or count is None:
             continue
         if first:
-            ranges.add(entry, label, first, first + count - 1)
+            ranges.add((*entry.path, "beginAt"), entry.at("beginAt"), label, first, first + count - 1)
         ports.append(port(label, count, first))
     if len(ports) < len(nodes):
         return None
@@ -79,16 +79,15 @@ def read(role: Members, reader: Reader, port: Make = make) -> tuple[PortSpec, ..
     return (*ports, *(implicit for implicit in IMPLICIT_PORTS if implicit.label not in declared))
 
 
-class _Ranges:
+class Ranges:
     """The fixed ranges of one port list, which must be ports and must not overlap."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._taken: list[tuple[int, int, str]] = []  # (first, last, label), in order, none touching another
 
-    def add(self, entry: Members, label: str, first: int, last: int) -> None:
-        """Add a range; one that is no range of ports, or overlaps one added before, is a fault."""
-        path, at = (*entry.path, "beginAt"), entry.at("beginAt")
+    def add(self, path: Path, at: int, label: str, first: int, last: int) -> None:
+        """Add a range; one that is no range of ports, or overlaps one added before, is a fault at ``path``."""
         if last > LAST_PORT:
             message = f"the ports {first} to {last} go beyond {LAST_PORT}"
             self._reader.fault(path, at, message, f"Begin lower, ask for fewer, or {_RANDOM}")

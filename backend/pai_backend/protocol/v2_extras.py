@@ -21,12 +21,15 @@ from pai_backend.protocol.plugins import Plugin
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_reading import Reading
 
+MAX_STORAGES: Final = 100
+"""Storages that one job mounts."""
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
 _NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)))
 _HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
-_READ = frozenset(
+READ: Final = frozenset(
     (_HIVED, _OLD_HIVED, plugins.KEY, "gangAllocation", "storages", "jobStatusChangeNotification", "submitFrom")
 )
+"""The extras that mean something."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def read_extras(job: Members, reading: Reading) -> Extras:
         storages=distinct(mounts, reading),
         notify=_notify(given.get("jobStatusChangeNotification"), reading),
         submit_from=_submit_from(given.get("submitFrom"), reading),
-        rest={name: node.plain() for name, node in given.items() if name not in _READ},
+        rest={name: node.plain() for name, node in given.items() if name not in READ},
     )
 
 
@@ -160,6 +163,9 @@ def _storages(node: Node | None, reading: Reading) -> tuple[Mount, ...]:
     if not node.value:
         hint = "Name the storages that the job needs."
         reading.reader.warn("no-default-storage", path, "an empty list asks for default storages; there are none", hint)
+    if len(node.value) > MAX_STORAGES:
+        reading.reader.fault(path, node.at, f"more than {MAX_STORAGES} storages", "Mount fewer.")
+        return ()
     found = []
     for number, item in enumerate(node.value):
         members = reading.reader.members(item, (*path, number), tables.STORAGE)

@@ -1,0 +1,162 @@
+"""``extras.jupyterPai`` of a v2 document: what only v1 can say, followed here and ignored by every other OpenPAI.
+
+v2 has no fixed ports, directories, debugging or way to end a job when some of its tasks are done. Converting to v2
+puts these here (``convert.to_v2``), and whoever misses them in v2 may write them by hand. The names are v1's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pai_backend.model.spec import JobSpec, PortSpec, TaskRole
+from pai_backend.protocol import v2_extras
+from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
+from pai_backend.protocol.locate import Node
+from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH
+from pai_backend.protocol.v1_ports import LAST_PORT, Ranges
+
+KEY: Final = "jupyterPai"
+"""Its name in ``extras``."""
+MEANT_IN_V2: Final = v2_extras.READ | {KEY}
+"""Extras that v2 gives a meaning; in v1 they are free data like all others."""
+
+_V1_NAME = re.compile(r"[A-Za-z0-9\-._~]+")
+_WORD = Field(Kind.TEXT, longest=MAX_NAME)
+_DIRECTORY = Field(Kind.TEXT, longest=MAX_PATH)
+_NAMES = Field(Kind.OBJECT)
+JOB: Final = Table(
+    "jupyterPai",
+    {
+        "authFile": _DIRECTORY,
+        "dataDir": _DIRECTORY,
+        "outputDir": _DIRECTORY,
+        "codeDir": _DIRECTORY,
+        "gpuType": _WORD,
+        "retryCount": Field(Kind.INTEGER, low=-2),
+        "killAllOnCompletedTaskNumber": Field(Kind.INTEGER, low=0),
+        "isDebug": Field(Kind.ANY),
+        "taskRoles": Field(Kind.OBJECT),
+        "extras": Field(Kind.OBJECT),
+        "names": Field(Kind.OBJECT),
+    },
+)
+ROLE: Final = Table(
+    "a task role of jupyterPai", {"storageGB": Field(Kind.INTEGER, low=0), "beginAt": Field(Kind.OBJECT)}
+)
+NAMES: Final = Table(
+    "the names of jupyterPai",
+    {
+        "jobName": Field(Kind.TEXT, pattern=_V1_NAME, allowed="the characters of a jobName", longest=MAX_NAME),
+        "taskRoles": _NAMES,
+        "portList": _NAMES,
+    },
+)
+"""Name in this document -> name in the v1 document it was made from; for the way back, without meaning here."""
+_TEXTS = {
+    "authFile": "auth_file",
+    "dataDir": "data_dir",
+    "outputDir": "output_dir",
+    "codeDir": "code_dir",
+    "gpuType": "gpu_type",
+}
+
+
+def honoured(spec: JobSpec, root: Node, reader: Reader) -> JobSpec:
+    """``spec`` of the v2 document ``root`` with what its ``extras.jupyterPai`` adds; faults go to ``reader``."""
+    extras = root.value.get("extras") if isinstance(root.value, dict) else None
+    node = extras.value.get(KEY) if extras is not None and isinstance(extras.value, dict) else None
+    if node is None:
+        return spec
+    job = reader.members(node, ("extras", KEY), JOB)
+    if job is None:
+        return spec
+    changes: dict[str, Any] = {attribute: job.text(name) or None for name, attribute in _TEXTS.items()}
+    changes["retry_count"] = job.integer("retryCount")
+    changes["kill_all_on_completed"] = _kill_all(job, spec, reader)
+    changes["debug"] = _flag(job, "isDebug", reader)
+    changes["task_roles"] = _roles(job, spec, reader)
+    added = {name: value.plain() for name, value in job.entries("extras").items()}
+    changes["extras"] = {**spec.extras, **added} if added else None
+    _check_names(job, reader)
+    return spec.model_copy(update={name: value for name, value in changes.items() if value is not None})
+
+
+def original_names(spec: JobSpec) -> tuple[str, Mapping[str, str], Mapping[str, str]]:
+    """The names of the job, its roles and its labels before a conversion to v2, as far as the job says.
+
+    The job's name is empty, and a role or label is not listed, when it was not renamed.
+    """
+    given = spec.extras.get(KEY)
+    names = given.get("names") if isinstance(given, Mapping) else None
+    if not isinstance(names, Mapping):
+        return "", {}, {}
+    return names.get("jobName", ""), names.get("taskRoles", {}), names.get("portList", {})
+
+
+def _flag(job: Members, name: str, reader: Reader) -> bool | None:
+    node = job.values[name]
+    return reader.boolean(node, (*job.path, name)) if isinstance(node, Node) else None
+
+
+def _kill_all(job: Members, spec: JobSpec, reader: Reader) -> int | None:
+    name = "killAllOnCompletedTaskNumber"
+    limit = job.integer(name)
+    if limit is not None and limit > spec.task_count:
+        message = f"{name} ({limit}) is more than the job's {spec.task_count} tasks"
+        reader.fault((*job.path, name), job.at(name), message, f"Use a number from 0 (off) to {spec.task_count}.")
+    return limit
+
+
+def _roles(job: Members, spec: JobSpec, reader: Reader) -> tuple[TaskRole, ...] | None:
+    """The task roles with what is added to them; None when nothing is."""
+    roles = {role.name: role for role in spec.task_roles}
+    given = job.entries("taskRoles")
+    for name, node in given.items():
+        path = (*job.path, "taskRoles", name)
+        if name not in roles:
+            reader.fault(path, node.key_at, "this is no task role of the job", "Write one of $.taskRoles.")
+        elif (members := reader.members(node, path, ROLE)) is not None:
+            roles[name] = _role(roles[name], members, reader)
+    return tuple(roles.values()) if given else None
+
+
+def _role(role: TaskRole, members: Members, reader: Reader) -> TaskRole:
+    begin = members.entries("beginAt")
+    labels = {port.label for port in role.ports}
+    for label, node in begin.items():
+        if label not in labels:
+            path = (*members.path, "beginAt", label)
+            reader.fault(path, node.key_at, "the task role has no port of that label", "Add it to the role's ports.")
+    path = (*members.path, "beginAt")
+    ranges = Ranges(reader)
+    ports = tuple(_port(port, begin.get(port.label), (*path, port.label), ranges, reader) for port in role.ports)
+    storage = members.integer("storageGB")
+    needs = role.resources.model_copy(update={"storage_gb": storage}) if storage is not None else role.resources
+    return role.model_copy(update={"ports": ports, "resources": needs})
+
+
+def _port(port: PortSpec, node: Node | None, path: Path, ranges: Ranges, reader: Reader) -> PortSpec:
+    """The port with its fixed beginning."""
+    if node is None:
+        return port
+    if type(node.value) is not int or not 0 <= node.value <= LAST_PORT:
+        reader.fault(path, node.at, f"no port from 0 to {LAST_PORT}", "Write a number; 0 chooses at random.")
+        return port
+    if node.value:
+        ranges.add(path, node.at, port.label, node.value, node.value + port.count - 1)
+    return port.model_copy(update={"begin_at": node.value})
+
+
+def _check_names(job: Members, reader: Reader) -> None:
+    """The names of the way back must be names of v1."""
+    node = job.values["names"]
+    names = reader.members(node, (*job.path, "names"), NAMES) if isinstance(node, Node) else None
+    if names is None:
+        return
+    for kind in ("taskRoles", "portList"):
+        for name, value in names.entries(kind).items():
+            if not isinstance(value.value, str) or not _V1_NAME.fullmatch(value.value):
+                hint = "Remove the entry; it is written when a document is converted."
+                reader.fault((*names.path, kind, name), value.at, "this is no name of OpenPAI v1", hint)
