@@ -12,6 +12,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
 from jupyter_pai.wire import JobDetail
 
-VERBS = ("submit", "list", "show", "status", "logs", "stop", "release", "ssh", "open", "config")
+VERBS = ("submit", "list", "show", "status", "logs", "stop", "release", "ssh", "open", "config", "upload")
 
 
 def _say(text: str) -> None:
@@ -51,7 +52,7 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, logs, stop, release, ssh, open, config.
+        Verbs: submit, list, show, status, logs, stop, release, ssh, open, config, upload.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -224,3 +225,18 @@ class PaiMagics(Magics):
     def _config(self, args: Namespace) -> Shown:
         source = self._connected().source(self._name(args.job))
         return Shown(source.data.decode(errors="replace"))
+
+    @verb("pai upload")
+    @argument("path", help="file, or directory whose content is uploaded; or $variable with one")
+    @argument("uri", help="pai://USER/…, $PAI_DEFAULT_FS_URI/…, or a URI of another storage")
+    @argument("--exclude", action="append", default=[], help="leave these out too, not only .git; repeatable")
+    def _upload(self, args: Namespace) -> Shown:
+        from jupyter_pai.fs import moving
+        from jupyter_pai.fs.bar import ProgressBar
+        from jupyter_pai.fs.places import place
+        from jupyter_pai.fs.words import moved_line
+
+        path = self._variable(args.path) if args.path.startswith("$") else args.path
+        with closing(ProgressBar(shown=True, notebook=True)) as bar:
+            moved = moving.upload(Path(path).expanduser(), place(args.uri), args.exclude, self._connected, bar)
+        return Shown(moved_line(moved))

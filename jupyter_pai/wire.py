@@ -180,6 +180,31 @@ class Ticket(TypedDict):
     expires_at: str
 
 
+class FileEntry(TypedDict):
+    """A file or directory of the default file system."""
+
+    name: str
+    kind: str
+    size: int
+    modified: str | None
+
+
+class FileListing(TypedDict):
+    """Entries of a directory."""
+
+    path: str
+    data: list[FileEntry]
+    truncated: bool
+
+
+class UploadState(TypedDict):
+    """What became of an uploaded part."""
+
+    path: str
+    kept: int
+    complete: bool
+
+
 class Key(TypedDict):
     """A registered SSH public key."""
 

@@ -27,6 +27,9 @@ class Metrics:
             buckets=BUCKETS_S,
             registry=self.registry,
         )
+        self.file_bytes = Counter(
+            "pai_api_file_bytes", "Bytes of uploaded files that were written.", registry=self.registry
+        )
         self._jobs = Gauge("pai_jobs", "Jobs by state.", ["state"], registry=self.registry)
         self._lease = Gauge(
             "pai_controller_lease_seconds", "Time the controller's lease still holds.", registry=self.registry

@@ -232,6 +232,7 @@ class FileQuery(Query):
     """Which part of a file, or which page of a directory."""
 
     offset: int = Field(default=0, ge=0, le=MAX_SEQ, description="First byte of a file.")
+    length: int | None = Field(default=None, ge=0, le=MAX_SEQ, description="Bytes of a file at most.")
     after: str = Field(default="", max_length=255, description="Only names behind this one, of a directory.")
     limit: int = Field(default=1000, ge=1, le=MAX_LISTED, description="Entries at most, of a directory.")
 

@@ -24,7 +24,7 @@ from pai_backend.storage.uris import Place
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-RENAMING = frozenset({"hdfs", "viewfs", "webhdfs", "memory", "sftp", "ssh", "smb", "arrow_hdfs"})
+RENAMING = frozenset({"file", "hdfs", "viewfs", "webhdfs", "memory", "sftp", "ssh", "smb", "arrow_hdfs"})
 """Schemes with a rename that is one step. Object stores have none, but a whole object appears at once there."""
 
 
@@ -79,18 +79,19 @@ class RemoteFiles:
         descriptor = os.open(spooled, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
         def publish(_descriptor: int) -> None:
-            self._send(spooled, path)
+            self.send(spooled, path)
             spooled.unlink()
 
         return PartFile(descriptor, path, offset, publish, spooled.unlink)
 
-    def _send(self, spooled: Path, path: Parts) -> None:
+    def send(self, source: Path, path: Parts) -> None:
+        """Copy a complete file of this machine there; it gets its name when all of it is there."""
         with self._at(path) as (system, name):
             system.makedirs(system._parent(name), exist_ok=True)
             renaming = self._root.scheme in RENAMING
             draft = f"{system._parent(name).rstrip('/')}/{copy_name(path[-1])}" if renaming else name
             try:
-                system.put_file(str(spooled), draft)
+                system.put_file(str(source), draft)
                 if renaming:
                     self._rename(system, draft, name)
             except BaseException:

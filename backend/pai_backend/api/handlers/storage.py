@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from datetime import UTC
 from email.utils import format_datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from pai_backend.model.errors import (
     TooLarge,
     Unavailable,
 )
+from pai_backend.storage.files import Info
 
 log = logging.getLogger(__name__)
 
@@ -121,16 +123,17 @@ class FileHandler(ApiHandler):
         info, _ = await self.service.stat(path)
         if info is None or info.directory:
             return await self.service.listing(path, query.after, query.limit)
-        await self._send(path, query.offset)
+        await self._send(path, query.offset, query.length)
         return None
 
-    async def _send(self, path: str, offset: int) -> None:
+    async def _send(self, path: str, offset: int, length: int | None) -> None:
         """The file from there on. When its storage fails on the way, the connection ends before the last byte."""
         reading = await self.service.open(path)
         try:
             await reading.seek(offset)
             left = max(0, reading.info.size - offset)
-            self.set_header("Content-Type", "application/octet-stream")
+            left = left if length is None else min(left, length)
+            self._describe(reading.info)
             self.set_header("Content-Disposition", "attachment")  # never a page of the site that relays it
             self.set_header("Content-Length", str(left))
             while left and (data := await reading.next(left)):
@@ -167,12 +170,18 @@ class FileHandler(ApiHandler):
             self.set_header("Content-Type", "application/json")
             self.set_status(404)
             return
+        self._describe(info)
+        if not info.directory:
+            self.set_header("Content-Length", str(info.size))
+
+    def _describe(self, info: Info) -> None:
+        """Headers that tell one version of a file from another."""
         self.set_header("X-Pai-Kind", "directory" if info.directory else "file")
+        self.set_header("X-Pai-Size", str(info.size))
         if info.modified is not None:
-            self.set_header("Last-Modified", format_datetime(info.modified, usegmt=True))
+            self.set_header("Last-Modified", format_datetime(info.modified.astimezone(UTC), usegmt=True))
         if not info.directory:
             self.set_header("Content-Type", "application/octet-stream")
-            self.set_header("Content-Length", str(info.size))
 
     @operation(
         Operation(

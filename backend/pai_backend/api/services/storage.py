@@ -65,7 +65,12 @@ class FileService:
         if not path and not self._user.admin:
             infos = await self._do(self._top)
         else:
-            infos = await self._do(lambda: self.room.files.listing(path, after, limit + 1))
+            try:
+                infos = await self._do(lambda: self.room.files.listing(path, after, limit + 1))
+            except NoSuchFile:
+                if path != (self._user.name,):
+                    raise
+                infos = []  # everyone's own directory is made when something is put there
         entries = tuple(_entry(info) for info in infos[:limit])
         return FileListing(path=shown(path), data=entries, truncated=len(infos) > limit)
 
@@ -154,6 +159,10 @@ class FileService:
         rows, _ = await self._ctx.store.list_jobs(wanted)
         return next((row.user for row in rows if row.name == name), None) == self._user.name
 
+    def count(self, size: int) -> None:
+        """Count bytes that were written."""
+        self._ctx.metrics.file_bytes.inc(size)
+
     async def _do(self, work: Callable[[], R], timeout_s: float | None = None) -> R:
         with errors():
             return await (self.room.do(work) if timeout_s is None else self.room.do(work, timeout_s))
@@ -216,6 +225,7 @@ class Receiving:
                 data = bytes(self._waiting)
                 self._waiting.clear()
                 await self._service._do(lambda: self._upload.write(data))
+                self._service.count(len(data))
                 if self._where.area is Area.HOME:
                     self._service.room.grew(self._path[:1], len(data))
 
