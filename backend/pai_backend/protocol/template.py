@@ -17,7 +17,7 @@ from pai_backend.protocol.yaml_scalars import spelling
 MAX_RENDERED: Final = 4 * 1_048_576
 """Characters of all commands together, once filled: four times the largest document."""
 
-MAX_TAGS: Final = 20_000
+MAX_TAGS: Final = 15_000
 """Tags in the texts of all roles together; the seeds' example has eleven a role."""
 
 Values = Mapping[str, Any]
@@ -42,6 +42,11 @@ class Template:
         self._reported: set[tuple[int, int]] = set()
         self._last = (-1, 0, 0)  # offset of a text, offset in it, and where that stands in the document
         self._known_secrets: set[tuple[str, ...]] = set()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the commands have already become too long in all; the fault is recorded."""
+        return self._left < 0
 
     def fill(self, node: Node, path: Path, chosen: Chosen = NOTHING) -> str:
         """The text of ``node`` with its tags filled; those of ``$secrets`` stay.

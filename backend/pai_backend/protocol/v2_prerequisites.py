@@ -17,8 +17,8 @@ from pai_backend.protocol.template import Values, values_of
 from pai_backend.protocol.v1 import MAX_NAME
 from pai_backend.protocol.v2_reading import Located, Reading
 
-MAX_PREREQUISITES: Final = 2_000
-"""Of one job: an image and its data for each of 1 000 roles."""
+MAX_PREREQUISITES: Final = 1_000
+"""Of one job; several roles may choose the same one."""
 IMAGE: Final = "dockerimage"
 CHOSEN: Final = ("data", "script", "output")
 """Types that a role chooses beside its image; each is a scope of tags."""
@@ -45,13 +45,12 @@ _FILLED = ("uri", "version", "contributor", "description")
 
 @dataclass(frozen=True, eq=False)
 class Prerequisite:
-    """One prerequisite: its checked fields, all as tags print them, and what an image has besides."""
+    """One prerequisite: its node with all fields, those that are checked, and what an image has besides."""
 
     kind: str
     name: str
     node: Node
     members: Members
-    values: Values
     requires: tuple[Located, ...]
     image: str = ""
     auth: ImageAuth | None = None
@@ -64,11 +63,19 @@ class Prerequisite:
 
 @dataclass
 class Prerequisites:
-    """All prerequisites of a document, by type and name."""
+    """All prerequisites of the document ``text``, by type and name."""
 
+    text: str
     kinds: dict[str, dict[str, Prerequisite]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     faulty: set[str] = field(default_factory=set)
     """Names of those that are themselves at fault: who chose one is not to be told that there is none."""
+    _values: dict[Prerequisite, Values] = field(default_factory=dict)
+
+    def values(self, one: Prerequisite, reading: Reading) -> Values:
+        """The fields of a prerequisite as tags print them; made when a role first chooses it."""
+        if one not in self._values:
+            self._values[one] = _values(one.node, one.path, reading, self.text)
+        return self._values[one]
 
     def named(self, name: str) -> list[Prerequisite]:
         """Those of that name, whatever their types."""
@@ -102,14 +109,14 @@ class Prerequisites:
 
 def read_prerequisites(job: Members, reading: Reading, text: str) -> Prerequisites:
     """All prerequisites of ``job``; ``text`` is the whole document."""
-    found = Prerequisites()
+    found = Prerequisites(text)
     if len(job.items("prerequisites")) > MAX_PREREQUISITES:
         message = f"the job has more than {MAX_PREREQUISITES} prerequisites"
         hint = "Several roles may choose the same one."
         reading.reader.fault(("prerequisites",), job.at("prerequisites"), message, hint)
         return found
     for number, node in enumerate(job.items("prerequisites")):
-        one = _read(node, ("prerequisites", number), reading, text)
+        one = _read(node, ("prerequisites", number), reading)
         if one is None:
             found.faulty |= _name(node)
             continue
@@ -122,7 +129,7 @@ def read_prerequisites(job: Members, reading: Reading, text: str) -> Prerequisit
     return found
 
 
-def _read(node: Node, path: Path, reading: Reading, text: str) -> Prerequisite | None:
+def _read(node: Node, path: Path, reading: Reading) -> Prerequisite | None:
     """One prerequisite; None when its type or name is faulty."""
     kind = node.value.get("type") if isinstance(node.value, dict) else None
     is_image = kind is None or kind.value == IMAGE
@@ -134,12 +141,11 @@ def _read(node: Node, path: Path, reading: Reading, text: str) -> Prerequisite |
         reading.reader.fault((*path, "type"), members.at("type"), "no such type of prerequisite", hint)
         return None
     requires = reading.texts(members, "require")
-    values = _values(node, path, reading, text)
     if kind_text == IMAGE:
         image, auth = _image(members, reading), _auth(members, reading)
-        return Prerequisite(IMAGE, name, node, members, values, requires, image, auth)
+        return Prerequisite(IMAGE, name, node, members, requires, image, auth)
     _check_uri(kind_text, members, reading)
-    return Prerequisite(kind_text, name, node, members, values, requires)
+    return Prerequisite(kind_text, name, node, members, requires)
 
 
 def _name(node: Node) -> set[str]:

@@ -25,6 +25,8 @@ from pai_backend.protocol.v2_extras import Extras, HivedRole
 from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, Prerequisite, Prerequisites
 from pai_backend.protocol.v2_reading import Reading
 
+MAX_LABELS: Final = 100
+"""Kinds of ports of one role."""
 _DIGITS = re.compile(r"[1-9][0-9]{0,3}")
 _DEFAULT_SHM_MB: Final = 512
 _OFF: Final = -1
@@ -55,7 +57,11 @@ def read_role(name: str, node: Node, around: Surroundings) -> TaskRole | None:
         return None
     chosen = _chosen(role, around)
     plugins = used_plugins(role, chosen.values(), around.prerequisites, around.made, around.extras, name, reading)
-    scopes = {kind: chosen[kind].values if kind in chosen else None for kind in CHOSEN if role.given(kind)}
+    scopes = {
+        kind: around.prerequisites.values(chosen[kind], reading) if kind in chosen else None
+        for kind in CHOSEN
+        if role.given(kind)
+    }
     text = command(role, plugins, around.deployed.get(name, Deployed()), scopes, around.board == name, reading)
     needs = _object(role, "resourcePerInstance", tables.RESOURCES, reading)
     options = _object(role, "extraContainerOptions", tables.CONTAINER, reading)
@@ -165,9 +171,14 @@ def _count(members: Members, name: str, v1_name: str, default: int | None, readi
 def _ports(needs: Members | None, board: bool, reading: Reading) -> tuple[PortSpec, ...]:
     """The declared ports, TensorBoard's, and the implicit ones."""
     given = {} if needs is None else needs.entries("ports")
+    path: Path
+    if needs is not None and len(given) > MAX_LABELS:
+        path = (*needs.path, "ports")
+        reading.reader.fault(path, needs.at("ports"), f"more than {MAX_LABELS} labels", "Ask for more ports of one.")
+        return ()
     ports = []
     for label, node in given.items():
-        path: Path = (*needs.path, "ports", label) if needs is not None else ()
+        path = (*needs.path, "ports", label) if needs is not None else ()
         _check_name(label, path, node.key_at, "a port", reading)
         ports.append(_port(label, _port_count(node, path, reading)))
     if board and TENSORBOARD_LABEL not in given:

@@ -18,7 +18,8 @@ _WORDS: Final[dict[str, bool | None]] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _FIRST = frozenset("0123456789+-.")
-_SHORT = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_SHORT = 18  # digits; the commonest numbers by far, and cheap to tell
+_FRACTION = re.compile(r"-?[0-9]{1,12}\.[0-9]{1,12}")
 _DECIMAL = re.compile(r"[-+]?+(?:[0-9]++|(?:\.[0-9]++|[0-9]++(?:\.[0-9]*+)?+)(?:[eE][-+]?+[0-9]++)?+)")
 _BASED = re.compile(r"0o[0-7]++|0x[0-9a-fA-F]++")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
@@ -30,12 +31,13 @@ Plain = str | int | float | bool | None
 
 def plain(raw: str, at: int) -> Plain | Trouble:
     """The value of the plain scalar ``raw`` at offset ``at``, or why it is not taken (no number that could be kept)."""
-    if raw in _WORDS:
-        return _WORDS[raw]
-    if raw[0] not in _FIRST:
-        return raw
-    if _SHORT.fullmatch(raw):
+    if raw[:1] not in _FIRST:
+        return _WORDS.get(raw, raw)
+    if len(raw) < _SHORT and raw.isascii() and raw.isdigit():
         return int(raw)
+    if _FRACTION.fullmatch(raw):
+        real = float(raw)
+        return int(real) if real.is_integer() else real
     if _DECIMAL.fullmatch(raw):
         return scalars.number(raw.removeprefix("+"), at)
     if _BASED.fullmatch(raw):

@@ -23,15 +23,20 @@ from pai_backend.protocol.diagnose import Trouble
 from pai_backend.protocol.locate import MAX_DEPTH, MAX_FLAWS, UNREADABLE, Flaw, Node, Value
 from pai_backend.protocol.position import PathStep, Positions
 
-MAX_NODES: Final = 40_000
-"""Keys and values of a text, those that aliases repeat counted again. 1 000 full roles are some 33 000."""
+MAX_NODES: Final = 45_000
+"""Keys and values of a text, those that aliases repeat counted again. 1 000 roles like the seeds' are 42 000."""
 
+MAX_COLLECTIONS: Final = 10_000
+"""Lists and objects, which are dearer to read than other values; 1 000 full roles and a deployment have 8 000."""
+MAX_ANCHORS: Final = 2_000
+"""Two for each of 1 000 roles."""
 MAX_CHARACTERS: Final = 4 * 1_048_576
 """Characters of all values, those that aliases repeat counted again: four times the largest document."""
 
 _MERGE = "<<"
 _MERGES = -1  # key_at of a key that merges: it is none of its own
 _LITERAL = frozenset("'|>")  # styles whose text is the value as it stands
+_SHORTEN = "Shorten the document, or split the job."
 _NO_PLACE = "the parser gave an event without its place"
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset((f"{_TAG}str", "!"))
@@ -80,6 +85,7 @@ class Budget:
     """What all documents of one text may have together."""
 
     nodes: int = MAX_NODES
+    collections: int = MAX_COLLECTIONS
     characters: int = MAX_CHARACTERS
 
 
@@ -191,19 +197,21 @@ class _Builder:
         above = self.above
         members = None if above is None else above.members
         if above is not None and members is not None and above.key is None:
-            if raw in members or raw == _MERGE or event.tag is not None or event.anchor is not None:
+            if raw in members or raw == _MERGE or event.tag or event.anchor or event.style == '"':
                 self._unusual_key(above, event, at)
             else:
                 above.key, above.key_at = raw, at
             return
-        if event.tag is None and event.style in _LITERAL:
+        if event.tag is not None:
+            node = Node(self._tagged(event.tag, event, at), at)
+        elif event.style in _LITERAL:
             node = Node(raw, at)
-        elif event.tag is None and not event.style and raw in self.plain:
-            node = Node(self.plain[raw], at)
+        elif event.style:
+            node = Node(self._content(raw, at), at)
         else:
-            node = Node(self._value(event, raw, at), at)
+            node = Node(self.plain[raw] if raw in self.plain else self._plain(raw, at), at)
         if event.anchor is not None:
-            self.anchors[event.anchor] = _Anchored(node, 1, len(raw))
+            self._anchor(event.anchor, _Anchored(node, 1, len(raw)), at)
         if above is None or members is None or above.key is None or above.key_at == _MERGES:
             self._attach(node)
         else:
@@ -211,38 +219,39 @@ class _Builder:
             members.setdefault(above.key, node)
             above.key = None
 
-    def _value(self, event: yaml.ScalarEvent, raw: str, at: int) -> Value:
-        """The value of a scalar by its style and tag."""
-        tag: str | None = event.tag
-        if tag is None and event.style:
-            value: Value | Trouble = raw
-        elif tag is None:
-            value = yaml_scalars.plain(raw, at)
-            if not isinstance(value, Trouble):
-                self.plain[raw] = value
-        elif tag in _TEXT_TAGS:
-            value = raw
-        elif tag in _SCALAR_TAGS:
-            value = yaml_scalars.plain(raw, at)
-            kinds = _SCALAR_TAGS[tag]
-            if not isinstance(value, Trouble) and type(value) not in kinds:
-                value = Trouble(at, "the value is not what its tag says", "Remove the tag, or mend the value.")
-        else:
-            value = yaml_trouble.foreign_tag(at)
-        if isinstance(value, str) and event.style == '"':
-            return self._content(value, at)
-        return self._flaw(value) if isinstance(value, Trouble) else value
+    def _plain(self, raw: str, at: int) -> Value:
+        """The value of a plain scalar, remembered for the next one that looks like it."""
+        value = yaml_scalars.plain(raw, at)
+        if isinstance(value, Trouble):
+            return self._flaw(value)
+        self.plain[raw] = value
+        return value
 
-    def _content(self, value: str, at: int) -> Value:
-        trouble = scalars.content(value, at)
-        return value if trouble is None else self._flaw(trouble)
+    def _content(self, raw: str, at: int) -> Value:
+        """The value of a scalar in double quotes, whose escapes may be characters that nobody can use."""
+        trouble = scalars.content(raw, at)
+        return raw if trouble is None else self._flaw(trouble)
+
+    def _tagged(self, tag: str, event: yaml.ScalarEvent, at: int) -> Value:
+        """The value of a scalar with a tag."""
+        if tag in _TEXT_TAGS:
+            return self._content(event.value, at)
+        if tag not in _SCALAR_TAGS:
+            return self._flaw(yaml_trouble.foreign_tag(at))
+        value = yaml_scalars.plain(event.value, at)
+        if isinstance(value, Trouble):
+            return self._flaw(value)
+        if type(value) not in _SCALAR_TAGS[tag]:
+            return self._flaw(Trouble(at, "the value is not what its tag says", "Remove the tag, or mend the value."))
+        return value
 
     def _unusual_key(self, above: _Open, event: yaml.ScalarEvent, at: int) -> None:
-        """A key that merges, one with a tag or an anchor, or one that is there already."""
+        """A key that merges, one with a tag, an anchor or escapes, or one that is there already."""
         if event.anchor is not None:
-            self.anchors[event.anchor] = _Anchored(Node(event.value, at), 1, len(event.value))
+            self._anchor(event.anchor, _Anchored(Node(event.value, at), 1, len(event.value)), at)
         if event.tag is not None and event.tag not in _TEXT_TAGS:
             self._flaw(yaml_trouble.foreign_tag(at))
+        self._content(event.value, at)
         if event.value == _MERGE and not event.style:
             above.key, above.key_at = _MERGE, _MERGES
         else:
@@ -267,11 +276,15 @@ class _Builder:
         if tag is not None and tag not in (_MAPPING_TAG if is_mapping else _SEQUENCE_TAG, "!"):
             self._flaw(yaml_trouble.foreign_tag(at))
         self._spend(1, 0, at)
+        self.budget.collections -= 1
+        if self.budget.collections < 0:
+            message = f"more than {MAX_COLLECTIONS} lists and objects"
+            raise self._stop(Trouble(at, message, _SHORTEN))
         members: dict[str, Node] | None = {} if is_mapping else None
         items: list[Node] = []
         node = Node(items if members is None else members, at)
         if event.anchor is not None:
-            self.anchors[event.anchor] = _Anchored(None, 0, 0)
+            self._anchor(event.anchor, _Anchored(None, 0, 0), at)
         before = None if event.anchor is None else replace(self.budget)
         self.above = _Open(node, members, items, event.anchor, before)
         self.open.append(self.above)
@@ -321,6 +334,11 @@ class _Builder:
             return
         self._attach(Node(found.node.value, found.node.at))
 
+    def _anchor(self, name: str, anchored: _Anchored, at: int) -> None:
+        self.anchors[name] = anchored
+        if len(self.anchors) > MAX_ANCHORS:
+            raise self._stop(Trouble(at, f"more than {MAX_ANCHORS} anchors", _SHORTEN))
+
     def _attach(self, node: Node) -> None:
         """Put a finished value where it belongs."""
         above = self.above
@@ -346,10 +364,10 @@ class _Builder:
         self.budget.characters -= characters
         if self.budget.nodes < 0:
             message = f"more than {MAX_NODES} keys and values, those that aliases repeat counted again"
-            raise self._stop(Trouble(at, message, "Shorten the document, or split the job."))
+            raise self._stop(Trouble(at, message, _SHORTEN))
         if self.budget.characters < 0:
             message = f"more than {MAX_CHARACTERS} characters, those that aliases repeat counted again"
-            raise self._stop(Trouble(at, message, "Shorten the document, or split the job."))
+            raise self._stop(Trouble(at, message, _SHORTEN))
 
     def _flaw(self, trouble: Trouble) -> Value:
         """Record what is wrong with one key or value; reading goes on."""
