@@ -93,7 +93,8 @@ class Parts:
                 await store.open()
                 return store
             except SecretKeyError as error:
-                raise RoleError(f"secret_key_file: {error}") from None
+                key = "secret_key" if self.settings.secret_keys else "secret_key_file"
+                raise RoleError(f"{key}: {error}") from None
             except Unavailable as error:
                 self.database_trouble = f"The database cannot be opened: {error.message}"
                 log.warning("%s Trying again in %.1f s.", self.database_trouble, pause)

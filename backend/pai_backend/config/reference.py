@@ -52,7 +52,7 @@ All are for their owner only (0600, directories 0700).
 | `runtime/agent.json` | `{pid}` |
 | `api.port`, `gateway.port` | The ports chosen where the key says 0, so that addresses stay. |
 | `token` | Bearer token of `user`. |
-| `secret.key` | Keys of what is encrypted in the database: [secrets](secrets.md). **Keep a copy apart.** |
+| `secret.key`, `secret.key.lock` | Keys of the database: [secrets](secrets.md). **Keep a copy apart from it.** |
 | `pai.sqlite` | The database, unless `database` names another. |
 | `fs/` | The default file system, unless `storage.default_uri` names another. |
 | `uploads/` | What is uploaded to a default file system elsewhere, until it is complete. |

@@ -47,7 +47,7 @@ class KeySource(Protocol):
 class GivenKeys:
     """Keys that the configuration holds itself."""
 
-    def __init__(self, keys: Sequence[str], place: str = "secret_key") -> None:
+    def __init__(self, keys: Sequence[str], place: str = "the configuration") -> None:
         self._keys = tuple(keys)
         self.place = place
 

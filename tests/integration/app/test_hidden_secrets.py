@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
@@ -16,12 +14,14 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
+from pai_backend.model.job import State
 from tests.support.backend_process import Backend, backend, until
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("secrets")]
 
 SECRET = "planted-Secret-0123456789"
 HIDDEN = "*" * len(SECRET)
+OURS = "application/vnd.jupyter-pai+json"
 BEARER = "bearer-of-bob-0123456789"
 
 DOCUMENT = f"""\
@@ -57,6 +57,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     logs = ["--log-dir", str(root / "log"), "--log-level", "debug"]
     with backend(root / "data", ["--config", str(config), "--user", "alice", *logs]) as one:
         yield one
+    for path in (*(root / "log").iterdir(), one.errors):
+        assert SECRET.encode() not in path.read_bytes(), f"after all of these tests: {path}"
 
 
 def document(name: str, code: int = 0) -> bytes:
@@ -70,21 +72,22 @@ def submitted(running: Backend, name: str, code: int = 0) -> None:
     assert SECRET not in answer.text
 
 
-def ended(running: Backend, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def ended(running: Backend, name: str) -> str:
+    """The state that a job ends in."""
+    states: list[str] = []
 
     def over() -> bool:
         with running.client() as client:
-            found.update(client.get(f"/api/v2/jobs/{name}", headers={"Accept": "application/vnd.pai+json"}).json())
-        return "SUCCEEDED" in json.dumps(found) or "FAILED" in json.dumps(found)
+            states.append(client.get(f"/api/v2/jobs/{name}", headers={"Accept": OURS}).json()["state"])
+        return State(states[-1]).final
 
     until(over)
-    return found
+    return states[-1]
 
 
 def test_the_task_gets_its_secrets_and_its_log_hides_them(running: Backend) -> None:
     submitted(running, "good")
-    assert "SUCCEEDED" in json.dumps(ended(running, "good"))
+    assert ended(running, "good") == "SUCCEEDED"
     with running.client() as client:
         log = client.get("/api/v2/jobs/good/logs").text
 
@@ -106,7 +109,7 @@ PATHS = (
 
 def test_no_answer_but_the_owners_document_has_a_secret(running: Backend) -> None:
     submitted(running, "failing", code=3)
-    ended(running, "failing")
+    assert ended(running, "failing") == "FAILED"
     with running.client() as client:
         for path in PATHS:
             answer = client.get(path.format("failing"))
@@ -132,7 +135,7 @@ def test_only_the_owner_reads_the_document_as_it_is(running: Backend) -> None:
 
 def test_no_file_of_the_backend_has_a_secret_but_the_tasks_own(running: Backend) -> None:
     submitted(running, "files", code=1)
-    ended(running, "files")
+    assert ended(running, "files") == "FAILED"
 
     kept = [path for path in running.data_dir.rglob("*") if path.is_file() and "engine" not in path.parts]
     logged = list((running.data_dir.parent / "log").iterdir())
@@ -190,11 +193,14 @@ def test_no_complaint_about_a_document_repeats_a_secret(running: Backend, why: s
         validate = client.post("/api/v2/validate?filename=job.yaml", content=text)
     assert submit.status_code == 400, submit.text
     said += [submit.text, validate.text]
-    for words in (("submit", str(file)), ("validate", str(file), "--json")):
-        line = [sys.executable, "-m", "jupyter_pai.cli", *words]
-        done = subprocess.run(line, capture_output=True, text=True, env=environ, timeout=60)
-        assert done.returncode != 0
-        said += [done.stdout, done.stderr]
+    lines = [
+        [sys.executable, "-m", "jupyter_pai.cli", *words, str(file)] for words in (["submit"], ["validate", "--json"])
+    ]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen(line, env=environ, **pipes) for line in lines]  # type: ignore[call-overload]
+    for process in started:
+        said += process.communicate(timeout=60)
+        assert process.returncode != 0
 
     assert not any(SECRET in text for text in said), said
 
