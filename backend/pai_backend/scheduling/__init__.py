@@ -1,5 +1,54 @@
 """Where a job's tasks run: a pure library, no clock, no I/O, no asyncio.
 
-``base`` is the interface the controller uses; ``first_fit`` serves it over plain nodes and GPUs.
-Same input, same output: nothing here iterates over a set or depends on hash order.
+Two ways to place: ``first_fit`` over plain nodes, behind the interface in ``base``; and HiveD's cells, whose public
+face is here. The promise of the second: what a virtual cluster owns is a promise about *shapes*, not about counts.
+
+    config = read_config(text)                      # HiveD's YAML; every fault at once when it is wrong
+    cluster = Cluster(config)
+    answer = cluster.try_place(Group("alice~train", "vc1", (Member(pods=2, leaves=8),), priority=10))
+    match answer:
+        case Bound():   cluster.commit(answer)      # start the pods of answer.placement
+        case Preempt(): cluster.commit(answer)      # keep the place, end answer.victims, then ask again
+        case Wait():    print(answer.reason)        # a code, the numbers and the holders by name
+    cluster.release("alice~train")                  # all of its pods have ended
+
+Same input, same output: nothing here iterates over a set or depends on hash order. Where to start reading: ``config``
+for the schema, ``cells`` for the trees, ``core.cluster`` for what can be done. docs/scheduling.md explains the ideas.
 """
+
+from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.config.derive import derive, to_yaml
+from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.config.read import read_config
+from pai_backend.scheduling.core.cluster import Cluster, Outdated
+from pai_backend.scheduling.core.group import Bound, Decision, Group, Member, Placement, PodPlace, Preempt, Wait
+from pai_backend.scheduling.core.inspect import cluster_status, group_status, physical_status, virtual_status
+from pai_backend.scheduling.core.reason import Reason, WaitCode
+from pai_backend.scheduling.core.reconfigure import Effects
+from pai_backend.scheduling.core.restore import Restored
+
+__all__ = [
+    "Bound",
+    "Cluster",
+    "ClusterConfig",
+    "Decision",
+    "Effects",
+    "Group",
+    "Member",
+    "Outdated",
+    "Placement",
+    "PodPlace",
+    "Preempt",
+    "Reason",
+    "Restored",
+    "State",
+    "Wait",
+    "WaitCode",
+    "cluster_status",
+    "derive",
+    "group_status",
+    "physical_status",
+    "read_config",
+    "to_yaml",
+    "virtual_status",
+]

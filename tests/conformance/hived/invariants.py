@@ -58,9 +58,14 @@ def _whole_group(held: Held) -> list[str]:
     """2: all pods, each with its number of leaves, in one chain. Leaves that left the configuration are not counted."""
     if held.stored is None or held.stored.group is not held.group:
         return []
-    sizes = sorted(len(pod.devices) for pod in held.stored.pods)
-    asked = sorted(member.leaves for member in held.group.members for _ in range(member.pods))
-    broken = [] if sizes == asked else [f"2: {held.group.name} has pods {sizes}, asked {asked}"]
+    broken = []
+    first = 0
+    for member in held.group.members:
+        own = [pod for pod in held.stored.pods if first <= pod.ordinal < first + member.pods]
+        first += member.pods
+        least = member.pods if member.min_pods is None else member.min_pods
+        if not least <= len(own) <= member.pods or any(len(pod.devices) != member.leaves for pod in own):
+            broken.append(f"2: {held.group.name} has pods {own}, asked {member}")
     if len({spot.node.chain.name for spot in held.spots}) > 1:
         broken.append(f"2: {held.group.name} lies in two chains")
     return broken

@@ -1,8 +1,8 @@
 """Nodes in the order in which they are tried: fullest first, kept in step with every change.
 
-The reference sorts all nodes at each attempt with a stable sort, so that nodes of equal rank keep the order that history
-gave them. The same order results here from moving only the nodes that changed: one that moves to a later rank goes before
-those already there, one that moves to an earlier rank behind them.
+The reference sorts all nodes at each attempt with a stable sort, so that nodes of equal rank keep the order that
+history gave them. The same order results here from moving only the nodes that changed: one that moves to a later rank
+goes before those already there, one that moves to an earlier rank behind them.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Ranking(Generic[T]):
 def could_hold(rooms: Collection[tuple[int, int]], sizes: Mapping[int, int]) -> bool:
     """Whether rooms (leaves, how many such) might hold pods (leaves -> how many): no means no.
 
-    A pod of z leaves takes z // s of the slots of s leaves that its room has. For sizes that divide each other yes means
-    yes, too.
+    A pod of z leaves takes z // s of the slots of s leaves that its room has. For sizes that divide each other yes
+    means yes, too.
     """
     for size in sizes:
         slots = sum(count * (leaves // size) for leaves, count in rooms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters
@@ -258,7 +259,7 @@ class Cluster(Trees):
         """Every group that runs, as it may be stored, in order of submission."""
         ordered = sorted(self.groups.values(), key=lambda held: held.serial)
         return {
-            held.group.name: held.stored
+            held.group.name: replace(held.stored, displaced=bool(held.displaced_by))
             for held in ordered
             if held.state is not State.PREEMPTING and held.stored is not None
         }

@@ -42,6 +42,8 @@ class _Diagnosis:
 
     def reason(self) -> Reason:
         """The first constraint that applies, most permanent first."""
+        if not self.options:
+            return Reason(WaitCode.QUOTA, self.group.vc, self.needed, max(self.sizes))
         if all(_owned(option) < self.needed for option in self.options):
             return self._of(WaitCode.QUOTA)
         if not any(could_hold(_empty(option).items(), self.sizes) for option in self.options):

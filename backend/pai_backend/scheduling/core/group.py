@@ -73,11 +73,15 @@ class PodPlace:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A group's place as stored by the caller; enough to rebuild the cluster from after a restart."""
+    """A group's place as stored by the caller; enough to rebuild the cluster from after a restart.
+
+    ``displaced``: it was lazily preempted and runs opportunistically.
+    """
 
     group: Group
     chain: str
     pods: tuple[PodPlace, ...]
+    displaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,10 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not now, and why. ``drops_reservation``: the group had one that is no longer good; committing this gives it up."""
+    """Not now, and why.
+
+    ``drops_reservation``: the group had one that is no longer good; committing this gives it up.
+    """
 
     group: str
     reason: Reason

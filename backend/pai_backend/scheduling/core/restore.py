@@ -1,7 +1,7 @@
 """Groups that already run are given back their place: after a restart, and in a changed configuration.
 
-Work is preserved: a running group is never ended by this. What it cannot keep is its claim on the quota, then it runs on
-as an opportunistic group. Source: HiveD's recovery rules (section "work-preserving reconfiguration" of its user manual).
+Work is preserved: a running group is never ended by this. What it may lose is its claim on the quota; then it runs on
+as an opportunistic group. Source: HiveD's recovery rules (its user manual, work-preserving reconfiguration).
 """
 
 from __future__ import annotations
@@ -27,31 +27,51 @@ RECONFIGURED = "(configuration)"
 
 @dataclass(slots=True)
 class Restored:
-    """What became of the groups: ``displaced`` run on opportunistically, ``missing`` counts leaves no longer there."""
+    """``displaced`` run without their quota, also those that did before; ``missing`` counts leaves no longer there."""
 
     displaced: list[str] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
 
 
 def restore(cluster: Cluster, placements: Iterable[Placement]) -> Restored:
-    """Put running groups where they are, in order of submission. Raises ValueError when two claim the same leaf."""
+    """Put running groups where they are, in order of submission. Raises ValueError when two claim the same leaf.
+
+    Groups that had been displaced come last and get their quota back only where that costs nobody anything.
+    """
     result = Restored()
+    enrolled = []
     for placement in placements:
         cluster.version += 1
         missing, found = _locate(cluster, placement)
         if missing:
             result.missing[placement.group.name] = missing
-        held = cluster.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
-        quota = placement.group.priority != OPPORTUNISTIC and any(pod.owned for pod, _ in found)
-        if placement.group.priority != OPPORTUNISTIC and not quota:
-            held.displaced_by = RECONFIGURED
-        if not quota or not _claim(cluster, held, result):
-            for spot in held.spots:
-                cluster.holding.run(held, spot)
-            if quota:
-                held.displaced_by = RECONFIGURED
-                result.displaced.append(held.group.name)
+        enrolled.append((placement, _enroll(cluster, placement, found)))
+    for displaced in (False, True):
+        for placement, held in enrolled:
+            if placement.displaced is displaced:
+                _give_back(cluster, held, None if displaced else result)
+                if held.displaced_by:
+                    result.displaced.append(held.group.name)
     return result
+
+
+def _enroll(cluster: Cluster, placement: Placement, found: list[tuple[PodPlace, Spot]]) -> Held:
+    """Run the group opportunistically for now, so that its leaves are taken."""
+    held = cluster.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
+    if placement.group.priority != OPPORTUNISTIC:
+        held.displaced_by = RECONFIGURED
+    for spot in held.spots:
+        cluster.holding.run(held, spot)
+    return held
+
+
+def _give_back(cluster: Cluster, held: Held, result: Restored | None) -> None:
+    """Let a guaranteed group count on the quota that paid for it, if that is possible for all of its pods."""
+    if held.group.priority == OPPORTUNISTIC or not held.spots or not all(spot.owned for spot in held.spots):
+        if not held.spots:
+            held.displaced_by = ""
+        return
+    claim(cluster, held, result)
 
 
 def _locate(cluster: Cluster, placement: Placement) -> tuple[int, list[tuple[PodPlace, Spot]]]:
@@ -77,23 +97,28 @@ def _locate(cluster: Cluster, placement: Placement) -> tuple[int, list[tuple[Pod
     return missing, found
 
 
-def _claim(cluster: Cluster, held: Held, result: Restored) -> bool:
-    """Run all pods on the quota that paid for them; takes everything back when one of them cannot."""
-    mark = [(spot.unit, spot.cell) for spot in held.spots]
-    running: list[Spot] = []
+def claim(cluster: Cluster, held: Held, result: Restored | None = None) -> bool:
+    """Let a displaced group count on its quota again, where it runs: all of its pods or none.
+
+    With ``result`` groups of lower priority may be displaced for it, and are recorded there.
+    """
+    by, done = held.displaced_by, []
+    held.displaced_by = ""
     for spot in held.spots:
         unit = find_unit(cluster, held, spot, result)
         if unit is None or unit[0].used & spot.mask:
             break
         spot.unit, spot.cell = unit
-        cluster.holding.run(held, spot)
-        running.append(spot)
-    if len(running) == len(held.spots) and all(spot.node.chain.is_safe() for spot in running):
+        cluster.holding.replace(held, spot)
+        done.append(spot)
+        if not spot.node.chain.is_safe():
+            break
+    else:
         return True
-    for spot in running:
-        cluster.holding.stop(held, spot)
-    for spot, (was_unit, was_cell) in zip(held.spots, mark, strict=True):
-        spot.unit, spot.cell = was_unit, was_cell
+    for spot in reversed(done):
+        cluster.holding.displace(held, spot)
+        spot.unit = spot.cell = None
+    held.displaced_by = by
     return False
 
 
@@ -133,13 +158,13 @@ def _root_at(
     cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None
 ) -> VirtualCell | None:
     """The quota cell that stands on ``real`` or may, at the price of groups of lower priority if need be."""
-    if real.virtual is not None:
-        root = real.virtual
-        if root.quotas is quotas and root.parent is None:
-            return root
-        if root.parent is not None or root.pinned or in_use(root):
+    there = real.virtual
+    if there is not None:
+        if there.quotas is quotas and there.parent is None:
+            return there
+        if there.parent is not None or there.pinned or in_use(there):
             return None
-        cluster.health.undoom(root)
+        cluster.health.undoom(there)
     if quotas.pinned_id:
         return None
     if quotas.chain.buddy.listed(real) is None and not _free_doomed_below(cluster, real):
@@ -169,7 +194,7 @@ def _related(one: PhysicalCell, other: PhysicalCell) -> bool:
 
 
 def _weakest_root(cluster: Cluster, held: Held, quotas: Quotas, level: int, result: Restored) -> VirtualCell | None:
-    """Free the quota cell whose groups have the lowest priority, if that is below the group's own; they are displaced."""
+    """Free the quota cell whose groups have the lowest priority, if below the group's own; they are displaced."""
     rated = []
     for number, root in enumerate(quotas.roots):
         owners = {owner: None for unit in units_of(root) for owner in unit.owners}

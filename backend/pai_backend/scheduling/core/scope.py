@@ -1,4 +1,4 @@
-"""Parts of a group that must lie within one cell of a given type: each such cell is tried as the only place there is."""
+"""Parts of a group that must lie within one cell of a type: each such cell is tried as the only place there is."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
 from pai_backend.scheduling.core.leaves import make_room
 
 BUDGET = 4_000
-"""How many cells the exact searches for one decision may look at, about 10 ms. A gang of unequal pods whose search space
-is larger, and that no simple order fits, may wait although a place exists; so may a smaller set of victims be missed."""
+"""How many cells the exact searches for one decision may look at, some 10 ms. A gang of unequal pods whose search space
+is larger and that no simple order fits may wait although a place exists; so may a smaller set of victims be missed."""
 
 Spare = Callable[[Held], bool]
 Limits = Mapping[Node, int]

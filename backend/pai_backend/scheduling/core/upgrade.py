@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pai_backend.scheduling.cells.held import Held, State
 from pai_backend.scheduling.core.group import OPPORTUNISTIC
-from pai_backend.scheduling.core.restore import find_unit
+from pai_backend.scheduling.core.restore import claim
 
 if TYPE_CHECKING:
     from pai_backend.scheduling.core.cluster import Cluster
@@ -19,7 +19,7 @@ def upgrade(cluster: Cluster) -> tuple[str, ...]:
     all promises to others must still hold.
     """
     found = [held for held in cluster.groups.values() if _may_upgrade(held)]
-    return tuple(held.group.name for held in sorted(found, key=lambda held: held.serial) if _upgrade_one(cluster, held))
+    return tuple(held.group.name for held in sorted(found, key=lambda held: held.serial) if claim(cluster, held))
 
 
 def _may_upgrade(held: Held) -> bool:
@@ -29,24 +29,3 @@ def _may_upgrade(held: Held) -> bool:
         and held.group.priority != OPPORTUNISTIC
         and all(spot.owned and not spot.mask & spot.node.reserved for spot in held.spots)
     )
-
-
-def _upgrade_one(cluster: Cluster, held: Held) -> bool:
-    by, done = held.displaced_by, []
-    held.displaced_by = ""
-    for spot in held.spots:
-        unit = find_unit(cluster, held, spot)
-        if unit is None or unit[0].used & spot.mask:
-            break
-        spot.unit, spot.cell = unit
-        cluster.holding.replace(held, spot)
-        done.append(spot)
-        if not spot.node.chain.is_safe():
-            break
-    else:
-        return True
-    for spot in reversed(done):
-        cluster.holding.displace(held, spot)
-        spot.unit = spot.cell = None
-    held.displaced_by = by
-    return False

@@ -1,0 +1,212 @@
+"""Random operations on random clusters: the laws hold after each, and two clusters fed alike answer alike."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from pai_backend.model.errors import PaiError
+from pai_backend.scheduling import Bound, Cluster, ClusterConfig, Decision, Group, Outdated, Preempt, State, Wait
+from pai_backend.scheduling.cells.held import Held
+from pai_backend.scheduling.core.cluster import Cluster as Machine
+from tests.conformance.hived import invariants
+from tests.property.scheduling.clusters import configs, fingerprint, groups
+
+
+class Scheduling(RuleBasedStateMachine):
+    """Drives a cluster and its twin; whatever one answers, the other must."""
+
+    cluster: Cluster
+    twin: Cluster
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[str, Group] = {}
+        self.count = 0
+
+    @initialize(config=configs())
+    def start(self, config: ClusterConfig) -> None:
+        self.cluster, self.twin = Cluster(config), Machine(config)
+
+    # -- what is done ----------------------------------------------------------------------------------------------
+
+    @rule(data=st.data())
+    def submit(self, data: st.DataObject) -> None:
+        self.count += 1
+        group = data.draw(groups(self.cluster.config, f"g{self.count}"))
+        if self._ask(group, self._suggested(data)):
+            self.known[group.name] = group
+
+    @precondition(lambda self: self._waiting())
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self._waiting()))
+        self._ask(self.known[name], self._suggested(data))
+
+    @precondition(lambda self: self.known)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.known)))
+        for cluster in (self.cluster, self.twin):
+            cluster.release(name)
+        del self.known[name]
+
+    @rule(data=st.data())
+    def health(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.cluster.nodes)))
+        healthy = data.draw(st.booleans())
+        bad = data.draw(st.lists(st.integers(0, 3), max_size=2)) if healthy else []
+        note(f"{name} healthy={healthy} but {bad}")
+        for cluster in (self.cluster, self.twin):
+            cluster.set_node_health(name, healthy=healthy, bad_devices=bad)
+
+    @rule()
+    def upgrade(self) -> None:
+        assert self.cluster.upgrade() == self.twin.upgrade()
+
+    @precondition(lambda self: self._elastic())
+    @rule(data=st.data())
+    def grow(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self._elastic()))
+        before = fingerprint(self.cluster)
+        ours, theirs = self.cluster.try_grow(name), self.twin.try_grow(name)
+        assert ours == theirs
+        assert fingerprint(self.cluster) == before, "deciding changed something"
+        if isinstance(ours, Bound):
+            had = {pod.ordinal: pod for pod in self.cluster.placements()[name].pods}
+            now = {pod.ordinal: pod for pod in ours.placement.pods}
+            assert had.items() < now.items(), "growing moved a pod, or did not grow"
+            self._commit(ours, theirs)
+
+    @rule()
+    def restart(self) -> None:
+        """A new process with the stored placements and the same health: nobody loses anything."""
+        before = {name: (held.chain, held.displaced_by) for name, held in self.cluster.groups.items()}
+        lost = {name for name, held in self.cluster.groups.items() if _unknown_leaves(held)}
+        for which in ("cluster", "twin"):
+            old = getattr(self, which)
+            fresh = Cluster(old.config)
+            for name, nodes in old.nodes.items():
+                fresh.set_node_health(name, healthy=True, bad_devices=[i for n in nodes for i in n.devices(n.broken)])
+            restored = fresh.restore(old.placements().values())
+            assert restored.missing.keys() <= lost
+            assert all(before[name][1] for name in restored.displaced), "a restart took somebody's quota"
+            setattr(self, which, fresh)
+        for name, held in self.cluster.groups.items():
+            assert held.chain == before[name][0]
+
+    @rule(config=configs())
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """Another configuration: every running group runs on, and the dry run said what would happen."""
+        running = set(self.cluster.placements())
+        before = fingerprint(self.cluster)
+        preview = self.cluster.preview(config)
+        assert fingerprint(self.cluster) == before, "a dry run changed something"
+        try:
+            assert self.cluster.reconfigure(config) == preview == self.twin.reconfigure(config)
+        except ValueError:
+            pytest.fail("a running group's leaf was given to two groups")
+        assert set(self.cluster.placements()) == running
+
+    @rule(data=st.data())
+    def trial(self, data: st.DataObject) -> None:
+        """What is done in a trial is undone, to the order of lists."""
+        before = fingerprint(self.cluster)
+        with self.cluster.trial() as trial:
+            for name in data.draw(st.lists(st.sampled_from(sorted(self.known)), max_size=2)) if self.known else []:
+                trial.release(name)
+            group = data.draw(groups(self.cluster.config, "trial"))
+            try:
+                trial.commit(trial.try_place(group))
+            except PaiError as error:
+                note(error.message)
+            trial.set_node_health(next(iter(trial.nodes)), healthy=data.draw(st.booleans()))
+            trial.upgrade()
+        assert fingerprint(self.cluster) == before, "a trial left a trace"
+
+    # -- what must hold --------------------------------------------------------------------------------------------
+
+    @invariant()
+    def laws(self) -> None:
+        if hasattr(self, "cluster"):
+            assert invariants.after_operation(self.cluster) == []
+
+    @invariant()
+    def twins(self) -> None:
+        if hasattr(self, "cluster"):
+            assert fingerprint(self.cluster) == fingerprint(self.twin), "the same operations led to another state"
+
+    def teardown(self) -> None:
+        if hasattr(self, "cluster"):
+            assert invariants.when_empty(self.cluster) == []
+
+    # -- helpers of the rules --------------------------------------------------------------------------------------
+
+    def _ask(self, group: Group, suggested: list[str] | None) -> bool:
+        """Ask both, compare, commit. False when the request itself was wrong."""
+        held = self.cluster.groups.get(group.name)
+        before = fingerprint(self.cluster)
+        try:
+            ours = self.cluster.try_place(group, suggested)
+        except PaiError as error:
+            note(f"{group.name} refused: {error.message}")
+            return held is not None
+        assert fingerprint(self.cluster) == before, "deciding changed something"
+        theirs = self.twin.try_place(group, suggested)
+        assert ours == theirs, "the same state gave another answer"
+        assert invariants.of_decision(self.cluster, group, ours) == []
+        note(f"{group} -> {ours}")
+        self._allowed(ours, suggested)
+        self._commit(ours, theirs)
+        return True
+
+    def _allowed(self, decision: Decision, suggested: list[str] | None) -> None:
+        if isinstance(decision, Bound | Preempt) and suggested is not None:
+            assert {pod.node for pod in decision.placement.pods} <= set(suggested), "a node that was not suggested"
+
+    def _commit(self, ours: Decision, theirs: Decision) -> None:
+        self.cluster.commit(ours)
+        self.twin.commit(theirs)
+        if not isinstance(ours, Wait):
+            with pytest.raises(Outdated):
+                self.cluster.commit(ours)
+
+    def _suggested(self, data: st.DataObject) -> list[str] | None:
+        if data.draw(st.integers(0, 3)):
+            return None
+        return data.draw(st.lists(st.sampled_from(sorted(self.cluster.nodes)), unique=True))
+
+    def _waiting(self) -> list[str]:
+        running = {name for name, held in self.cluster.groups.items() if held.state is not State.PREEMPTING}
+        return sorted(
+            name for name, group in self.known.items() if name not in running and self._asks_what_exists(group)
+        )
+
+    def _asks_what_exists(self, group: Group) -> bool:
+        return group.vc in self.cluster.config.virtual_clusters
+
+    def _elastic(self) -> list[str]:
+        return sorted(
+            name
+            for name, held in self.cluster.groups.items()
+            if held.state is State.ALLOCATED
+            and not held.displaced_by
+            and held.spots
+            and held.stored is not None
+            and len(held.spots) == len(held.stored.pods) < held.group.pods
+            and self._asks_what_exists(held.group)
+        )
+
+
+def _unknown_leaves(held: Held) -> bool:
+    """Whether it runs on leaves that left the configuration."""
+    stored = 0 if held.stored is None else sum(len(pod.devices) for pod in held.stored.pods)
+    return sum(spot.mask.bit_count() for spot in held.spots) < stored
+
+
+TestScheduling = Scheduling.TestCase
+TestScheduling.settings = settings(
+    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
