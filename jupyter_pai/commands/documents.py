@@ -1,4 +1,4 @@
-"""``submit``, ``validate`` and ``config``: job documents on their way in and out."""
+"""``submit``, ``validate``, ``convert`` and ``config``: job documents on their way in and out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 from jupyter_pai import render
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.session import Document, connected, read_document
+from jupyter_pai.commands.session import Document, connected, read_document, write_document
 from jupyter_pai.commands.waiting import wait
 from jupyter_pai.errors import OK, USAGE, ClientError, InvalidDocument, from_wire
 
@@ -24,6 +24,13 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb = verbs.add_parser("validate", parents=[common], help="read a document without a backend and list its faults")
     verb.add_argument("file", help="the document; - reads stdin")
     verb.set_defaults(run=validate)
+    verb = verbs.add_parser(
+        "convert", parents=[common], help="write a document in another protocol and list what that cannot say"
+    )
+    verb.add_argument("file", help="the document; - reads stdin")
+    verb.add_argument("--to", required=True, choices=("openpai-v1", "openpai-v2"), help="the protocol to write")
+    verb.add_argument("-o", "--output", metavar="OUT", help="the file to write; stdout when left out")
+    verb.set_defaults(run=convert)
     verb = verbs.add_parser("config", parents=[common], help="print a job's document as it was submitted")
     verb.add_argument("job", help="name or alias")
     verb.set_defaults(run=config)
@@ -94,6 +101,31 @@ def validate(args: argparse.Namespace, out: Output) -> int:
     lines = [f"{document.name}: a valid {read.dialect} document, job {read.spec.name}"]
     lines += [f"! {warning.message}" for warning in read.warnings]
     out.result(result, "\n".join(lines))
+    return OK
+
+
+def convert(args: argparse.Namespace, out: Output) -> int:
+    """Write a document in another protocol; what it cannot say goes to stderr. Needs no backend."""
+    document = read_document(args.file)
+    from pai_backend.model.errors import DocumentError
+    from pai_backend.protocol import read_document as read_protocol
+    from pai_backend.protocol.convert import to_v1, to_v2
+
+    try:
+        read = read_protocol(document.data, document.filename)
+        converted = to_v1(read) if args.to == "openpai-v1" else to_v2(read)
+    except DocumentError as error:
+        return _refused(from_wire(400, error.body().model_dump(mode="json")), document, out)
+    text = None if args.output else converted.text
+    if args.output:
+        write_document(args.output, converted.text)
+    for loss in converted.lost:
+        out.progress(f"! {loss.code} {loss.path}: {loss.message}" + (f" — {loss.hint}" if loss.hint else ""))
+    if out.as_json:
+        lost = [loss.model_dump(mode="json") for loss in converted.lost]
+        out.json_line({"dialect": args.to, "name": read.spec.name, "document": text, "lost": lost}, indent=2)
+    elif text is not None:
+        out.raw(text.encode())
     return OK
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,4 +50,24 @@ def read_document(file: str) -> Document:
     except OSError as error:
         raise InvalidDocument(
             f"{file} cannot be read: {error.strerror}.", code="InvalidParametersError", hint="Check the file's name."
+        ) from error
+
+
+def write_document(file: str, text: str) -> None:
+    """Write a document to a file, whole or not at all. Raises InvalidDocument when it cannot be written."""
+    path = Path(file)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if path.exists() and not path.is_file():  # /dev/stderr or a pipe is written to, never replaced
+            path.write_text(text, encoding="utf-8", newline="")
+            return
+        unfinished.write_text(text, encoding="utf-8", newline="")
+        unfinished.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        raise InvalidDocument(
+            f"{file} cannot be written: {error.strerror}.",
+            code="InvalidParametersError",
+            hint="Choose another file or directory.",
         ) from error

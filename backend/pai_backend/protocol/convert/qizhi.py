@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pai_backend.protocol.convert.expansions import expansions
 
-_NAME = re.compile(r"QIZHI_[A-Za-z0-9_]+")
+_NAME = re.compile(r"(?<![A-Za-z0-9_])QIZHI_[A-Za-z0-9_]+")
 _EXPANDED = re.compile(r"\$\{?[!#]?(QIZHI_[A-Za-z0-9_]+)")
 _ASSIGNED = re.compile(r"(?:^|[\s;&|(])(QIZHI_[A-Za-z0-9_]+)\+?=")
 _OWN_PORTS = re.compile(r"CONTAINER_HOST__(.+)_PORT_LIST")
