@@ -11,14 +11,15 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from pai_backend.api.base import BaseHandler
 from pai_backend.api.errors import STATUS
 from pai_backend.api.operation import OPERATIONS, Operation
 from pai_backend.api.routes import Route
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.model.errors import (
     ErrorBody,
+    Forbidden,
     InvalidParameters,
+    NoSuchPath,
     PaiError,
     TooLarge,
     TooManyRequests,
@@ -73,7 +74,7 @@ def _entry(route: Route, verb: str, operation: Operation, refs: dict[Any, Json])
         "operationId": f"{verb.lower()}{route.handler.__name__.removesuffix('Handler')}{route.variant}",
         "summary": operation.summary,
         "parameters": [*_path_parameters(route), *_query_parameters(operation)],
-        "responses": _responses(route.handler, operation, refs),
+        "responses": _responses(route, operation, refs),
     }
     if route.handler.public:
         entry["security"] = []
@@ -130,7 +131,7 @@ def _inlined(schema: Json, definitions: Json) -> Json:
     return {**definitions[reference.rpartition("/")[2]], **schema} if reference else schema
 
 
-def _responses(handler: type[BaseHandler], operation: Operation, refs: dict[Any, Json]) -> Json:
+def _responses(route: Route, operation: Operation, refs: dict[Any, Json]) -> Json:
     responses: Json = {}
     if operation.stream:
         responses["101"] = {"description": "Switched to WebSocket."}
@@ -144,16 +145,19 @@ def _responses(handler: type[BaseHandler], operation: Operation, refs: dict[Any,
             content = {operation.media_type: {"schema": {}}}
         about = {"description": operation.summary}
         responses[str(operation.status)] = {**about, "content": content} if content else about
-    for status, codes in _errors(handler, operation).items():
+    for status, codes in _errors(route, operation).items():
         schema = {"application/json": {"schema": refs[(ErrorBody, _SERIALIZE)]}}
         responses.setdefault(str(status), {"description": ", ".join(codes), "content": schema})
     return responses
 
 
-def _errors(handler: type[BaseHandler], operation: Operation) -> dict[int, list[str]]:
+def _errors(route: Route, operation: Operation) -> dict[int, list[str]]:
     """Status -> codes of the errors a verb can answer with, those that every path has included."""
+    handler = route.handler
     raises: list[type[PaiError]] = [*operation.raises]
+    raises += [NoSuchPath] if route.parts else []  # a part that holds what no name can
     raises += [] if handler.public else [Unauthorized, TooManyRequests, Unavailable]
+    raises += [Forbidden] if operation.stream else []  # to pages of other sites
     raises += [InvalidParameters] if operation.query or operation.body else []
     raises += [TooLarge] if operation.body else []
     found: dict[int, list[str]] = {}

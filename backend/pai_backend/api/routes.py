@@ -112,7 +112,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v1/jobs/{job}/executionType", v1.JobExecutionTypeV1),
     Route("/api/v1/jobs/{job}/config", v1.JobConfigV1),
     Route("/api/v1/jobs/{job}/ssh", v1.JobSshV1),
-    Route(_USER_JOBS, v1.JobsV1),
+    Route(_USER_JOBS, v1.UserJobsV1),
     Route(f"{_USER_JOBS}/{{job}}", v1.OneJobV1),
     Route(f"{_USER_JOBS}/{{job}}/executionType", v1.JobExecutionTypeV1),
     Route(f"{_USER_JOBS}/{{job}}/config", v1.JobConfigV1),

@@ -78,7 +78,7 @@ class ServiceTicket(_AccessHandler):
             query=TaskQuery,
             answer=Ticket,
             status=201,
-            raises=(NoSuchJob, NoSuchTask, NoSuchService, Forbidden),
+            raises=(NoSuchJob, NoSuchTask, NoSuchService),
         )
     )
     async def post(self, job: str, label: str, query: TaskQuery) -> Ticket:

@@ -112,7 +112,7 @@ class OneToken(_IdentityHandler):
 class Users(_IdentityHandler):
     """``/api/v2/users``."""
 
-    @operation(Operation("The users that the caller may know.", answer=UserList, raises=(NoSuchUser,)))
+    @operation(Operation("The users that the caller may know.", answer=UserList))
     async def get(self) -> UserList:
         """All for an admin, oneself for others."""
         return await self.identity.users(self.user)

@@ -7,7 +7,7 @@ from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import ReleaseQuery
 from pai_backend.api.services.release import ReleaseService
 from pai_backend.api.wire import Released
-from pai_backend.model.errors import Forbidden, NoSuchJob, NoSuchTask
+from pai_backend.model.errors import NoSuchJob, NoSuchTask
 
 
 class JobRelease(ApiHandler):
@@ -19,7 +19,7 @@ class JobRelease(ApiHandler):
             query=ReleaseQuery,
             answer=Released,
             status=202,
-            raises=(NoSuchJob, NoSuchTask, Forbidden),
+            raises=(NoSuchJob, NoSuchTask),
         )
     )
     async def post(self, job: str, query: ReleaseQuery) -> Released:

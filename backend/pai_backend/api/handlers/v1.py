@@ -34,7 +34,8 @@ from pai_backend.model.spec import Dialect
 
 VERSION = 1
 OBSOLETE = "killAllOnCompletedTaskNumber is obsolete; use minFailedTaskCount and minSucceededTaskCount."
-_SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NoSuchStorage, NameTaken, TooLarge, Forbidden)
+_SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NoSuchStorage, NameTaken, TooLarge)
+_SUBMITTED_FOR = (*_SUBMITTED, Forbidden)
 
 
 def job_id(path: tuple[str, ...]) -> str:
@@ -58,6 +59,15 @@ class _Submits(DocumentHandler):
         self.set_header("Location", f"/api/v1/user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='~')}")
         return await AttemptService(self.ctx).detail(self.user, job.id, version=VERSION)
 
+    async def list(self, owner: str, query: ListQuery) -> None:
+        """Write a page of jobs, of one owner only when it is given."""
+        self.ctx.limits.lists.take(self.user.name)
+        found, matching = await ListService(self.ctx).page(
+            self.user, query, default_limit=DEFAULT_OPENPAI_PAGE, owner=owner, version=VERSION
+        )
+        rows = [openpai_jobs.row(row, VERSION) for row in found]
+        await self.write_rows(rows, matching if query.with_total_count else None, "application/json")
+
     def _say_obsolete(self, job: Job) -> None:
         # QIZHI's documents have no other way to say it, so only OpenPAI's own dialect is warned.
         if job.spec.dialect is Dialect.OPENPAI_V1 and job.spec.kill_all_on_completed is not None:
@@ -65,25 +75,33 @@ class _Submits(DocumentHandler):
 
 
 class JobsV1(_Submits):
-    """``/api/v1/jobs`` and ``/api/v1/user/{user}/jobs``."""
+    """``/api/v1/jobs``."""
 
     @operation(Operation("List jobs.", query=ListQuery, answer=JobList))
-    async def get(self, *arguments: str | ListQuery) -> None:
-        """A page of jobs, of one user when the path names one."""
-        self.ctx.limits.lists.take(self.user.name)
-        *path, query = arguments
-        assert isinstance(query, ListQuery)
-        owner = str(path[0]) if path else ""
-        found, matching = await ListService(self.ctx).page(
-            self.user, query, default_limit=DEFAULT_OPENPAI_PAGE, owner=owner, version=VERSION
-        )
-        rows = [openpai_jobs.row(row, VERSION) for row in found]
-        await self.write_rows(rows, matching if query.with_total_count else None, "application/json")
+    async def get(self, query: ListQuery) -> None:
+        """A page of jobs."""
+        await self.list("", query)
 
     @operation(Operation("Submit a job document.", takes_document=True, answer=Detail, status=201, raises=_SUBMITTED))
-    async def post(self, *path: str) -> Detail:
+    async def post(self) -> Detail:
         """Take a document under the name it gives itself."""
-        return await self.submit(path[0] if path else None, None)
+        return await self.submit(None, None)
+
+
+class UserJobsV1(_Submits):
+    """``/api/v1/user/{user}/jobs``."""
+
+    @operation(Operation("List a user's jobs.", query=ListQuery, answer=JobList))
+    async def get(self, user: str, query: ListQuery) -> None:
+        """A page of the user's jobs."""
+        await self.list(user, query)
+
+    @operation(
+        Operation("Submit a job document.", takes_document=True, answer=Detail, status=201, raises=_SUBMITTED_FOR)
+    )
+    async def post(self, user: str) -> Detail:
+        """Take a document under the name it gives itself."""
+        return await self.submit(user, None)
 
 
 class OneJobV1(_Submits):
@@ -96,7 +114,11 @@ class OneJobV1(_Submits):
 
     @operation(
         Operation(
-            "Submit a job document under this name.", takes_document=True, answer=Detail, status=201, raises=_SUBMITTED
+            "Submit a job document under this name.",
+            takes_document=True,
+            answer=Detail,
+            status=201,
+            raises=_SUBMITTED_FOR,
         )
     )
     async def put(self, *path: str) -> Detail:

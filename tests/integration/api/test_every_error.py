@@ -1,0 +1,367 @@
+"""Every error that the description of the API promises can be had: one request for each operation and code."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+
+from pai_backend.access.keys import make_ed25519
+from pai_backend.api.base import BODY_BYTES, BaseHandler
+from pai_backend.api.errors import STATUS
+from pai_backend.api.openapi import describe
+from pai_backend.api.routes import ROUTES
+from pai_backend.auth.accounts import Account, hash_password
+from pai_backend.auth.limits import limits
+from pai_backend.model.errors import Unavailable
+from pai_backend.storage.local_files import LocalFiles
+from pai_backend.storage.room import FileRoom
+from tests.support.api_site import ALICE, ROOT, ApiSite, running_api
+from tests.support.documents import scm_document
+
+PARTS = {
+    "job": "hello",
+    "attempt": "0",
+    "role": "worker",
+    "index": "0",
+    "run": "0",
+    "label": "web",
+    "vc": "default",
+    "user": "alice",
+    "token": "abcdefabcdef",
+    "fingerprint": "SHA256:none",
+    "name": "hello",
+    "path": "alice/file",
+}
+"""Parts of paths that lead to something of alice's."""
+BODIES: dict[str, object] = {
+    "executionType": {"value": "STOP"},
+    "tag": {"value": "vision"},
+    "keys": {"public_key": make_ed25519("")[1]},
+    "login": {"username": "carol", "password": "correct horse"},
+    "token": {"username": "carol", "password": "correct horse"},
+    "{user}": {"data": {}},
+    "{path}": {},
+}
+"""Last part of a path -> a body that is taken there."""
+CAROL = Account("carol", password_hash=hash_password("correct horse"))
+QUOTA, MOST, DOCUMENT = 1000, 2000, 65_536  # bytes
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An operation, and a code that it may answer with."""
+
+    verb: str
+    template: str
+    code: str
+    entry: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.verb.upper()} {self.template} {self.code}"
+
+    @property
+    def takes_query(self) -> bool:
+        return any(each["in"] == "query" for each in self.entry["parameters"])
+
+    @property
+    def takes_document(self) -> bool:
+        return "A job document" in self.entry.get("requestBody", {}).get("description", "")
+
+    def path(self, **parts: str) -> str:
+        return self.template.format(**{**PARTS, **parts})
+
+    def body(self) -> bytes | None:
+        """A body that is taken."""
+        if self.takes_document:
+            return scm_document("new")
+        kind = self.template.rpartition("/")[2]
+        if "requestBody" not in self.entry or kind not in BODIES:
+            return b"x" if self.verb == "put" else None
+        return json.dumps(BODIES[kind]).encode()
+
+
+def every_pair() -> list[Pair]:
+    return [
+        Pair(verb, template, code, entry)
+        for template, verbs in describe(ROUTES, "0")["paths"].items()
+        for verb, entry in verbs.items()
+        for status, answer in entry["responses"].items()
+        if status[0] in "45"
+        for code in answer["description"].split(", ")
+        if code in STATUS
+    ]
+
+
+class Asker:
+    """Asks for the error of a pair."""
+
+    def __init__(self, api: ApiSite, client: httpx.AsyncClient, patch: pytest.MonkeyPatch) -> None:
+        self.api, self.client, self.patch = api, client, patch
+
+    async def ask(
+        self,
+        pair: Pair,
+        *,
+        body: bytes | None = None,
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+        **parts: str,
+    ) -> httpx.Response:
+        """The pair's request, as valid as it is not said to be otherwise."""
+        address = pair.path(**parts) + (f"?{urlencode(query)}" if query else "")
+        content = body if body is not None else pair.body()
+        return await self.client.request(pair.verb, address, content=content, headers=headers)
+
+    async def document(self, pair: Pair, **changes: object) -> httpx.Response:
+        return await self.ask(pair, body=scm_document("new", **changes))
+
+    async def application_token(self) -> dict[str, str]:
+        token = (await self.client.post("/api/v2/tokens/application")).json()["token"]
+        return {"Authorization": f"Bearer {token}"}
+
+
+async def unauthorized(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, headers={"Authorization": "Bearer nobody"})
+
+
+async def unknown(asker: Asker, pair: Pair) -> httpx.Response:
+    def broken(_: BaseHandler) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    asker.patch.setattr("pai_backend.api.base.ApiHandler.begin_verb", broken)
+    asker.patch.setattr("pai_backend.api.base.BaseHandler.begin_verb", broken)
+    return await asker.ask(pair)
+
+
+async def unavailable(asker: Asker, pair: Pair) -> httpx.Response:
+    """The database is away just when it is asked who calls, or for what the operation needs first."""
+
+    async def away(*_: object, **__: object) -> None:
+        raise Unavailable("The database does not answer.", hint="Try again.")
+
+    for method in ("token", "add_token", "secret", "lease", "job_counts"):
+        asker.patch.setattr(asker.api.store, method, away)
+    query = {"ticket": "x"} if "ssh-keys" in pair.template else None
+    return await asker.ask(pair, query=query, headers={"Authorization": "Bearer of-an-application"})
+
+
+async def too_many(asker: Asker, pair: Pair) -> httpx.Response:
+    allowed = asker.api.ctx.limits
+    object.__setattr__(asker.api.ctx, "limits", limits(requests_per_minute=1))
+    await asker.client.get("/api/v2/tokens/check")
+    answer = await asker.ask(pair)
+    object.__setattr__(asker.api.ctx, "limits", allowed)
+    return answer
+
+
+async def too_large(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.verb == "put" and "/fs/" in pair.template:
+        admin = {"Authorization": f"Bearer {ROOT}"}
+        return await asker.ask(pair, body=b"x" * (MOST + 1), headers=admin, path="team/file")
+    return await asker.ask(pair, body=b"x" * (DOCUMENT + BODY_BYTES + 1))
+
+
+async def invalid_parameters(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.takes_query:
+        return await asker.ask(pair, query={"bogus": "1"})
+    if pair.verb == "head":
+        return await asker.ask(pair, path="alice/%2E%2E/file")
+    if pair.takes_document:  # more GPUs than any database can count
+        role = {"name": "a", "taskNumber": 100, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 2**30, "command": "true"}
+        return await asker.document(pair, taskRoles=[role])
+    return await asker.ask(pair, body=b'{"bogus": 1}')
+
+
+async def no_api(asker: Asker, pair: Pair) -> httpx.Response:
+    part = next(each["name"] for each in pair.entry["parameters"] if each["in"] == "path")
+    return await asker.ask(pair, **{part: "%01"})
+
+
+async def no_job(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, job="nothing")
+
+
+async def no_task(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("/release"):
+        return await asker.ask(pair, query={"task": "none-9"})
+    if not pair.takes_query or pair.template.endswith("/{run}/logs"):
+        return await asker.ask(pair, attempt="9")
+    return await asker.ask(pair, query={"index": "9"})
+
+
+async def no_service(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, label="none")
+
+
+async def no_virtual_cluster(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.takes_document:
+        return await asker.document(pair, virtualCluster="none")
+    return await asker.ask(pair, query={"vc": "none"} if pair.takes_query else None, vc="none")
+
+
+async def no_storage(asker: Asker, pair: Pair) -> httpx.Response:
+    storages = {"storages": [{"name": "none"}]}
+    v2 = {
+        "protocolVersion": 2,
+        "name": "new",
+        "type": "job",
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "example/one"}],
+        "taskRoles": {
+            "main": {
+                "dockerImage": "image",
+                "resourcePerInstance": {"cpu": 1, "memoryMB": 100, "gpu": 0},
+                "commands": ["true"],
+            }
+        },
+        "extras": storages,
+    }
+    return await asker.ask(pair, body=json.dumps(v2).encode())
+
+
+async def plain(asker: Asker, pair: Pair) -> httpx.Response:
+    """What the valid request meets here: nothing of the name is there, or the job does not run."""
+    return await asker.ask(pair, headers={"Accept": "*/*"})
+
+
+async def conflict(asker: Asker, pair: Pair) -> httpx.Response:
+    await asker.client.post("/api/v1/jobs", content=scm_document("new"))
+    return await asker.ask(pair, job="new")
+
+
+async def bad_document(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, body=b"{")
+
+
+async def read_only(asker: Asker, pair: Pair) -> httpx.Response:
+    await asker.ask(pair)
+    return await asker.ask(pair, body=b'{"value": "START"}')
+
+
+async def forbidden(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("/stream"):
+        return await asker.ask(pair, headers={"Origin": "https://elsewhere.example.org"})
+    if "ssh-keys" in pair.template:
+        return await asker.ask(pair, query={"ticket": "used"})
+    if "token" in pair.template or pair.template.endswith("/logout"):
+        return await asker.ask(pair, headers=await asker.application_token())
+    if pair.takes_document:
+        return await asker.ask(pair, user="bob", job="his" if "{user}" in pair.template else "bob~his")
+    return await asker.ask(pair, user="bob", path="bob/file")
+
+
+async def no_user(asker: Asker, pair: Pair) -> httpx.Response:
+    if (pair.body() is not None and "authn" in pair.template) or pair.template.endswith("/token"):
+        return await asker.ask(pair, body=b'{"username": "nobody", "password": "correct horse"}')
+    return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, user="nobody")
+
+
+async def wrong_password(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, body=b'{"username": "carol", "password": "wrong"}')
+
+
+async def not_supported(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, body=b'{"data": {"newPassword": "another"}}')
+
+
+async def no_quota(asker: Asker, pair: Pair) -> httpx.Response:
+    large = b"x" * (QUOTA - 100)
+    await asker.client.put("/api/v2/fs/alice/there", content=large)
+    body = large if pair.verb == "put" else b'{"source": "alice/there"}'
+    return await asker.ask(pair, body=body, path="alice/second")
+
+
+async def no_file(asker: Asker, pair: Pair) -> httpx.Response:
+    body = b'{"source": "alice/none"}' if pair.verb == "post" else None
+    return await asker.ask(pair, body=body, path="alice/other/none")
+
+
+async def file_conflict(asker: Asker, pair: Pair) -> httpx.Response:
+    """A directory where a file is meant, or the other way round."""
+    await asker.client.put("/api/v2/fs/alice/directory/file", content=b"x")
+    if pair.verb == "post":
+        return await asker.ask(pair, path="alice/directory/file")
+    below_a_file = pair.verb == "get"
+    return await asker.ask(pair, path="alice/directory/file/below" if below_a_file else "alice/directory")
+
+
+Recipe = Callable[[Asker, Pair], Awaitable[httpx.Response]]
+RECIPES: dict[str, Recipe] = {
+    "UnauthorizedUserError": unauthorized,
+    "UnknownError": unknown,
+    "UnavailableError": unavailable,
+    "TooManyRequestsError": too_many,
+    "TooLargeError": too_large,
+    "InvalidParametersError": invalid_parameters,
+    "NoApiError": no_api,
+    "NoJobError": no_job,
+    "NoTaskError": no_task,
+    "NoServiceError": no_service,
+    "NoVirtualClusterError": no_virtual_cluster,
+    "NoStorageError": no_storage,
+    "NoKeyError": plain,
+    "NoTagError": plain,
+    "NoTokenError": plain,
+    "NoJobSshInfoError": plain,
+    "ConflictJobError": conflict,
+    "InvalidProtocolError": bad_document,
+    "ReadOnlyJobError": read_only,
+    "ForbiddenUserError": forbidden,
+    "NoUserError": no_user,
+    "IncorrectPasswordError": wrong_password,
+    "NotImplementedError": not_supported,
+    "NoEnoughQuotaError": no_quota,
+    "NoFileError": no_file,
+    "ConflictFileError": file_conflict,
+}
+OF_EVERY_OPERATION = frozenset(list(RECIPES)[:8])
+"""Codes whose requests leave everything as it was: those of one operation share a site."""
+BY_ROUTE_ALONE = {"MethodNotAllowedError"}
+"""Codes of requests that reach no operation."""
+
+
+def test_every_code_has_a_recipe_and_every_recipe_is_used() -> None:
+    described = {pair.code for pair in every_pair()}
+    assert described == set(RECIPES)
+    assert set(STATUS) == described | BY_ROUTE_ALONE
+
+
+def groups() -> list[list[Pair]]:
+    """The pairs as they are tried: those that change nothing together, the others alone."""
+    found: list[list[Pair]] = []
+    for _, pairs in itertools.groupby(every_pair(), key=lambda pair: (pair.verb, pair.template)):
+        both: dict[bool, list[Pair]] = {True: [], False: []}
+        for pair in pairs:
+            both[pair.code in OF_EVERY_OPERATION].append(pair)
+        found += [both[True], *([pair] for pair in both[False])]
+    return [group for group in found if group]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("pairs", groups(), ids=lambda pairs: " ".join([str(pairs[0]), *(p.code for p in pairs[1:])]))
+async def test_a_documented_error_can_be_had(
+    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = FileRoom(LocalFiles(tmp_path / "fs"), shared=("team",), max_file_bytes=MOST, quota_bytes=QUOTA)
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(
+            running_api(tmp_path, max_document_bytes=DOCUMENT, accounts=[CAROL], files=room)
+        )
+        client = await stack.enter_async_context(api.client())
+        (await client.post("/api/v1/jobs", content=scm_document())).raise_for_status()
+        for pair in pairs:
+            with monkeypatch.context() as patch:
+                answer = await RECIPES[pair.code](Asker(api, client, patch), pair)
+            assert answer.status_code == STATUS[pair.code], f"{pair}: {answer.text}"
+            if pair.verb != "head":
+                assert answer.json()["code"] == pair.code
+                assert answer.json()["message"]
+                assert ALICE not in answer.text
