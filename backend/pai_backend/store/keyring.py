@@ -196,7 +196,7 @@ class KeyRing:
         try:
             return Cipher(keys)
         except BadKey as error:
-            raise SecretKeyError(f"{self._source.place}: a key is {error}; restore it from a backup") from None
+            raise SecretKeyError(f"{self._source.place}: {error}; restore it from a backup") from None
 
 
 async def _opening(cipher: Cipher, sealed: bytes) -> bytes:
