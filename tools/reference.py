@@ -94,6 +94,7 @@ Whatever ends a task, its user reads one sentence, the raw fact beside it, and w
 matches counts. What the engine knows comes first (a *reason*); only when the command ended by itself does its exit
 status say something, and only what is certain is said: a KILL that the platform did not send may have many senders.
 A signal counts as the status 128 and its number, which is also how shells report it; numbers are Linux's.
+[debugging.md](debugging.md) tells how retries and debugging go together.
 
 - **Who** is whom a retry is counted under, as in OpenPAI's `retryDetails`.
 - **Kind** decides about running it again: *transient* always, free; *transient-conflict* always, free, after a longer

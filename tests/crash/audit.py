@@ -18,17 +18,33 @@ from tests.crash.backend import Backend
 
 @dataclass(frozen=True)
 class Expected:
-    """A short job and the exit code it must end with; one with ``stop`` is asked to stop once it is submitted."""
+    """A short job and the exit code it must end with; one with ``stop`` is asked to stop once it is submitted.
+
+    With ``failures`` it is incremental, and each of its tasks fails so many times before. With ``debug`` a failed
+    task is kept; ``release`` says whether somebody lets it go before the clock does.
+    """
 
     name: str
     code: int
     instances: int
     seconds: float
     stop: bool = False
+    failures: int = 0
+    debug: bool = False
+    release: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """Whether its tasks are kept for debugging when they end."""
+        return self.debug and self.code != 0
 
     def document(self, runs: Path) -> bytes:
-        """Its OpenPAI v1 document; each run of a task appends one line to ``runs``."""
-        line = f'echo "$PAI_JOB_NAME $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" >> {runs}'
+        """Its document, OpenPAI v2 when it is incremental, else v1; each run of a task adds one line to ``runs``."""
+        line = f'me="$PAI_JOB_NAME $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"; echo "$me" >> {runs}'
+        rest = f"echo begin; sleep {self.seconds}; echo end; exit {self.code}"
+        if self.failures:
+            command = f'{line}; if [ "$(grep -c "^$me$" {runs})" -le {self.failures} ]; then exit 9; fi; {rest}'
+            return json.dumps(self._incremental(command)).encode()
         role = {
             "name": "short",
             "taskNumber": self.instances,
@@ -36,9 +52,28 @@ class Expected:
             "memoryMB": 100,
             "gpuNumber": 0,
             "minFailedTaskCount": None,
-            "command": f"{line}; echo begin; sleep {self.seconds}; echo end; exit {self.code}",
+            "command": f"{line}; {rest}",
         }
-        return json.dumps({"jobName": self.name, "image": "none", "taskRoles": [role]}).encode()
+        env = {"jobEnvs": {"isDebug": True}} if self.debug else {}
+        return json.dumps({"jobName": self.name, "image": "none", "taskRoles": [role], **env}).encode()
+
+    def _incremental(self, command: str) -> dict[str, object]:
+        role = {
+            "instances": self.instances,
+            "dockerImage": "none",
+            "completion": {"minFailedInstances": -1, "minSucceededInstances": -1},
+            "taskRetryCount": self.failures,
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 100, "gpu": 0},
+            "commands": [command],
+        }
+        return {
+            "protocolVersion": 2,
+            "name": self.name,
+            "type": "job",
+            "prerequisites": [{"type": "dockerimage", "name": "none", "uri": "none"}],
+            "taskRoles": {"short": role},
+            "extras": {"gangAllocation": False},
+        }
 
 
 async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
@@ -77,8 +112,11 @@ def _exits(expected: list[Expected], jobs: dict[str, Job]) -> list[str]:
             continue
         for task in job.tasks if job else ():
             code = task.exit.status if task.exit else None
-            if code != want.code:
-                found.append(f"{want.name} task {task.index}: exit {code}, not {want.code}: {task.exit}")
+            if code != want.code or task.attempt != want.failures:
+                how = f"{code} in run {task.attempt}, not {want.code} in run {want.failures}"
+                found.append(f"{want.name} task {task.index}: exit {how}: {task.exit}")
+            if bool(task.released_by) != want.kept:
+                found.append(f"{want.name} task {task.index}: released by {task.released_by!r}, kept: {want.kept}")
         if job is not None and job.attempt:
             found.append(f"{want.name} was run {job.attempt + 1} times: {job.retries}")
     return found
@@ -86,9 +124,12 @@ def _exits(expected: list[Expected], jobs: dict[str, Job]) -> list[str]:
 
 def _runs(expected: list[Expected], runs: Path) -> list[str]:
     seen = Counter(runs.read_text(encoding="utf-8").splitlines())
-    wanted = Counter(f"{job.name} {index}" for job in expected for index in range(job.instances))
+    wanted = Counter(
+        f"{job.name} {index}" for job in expected for index in range(job.instances) for _ in range(job.failures + 1)
+    )
     may_be_stopped_first = {f"{job.name} {index}" for job in expected if job.stop for index in range(job.instances)}
-    odd = (seen - wanted) + Counter({name: 1 for name in wanted - seen if name not in may_be_stopped_first})
+    missing = {name: count for name, count in (wanted - seen).items() if name not in may_be_stopped_first}
+    odd = (seen - wanted) + Counter(missing)
     return [f"task {name!r} ran {seen[name]} times" for name in sorted(odd)]
 
 
@@ -96,8 +137,15 @@ async def _history(store: SqlStore, job: Job) -> list[str]:
     events = await store.events(job.uid, limit=100_000)
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
         return [f"{job.name}: its event log has gaps: {[event.seq for event in events]}"]
-    last = [event.type for event in events if event.type == "job.exit"]
-    return [] if len(last) == 1 else [f"{job.name}: {len(last)} exits in its event log"]
+    seen = Counter(event.type for event in events)
+    runs = sum(task.attempt for task in job.tasks)
+    kept = sum(bool(task.released_by) for task in job.tasks)
+    wanted = {"job.exit": 1, "task.retry": runs, "task.kept": kept, "task.released": kept}
+    return [
+        f"{job.name}: {seen[kind]} times {kind} in its event log, not {count}"
+        for kind, count in wanted.items()
+        if seen[kind] != count
+    ]
 
 
 def _logs(backend: Backend, jobs: dict[str, Job]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ START_S = 60.0
 CONFIG = """\
 user: crash
 processes: [[api], [controller], [gateway], [agent]]
+debug: {keep_s: 3}
 engine:
   nodes:
     - {name: carol, simulated: true, cpus: 64, memory_mb: 1000000, gpus: {type: TITANX, count: 1}}
@@ -105,6 +107,12 @@ class Backend:
             return False
         assert answer.status_code == 202, f"{name}: {answer.status_code} {answer.text}"
         return True
+
+    async def let_go(self, client: httpx.AsyncClient, name: str) -> None:
+        """Ask for the release of a job's kept tasks; when the backend is away, somebody asks again."""
+        with contextlib.suppress(httpx.HTTPError, OSError, KeyError, json.JSONDecodeError):
+            answer = await client.post(f"{self.url}/api/v2/jobs/{name}/release", headers=self.bearer)
+            assert answer.status_code == 202 or answer.status_code >= 500, f"{name}: {answer.text}"
 
     async def unfinished(self, client: httpx.AsyncClient) -> list[tuple[str, str]]:
         """Name and state of every job that has not ended."""

@@ -2,7 +2,8 @@
 
 The backend runs each role in its own process. A kill hits one of them, or all at once with their
 supervisor, which is then started again as a user's next command would. Jobs write one line each time
-their command runs, so a second run shows.
+their command runs, so a second run shows. Some are incremental and have tasks that are to run again, some keep
+failed tasks for debugging; of these a part is let go by hand, the others by the clock.
 """
 
 from __future__ import annotations
@@ -49,9 +50,16 @@ class Campaign:
                 for job in expected:
                     queue.put_nowait(job)
                 killer = asyncio.create_task(self._kill(backend, rng))
-                await asyncio.gather(*(self._submit(backend, queue) for _ in range(SUBMITTERS)))
-                await killer
-                findings = await self._settled(backend, expected)
+                releaser = asyncio.create_task(self._release(backend, expected))
+                try:
+                    await asyncio.gather(*(self._submit(backend, queue) for _ in range(SUBMITTERS)))
+                    await killer
+                    findings = await self._settled(backend, expected)
+                finally:
+                    releaser.cancel()
+                    (outcome,) = await asyncio.gather(releaser, return_exceptions=True)
+                if isinstance(outcome, Exception):
+                    raise outcome
             findings += await audit(backend, expected)
         finally:
             await backend.stop()
@@ -68,12 +76,16 @@ class Campaign:
         }
 
     def _job(self, number: int, rng: random.Random) -> Expected:
+        failures = rng.choice([0, 0, 0, 1, 2])
         return Expected(
             name=f"short-{number:04d}",
             code=rng.choice([0, 0, 1, 7, 42, 137]),
             instances=rng.choice([1, 1, 1, 2]),
             seconds=round(rng.uniform(0.0, 1.5), 2),
             stop=rng.random() < 0.15,
+            failures=failures,
+            debug=not failures and rng.random() < 0.3,
+            release=rng.random() < 0.5,
         )
 
     async def _submit(self, backend: Backend, queue: asyncio.Queue[Expected]) -> None:
@@ -101,6 +113,20 @@ class Campaign:
                 async with self._progress:
                     self.killed[target] += 1
                     self._progress.notify_all()
+
+    async def _release(self, backend: Backend, expected: list[Expected]) -> None:
+        """Let go of kept tasks of the jobs that are to be released by hand, for ever."""
+        by_hand = {job.name for job in expected if job.release}
+        async with httpx.AsyncClient(timeout=10.0) as client:
+            while True:
+                try:
+                    waiting = await backend.unfinished(client)
+                except (httpx.HTTPError, OSError, KeyError, ValueError):
+                    waiting = []  # it is being killed; the next look finds the same jobs
+                for name, state in waiting:
+                    if name in by_hand and "kept for debugging" in state:
+                        await backend.let_go(client, name)
+                await backend.something_happened()
 
     async def _settled(self, backend: Backend, expected: list[Expected]) -> list[str]:
         """Wait until no job is unfinished; what is still open after the patience is a finding."""

@@ -19,18 +19,40 @@ PAYLOADS = {
 }
 
 
+def incremental(name: str) -> dict[str, object]:
+    """A v2 document of a task that fails twice, the second time for good."""
+    role = {
+        "dockerImage": "none",
+        "taskRetryCount": 1,
+        "resourcePerInstance": {"cpu": 1, "memoryMB": 100, "gpu": 0},
+        "commands": ["exit 3"],
+    }
+    return {
+        "protocolVersion": 2,
+        "name": name,
+        "type": "job",
+        "prerequisites": [{"type": "dockerimage", "name": "none", "uri": "none"}],
+        "taskRoles": {"main": role},
+        "extras": {"gangAllocation": False},
+    }
+
+
 @pytest.mark.timeout(240)
 def test_payloads_have_the_documented_fields(place: Place) -> None:
     assert place.run("pai backend start")[0] == 0
     failing = {"jobName": "failing", "image": "none", "retryCount": 1, "taskRoles": [{**ROLE, "command": "exit 3"}]}
     sleeping = {"jobName": "sleeping", "image": "none", "taskRoles": [{**ROLE, "command": "sleep 600"}]}
+    keeping = {**failing, "jobName": "keeping", "retryCount": 0, "jobEnvs": {"isDebug": True}}
+    names = ("failing", "sleeping", "keeping", "again")
     with place.client() as client:
-        for document in (failing, sleeping):
+        for document in (failing, sleeping, keeping, incremental("again")):
             client.submit(json.dumps(document).encode())
         assert "RUNNING" in place.run_until("pai status sleeping", lambda text: "RUNNING" in text)
         client.stop("sleeping")
-        assert [place.run(f"pai status {name} --watch")[0] for name in ("failing", "sleeping")] == [1, 1]
-        events = client.events("failing") + client.events("sleeping")
+        assert "kept" in place.run_until("pai status keeping", lambda text: "kept for debugging" in text)
+        client.release("keeping")
+        assert [place.run(f"pai status {name} --watch")[0] for name in names] == [1, 1, 1, 1]
+        events = [event for name in names for event in client.events(name)]
     seen = {event["type"] for event in events}
     assert seen == PAYLOADS.keys()
     for event in events:

@@ -23,7 +23,7 @@ from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import Effect, Forget, Stop, open_effects
 from pai_backend.lifecycle.events import JobEvent, Look, Placed, TaskExited, TaskGone, Waiting
 from pai_backend.lifecycle.history import events_between
-from pai_backend.lifecycle.step import step, to_place
+from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
@@ -231,7 +231,7 @@ class Tenure:
             if isinstance(event, (Placed, Waiting)) and not self._applies(job, event, now):
                 continue
             try:
-                job, _ = step(job, event, now, self._keep)
+                job = stepped(job, event, now, self._keep)
             except IllegalTransition:
                 # One job's impossible news must not keep all others from being served.
                 log.exception("job %s: news that cannot be is left out: %s", job.uid, type(event).__name__)

@@ -13,6 +13,9 @@ from pai_backend.lifecycle.keeping import kept_sentence
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.job import Desired, Job, Phase, State, Task
 
+_STATE_OF: Final = {Phase.RUNNING: State.RUNNING, Phase.STOPPING: State.STOPPING}
+"""The state of a task that is not over; all others wait."""
+
 _ADVANCED_FIRST: Final = (
     Phase.RUNNING,
     Phase.STARTING,
@@ -31,9 +34,18 @@ def derive(job: Job, now: datetime) -> Job:
     if launched is None:
         launched = min((task.started_at for task in tasks if task.started_at), default=None)
     after = job.model_copy(update={"tasks": tasks, "state": state, "phase": phase, "launched_at": launched})
-    if Phase.KEPT in (phase, job.phase):
-        return after.model_copy(update={"why": kept_sentence(after) if phase is Phase.KEPT else ""})
-    return after
+    why = _why(job, after)
+    return after if why == after.why else after.model_copy(update={"why": why})
+
+
+def _why(before: Job, job: Job) -> str:
+    """The reason to wait: of a kept job that it is kept; none any more once everything runs."""
+    if job.phase is Phase.KEPT:
+        return kept_sentence(job)
+    all_run = all(task.phase is Phase.RUNNING or task.is_over for task in job.tasks)
+    if before.phase is Phase.KEPT or (job.phase is Phase.RUNNING and all_run):
+        return ""
+    return job.why
 
 
 def next_wake(job: Job) -> datetime | None:
@@ -47,15 +59,7 @@ def next_wake(job: Job) -> datetime | None:
 
 
 def _task_state(task: Task) -> Task:
-    match task.phase:
-        case Phase.RUNNING:
-            state = State.RUNNING
-        case Phase.STOPPING:
-            state = State.STOPPING
-        case Phase.KEPT | Phase.ENDED:
-            state = _state_of_exit(task)
-        case _:
-            state = State.WAITING
+    state = _state_of_exit(task) if task.is_over else _STATE_OF.get(task.phase, State.WAITING)
     return task if state is task.state else task.model_copy(update={"state": state})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pai_backend.model.job import Job, NewEvent, Phase, Retries, Task
+from pai_backend.model.job import Job, NewEvent, Retries, Task
 
 
 def events_between(before: Job, after: Job) -> list[NewEvent]:
@@ -34,7 +34,7 @@ def _of_task(old: Task, task: Task) -> list[NewEvent]:
     found: list[NewEvent] = []
     if task.uid != old.uid:
         found.append(_task_retry(old, task))
-    if task.phase is Phase.KEPT and old.phase is not Phase.KEPT:
+    if task.kept_until is not None and (task.uid != old.uid or old.kept_until is None):
         found.append(NewEvent("task.kept", {**_name(task), "until": _time(task.kept_until)}))
     if task.released_by and not old.released_by:
         found.append(NewEvent("task.released", {**_name(task), "by": task.released_by}))

@@ -36,18 +36,23 @@ from pai_backend.model.node import Placement
 
 
 def step(job: Job, event: JobEvent, now: datetime, keep: timedelta = KEEP) -> tuple[Job, tuple[Effect, ...]]:
-    """The job after ``event`` and what is newly to be done for it.
+    """The job after ``event`` and what is newly to be done for it; see :func:`stepped`."""
+    after = stepped(job, event, now, keep)
+    already = set(open_effects(job))
+    return after, tuple(effect for effect in open_effects(after) if effect not in already)
+
+
+def stepped(job: Job, event: JobEvent, now: datetime, keep: timedelta = KEEP) -> Job:
+    """The job after ``event``.
 
     News about earlier runs of a task changes nothing. ``keep`` is how long a failed task of a debug job is kept;
     0 keeps none. Raises IllegalTransition for what cannot happen.
     """
     if job.state.final and not isinstance(event, TaskForgotten):
-        return job, ()
+        return job
     after = let_go(_apply(job, event, now, keep), now)
     after = _conclude(_judge(run_tasks_again(after, now), now), now)
-    after = derive(after, now)
-    already = set(open_effects(job))
-    return after, tuple(effect for effect in open_effects(after) if effect not in already)
+    return derive(after, now)
 
 
 def to_place(job: Job, now: datetime) -> tuple[Task, ...]:

@@ -53,6 +53,15 @@ def test_a_job_runs_when_its_tasks_run_and_remembers_when_that_was() -> None:
     assert job.launched_at == T0 + timedelta(seconds=1)
 
 
+def test_what_was_waited_for_is_forgotten_when_everything_runs() -> None:
+    job = placed(two_roles())
+    job, _ = step(job, Waiting("starting is being tried again: the disk is busy"), T0)
+    for task in job.tasks[:2]:
+        job, _ = step(job, TaskRunning(task.uid, T0), T0)
+    assert job.why
+    assert step(job, TaskRunning(job.tasks[2].uid, T0), T0)[0].why == ""
+
+
 def test_success_ends_the_job_and_leaves_only_the_cleaning() -> None:
     job = ended(running(make_job()), 0)
     assert (job.state, job.phase) == (State.SUCCEEDED, Phase.ENDED)
