@@ -22,6 +22,7 @@ from tests.support.hdfs import Hdfs
 pytestmark = [pytest.mark.xdist_group("hdfs"), pytest.mark.timeout(180)]
 SCHEMES = ("hdfs", "webhdfs")
 LIMIT = 200_000_000
+OLD = 1_000_000_000  # 2001: long before any upload
 
 
 @pytest.fixture(params=SCHEMES)
@@ -196,3 +197,60 @@ class TestTheDefaultFileSystem(FilesContract):
         write(files, (*top, "f"), b"", offset=3)
         assert behind.get((*top, "f")) == b"new"
         assert [info.name for info in files.listing(top, "", 10)] == ["f"]
+
+
+def pai(user: str, work: Path, *words: str) -> tuple[int, str, str]:
+    """Run ``pai`` as that user of HDFS. No backend is near: these places are reached without one."""
+    base = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "jupyter_pai.cli", *words],
+        cwd=work,
+        env={**base, "HADOOP_USER_NAME": user, "PAI_URL": "http://127.0.0.1:1", "PAI_TOKEN": "none"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    folder = tmp_path / "code"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "config").write_text("g")
+    (folder / "train.py").write_text("print('hello')")
+    os.utime(folder / "train.py", (OLD, OLD))
+    return folder
+
+
+def test_the_command_line_reaches_hdfs_without_a_backend(hdfs: Hdfs, base: str, home: str, code: Path) -> None:
+    uri = f"{base}{home}/code"
+    assert pai("alice", code.parent, "upload", "code", uri) == (0, f"{uri}: 1 file, 14 B\n", "")
+    made = hdfs.status(f"{home}/code/train.py")
+    assert made is not None
+    assert made["owner"] == "alice"
+    assert hdfs.status(f"{home}/code/.git") is None
+    again = pai("alice", code.parent, "upload", "code", uri)
+    assert again == (0, f"{uri}: 0 files, 14 B, 1 there already\n", "")
+    listed = json.loads(pai("alice", code.parent, "fs", "ls", uri, "--json")[1])
+    assert [(entry["name"], entry["size"]) for entry in listed] == [("train.py", 14)]
+    assert pai("alice", code.parent, "fs", "rm", "-r", uri)[0] == 0
+    assert hdfs.status(f"{home}/code") is None
+
+
+@pytest.mark.parametrize("base", ["hdfs"], indirect=True)
+def test_files_of_hdfs_are_copied_and_printed_for_those_who_may(
+    hdfs: Hdfs, base: str, home: str, tmp_path: Path
+) -> None:
+    put(hdfs, f"{home}/code/train.py", b"print('hello')")
+    uri = f"{base}{home}"
+    assert pai("alice", tmp_path, "fs", "cat", f"{uri}/code/train.py") == (0, "print('hello')", "")
+    assert pai("alice", tmp_path, "fs", "cp", f"{uri}/code", f"{uri}/copy")[0] == 0
+    assert hdfs.read(f"{home}/copy/train.py") == b"print('hello')"
+    assert pai("alice", tmp_path, "fs", "cp", f"{uri}/copy", "back")[0] == 0
+    assert (tmp_path / "back" / "train.py").read_text() == "print('hello')"
+    for words in (("fs", "ls", uri), ("upload", "back", f"{uri}/bobs")):
+        code, _, said = pai("bob", tmp_path, *words)
+        assert (code, "no permission" in said.lower()) == (2, True)
+    assert hdfs.status(f"{home}/bobs") is None
