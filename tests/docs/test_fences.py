@@ -13,6 +13,7 @@ NOT_RUN = {
     ("README.md", "make test"): "it runs this test",
     ("docs/job-info.md", "import json, os"): "tests/unit/launch/test_job_info.py runs it in a task's environment",
     ("docs/job-info.md", 'me="${PAI_CURRENT_TASK_ROLE_NAME}-${PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX}"'): "as above",
+    ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""
