@@ -6,6 +6,7 @@ submission answers with the job (201), and reading needs a token here, which it 
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import quote
 
 from pai_backend.api.handlers.jobs import DocumentHandler, JobHandler
@@ -65,8 +66,8 @@ class _Submits(DocumentHandler):
         found, matching = await ListService(self.ctx).page(
             self.user, query, default_limit=DEFAULT_OPENPAI_PAGE, owner=owner, version=VERSION
         )
-        rows = [openpai_jobs.row(row, VERSION) for row in found]
-        await self.write_rows(rows, matching if query.with_total_count else None, "application/json")
+        shape = partial(openpai_jobs.row, version=VERSION)
+        await self.write_rows(found, shape, matching if query.with_total_count else None, "application/json")
 
     def _say_obsolete(self, job: Job) -> None:
         # QIZHI's documents have no other way to say it, so only OpenPAI's own dialect is warned.
