@@ -31,6 +31,7 @@ lab: install ## Open JupyterLab with the panel and the example notebook
 
 test: install ## Run every test: what CI runs
 	@tools/system-packages test
+	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 	@cd labextension && jlpm test:ci

@@ -150,6 +150,15 @@ class FilesContract:
         assert (behind.get((*top, "g")), behind.get((*top, "d", "deep", "f"))) == (None, None)
         assert not _there(files, (*top, "e"))
 
+    def test_removing_forgets_an_unfinished_upload(self, files: Files, behind: Behind, top: Parts) -> None:
+        behind.put((*top, "g"), b"old")
+        for name in ("f", "g"):
+            upload = files.upload((*top, name), 0)
+            upload.write(b"0123")
+            upload.close()
+            files.remove((*top, name), recursive=False)
+            assert (files.kept((*top, name)), behind.get((*top, name))) == (0, None)
+
     def test_a_file_is_copied_over_another(self, files: Files, behind: Behind, top: Parts) -> None:
         behind.put((*top, "f"), b"new")
         behind.put((*top, "x", "g"), b"old")

@@ -6,7 +6,6 @@ user can put right: Absent, NotAllowed, Conflict, Away.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import os
@@ -106,7 +105,10 @@ class Files(Protocol):
         ...
 
     def remove(self, path: Parts, *, recursive: bool) -> None:
-        """Remove a file or directory. Raises Absent; Conflict for a directory that is not empty."""
+        """Remove a file or directory, and what is kept of an unfinished upload of it.
+
+        Raises Absent when there is neither; Conflict for a directory that is not empty.
+        """
         ...
 
     def copy(self, source: Parts, target: Parts, max_entries: int) -> None:
@@ -146,6 +148,8 @@ class PartFile:
         self, descriptor: int, path: Parts, offset: int, publish: Callable[[int], None], drop: Callable[[], None]
     ) -> None:
         """Take over ``descriptor``. Raises Conflict, and closes it, when the offset does not fit or it is locked."""
+        import fcntl  # clients on other systems read this module for its types
+
         self._path, self._publish, self._drop = path, publish, drop
         self._file = io.FileIO(descriptor, "r+")
         try:

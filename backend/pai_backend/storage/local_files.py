@@ -102,6 +102,10 @@ class LocalFiles:
     def remove(self, path: Parts, *, recursive: bool) -> None:
         """A file, an empty directory, or with ``recursive`` a whole one; links in it are removed, not followed."""
         with _faults(path), self._folder(path[:-1]) as folder:
+            with suppress(FileNotFoundError):
+                os.unlink(partial_name(path[-1]), dir_fd=folder)
+                if not _there(path[-1], folder):
+                    return
             mode = os.stat(path[-1], dir_fd=folder, follow_symlinks=False).st_mode
             if not stat.S_ISDIR(mode):
                 os.unlink(path[-1], dir_fd=folder)
@@ -208,6 +212,14 @@ def _faults(path: Parts) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise NoRoom("no room is left in the default file system", "remove what is not needed") from None
         raise StorageFault(f"{shown(path)}: {error.strerror}", "see whether the path is right") from None
+
+
+def _there(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _is_listed(entry: os.DirEntry[str]) -> bool:

@@ -19,7 +19,8 @@ from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.uris import Place, parse
 
 IDENTIFIED = frozenset({"hdfs", "webhdfs", "viewfs"})
-"""Schemes that are told who asks, and decide themselves."""
+"""Schemes that are told who asks, and decide themselves. Not whatever host a document names: WebHDFS is HTTP and
+follows redirects, so that would be a way into the network of the backend."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +55,30 @@ class Reach:
         place = parse(uri)
         if place.local and not self.tasks_share_our_rights:
             return await asyncio.to_thread(self._read_below_default, place, user, max_bytes)
-        if not place.local and not self._known(place, user):
+        known = not place.local and self._known(place, user)
+        if not known and not self.tasks_share_our_rights:
             raise NotAllowed(
-                f"{place.shown} is not read by the backend",
-                "put it into the default file system, a team storage, or HDFS",
+                f"{place.shown} is not read by the backend", "put it into the default file system or a team storage"
             )
-        return await fetch(place, user, max_bytes, self.options.get(place.scheme, {}), timeout_s)
+        options = self.options.get(place.scheme, {}) if known else {}
+        return await fetch(place, user, max_bytes, options, timeout_s)
 
     def _known(self, place: Place, user: str) -> bool:
-        """Whether the storage decides by the user's name, or is one whose part the user may read."""
-        if place.scheme in IDENTIFIED:
-            return True
+        """Whether the configuration names this storage, and the user may read this part of it.
+
+        Raises NotAllowed for another user's part of the default file system.
+        """
         if any(mount.granted_to(user) and _below(place, parse(mount.uri)) is not None for mount in self.mounts):
+            return True
+        if place.scheme in IDENTIFIED and _host(place) in self._hosts():
             return True
         inside = _below(place, parse(self.default_fs_uri)) if self.default_fs_uri else None
         return inside is not None and self._theirs(inside, user)
+
+    def _hosts(self) -> set[str]:
+        """Hosts of the configured HDFS; its two protocols are on different ports of one."""
+        uris = [self.default_fs_uri, *(mount.uri for mount in self.mounts)]
+        return {_host(place) for place in (parse(uri) for uri in uris if uri) if place.scheme in IDENTIFIED}
 
     def _theirs(self, parts: tuple[str, ...], user: str) -> bool:
         return claim(user, False, parts, self.shared).area in (Area.HOME, Area.SHARED)
@@ -87,6 +97,10 @@ class Reach:
         if len(data) > max_bytes:
             raise StorageFault(f"{place.shown} is larger than {max_bytes} bytes", "name the right file")
         return data
+
+
+def _host(place: Place) -> str:
+    return place.authority.rpartition("@")[2].partition(":")[0].lower()
 
 
 def _below(place: Place, root: Place) -> tuple[str, ...] | None:

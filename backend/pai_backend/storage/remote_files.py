@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pai_backend.storage.areas import copy_name, is_partial
 from pai_backend.storage.faults import Absent, NotAllowed, StorageFault, explained
@@ -60,7 +60,7 @@ class RemoteFiles:
         with self._at(path) as (system, name):
             if system.isdir(name):
                 raise Conflict(f"{shown(path)} is a directory", "name a file")
-            return cast(Readable, system.open(name, "rb"))
+            return _Open(self, path, system.open(name, "rb"))
 
     def kept(self, path: Parts) -> int:
         """Bytes of an unfinished upload."""
@@ -124,8 +124,12 @@ class RemoteFiles:
 
     def remove(self, path: Parts, *, recursive: bool) -> None:
         """A file, an empty directory, or with ``recursive`` a whole one."""
+        kept = self.kept(path)
+        self._spooled(path).unlink(missing_ok=True)
         with self._at(path) as (system, name):
             system.invalidate_cache()
+            if kept and not system.exists(name):
+                return
             if not recursive and system.isdir(name) and self._entries(system, name):
                 raise Conflict(f"{shown(path)} is not empty", "remove it with all that is in it")
             system.info(name)  # some libraries remove what is not there
@@ -143,16 +147,14 @@ class RemoteFiles:
             system.makedirs(system._parent(final), exist_ok=True)
             renaming = self._root.scheme in RENAMING
             draft = f"{system._parent(final).rstrip('/')}/{copy_name(target[-1])}" if renaming else final
-            if system.isdir(name):
-                system.makedirs(draft, exist_ok=True)
-            for entry in sorted(found):
-                place = draft + entry[len(name.rstrip("/")) :]
-                if found[entry]["type"] == "directory":
-                    system.makedirs(place, exist_ok=True)
-                else:
-                    _copy_file(system, entry, place)
-            if renaming:
-                self._rename(system, draft, final)
+            try:
+                _copy_tree(system, name, draft, found)
+                if renaming:
+                    self._rename(system, draft, final)
+            except BaseException:
+                with suppress(Exception):  # the copy's own error is the one to tell
+                    system.rm(draft, recursive=True)
+                raise
 
     def usage(self, path: Parts) -> int:
         """Bytes of all files below."""
@@ -180,6 +182,36 @@ class RemoteFiles:
             if isinstance(fault, NotAllowed) and not isinstance(error, StorageFault):
                 raise NotAllowed(f"the backend has no permission for {shown(path)}", "ask the administrator") from None
             raise fault from None
+
+
+class _Open:
+    """An open file of another library, with errors in our words."""
+
+    def __init__(self, files: RemoteFiles, path: Parts, file: Any) -> None:
+        self._files, self._path, self._file = files, path, file
+
+    def read(self, size: int) -> bytes:
+        with self._files._at(self._path):
+            return bytes(self._file.read(size))
+
+    def seek(self, offset: int) -> int:
+        with self._files._at(self._path):
+            return int(self._file.seek(offset))
+
+    def close(self) -> None:
+        with self._files._at(self._path):
+            self._file.close()
+
+
+def _copy_tree(system: AbstractFileSystem, name: str, draft: str, found: Mapping[str, Mapping[str, Any]]) -> None:
+    if system.isdir(name):
+        system.makedirs(draft, exist_ok=True)
+    for entry in sorted(found):
+        place = draft + entry[len(name.rstrip("/")) :]
+        if found[entry]["type"] == "directory":
+            system.makedirs(place, exist_ok=True)
+        else:
+            _copy_file(system, entry, place)
 
 
 def _copy_file(system: AbstractFileSystem, source: str, target: str) -> None:

@@ -192,6 +192,8 @@ class TestTheDefaultFileSystem(FilesContract):
             with pytest.raises(StorageFault):
                 write(files, (*top, "f"), b"new")
             assert files.kept((*top, "f")) == 3
+            with pytest.raises(Away):
+                files.read((*top, "f")).read(10)
         finally:
             hdfs.start_data_node()
         write(files, (*top, "f"), b"", offset=3)

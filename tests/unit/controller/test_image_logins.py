@@ -181,7 +181,19 @@ async def test_the_backend_reads_only_what_is_the_users_when_tasks_have_fewer_ri
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("uri", ["http://127.0.0.1:1/auth", "s3://bucket/auth", "ftp://h/x", "memory://x"])
+@pytest.mark.parametrize(
+    "uri", ["http://127.0.0.1:1/auth", "s3://bucket/auth", "ftp://h/x", "memory://x", "webhdfs://127.0.0.1:1/x"]
+)
 async def test_the_backend_is_no_way_into_its_network(uri: str) -> None:
-    with pytest.raises(StorageFault, match="is not read by the backend"):
-        await Reach(default_fs_uri="/srv/fs").small_file(uri, "alice", 4096, 10)
+    for default in ("/srv/fs", "hdfs://nn:8020"):
+        with pytest.raises(StorageFault, match="is not read by the backend"):
+            await Reach(default_fs_uri=default).small_file(uri, "alice", 4096, 10)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("shared", [False, True])
+async def test_the_backends_own_credentials_open_nobody_elses_directory(shared: bool) -> None:
+    reach = Reach(default_fs_uri="s3://team", options={"s3": {"key": "hunter22"}}, tasks_share_our_rights=shared)
+    with pytest.raises(StorageFault) as caught:
+        await reach.small_file("s3://team/bob/auth", "alice", 4096, 10)
+    assert "not a directory of yours" in caught.value.line()

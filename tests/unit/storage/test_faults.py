@@ -8,7 +8,7 @@ import sys
 import pytest
 from fsspec.registry import _registry
 
-from pai_backend.storage.faults import Absent, Away, NotAllowed, StorageFault, explained, masked
+from pai_backend.storage.faults import Absent, Away, NoRoom, NotAllowed, StorageFault, explained, masked
 from pai_backend.storage.filesystems import filesystem, secret_texts
 from pai_backend.storage.uris import parse
 
@@ -24,7 +24,7 @@ DENIED = 'org.apache.hadoop.security.AccessControlException: Permission denied: 
         (PermissionError(errno.EACCES, "x"), NotAllowed, "no permission"),
         (OSError(DENIED), NotAllowed, 'user=bob, access=READ, inode="/a"'),
         (ConnectionRefusedError(errno.ECONNREFUSED, "x"), Away, "does not answer: connection refused"),
-        (OSError(errno.ENOSPC, "x"), StorageFault, "no room"),
+        (OSError(errno.ENOSPC, "x"), NoRoom, "no room"),
         (ImportError("no module"), StorageFault, "not installed"),
         (RuntimeError("strange\nsecond line"), StorageFault, "strange"),
         (RuntimeError(), StorageFault, "RuntimeError"),

@@ -130,9 +130,10 @@ class FileHandler(ApiHandler):
         """The file from there on. When its storage fails on the way, the connection ends before the last byte."""
         reading = await self.service.open(path)
         try:
-            await reading.seek(offset)
             left = max(0, reading.info.size - offset)
             left = left if length is None else min(left, length)
+            if left:
+                await reading.seek(offset)
             self._describe(reading.info)
             self.set_header("Content-Disposition", "attachment")  # never a page of the site that relays it
             self.set_header("Content-Length", str(left))
@@ -195,7 +196,9 @@ class FileHandler(ApiHandler):
     async def put(self, _path: str, _query: UploadQuery) -> UploadState:
         """The body has come; with it the file may be complete."""
         assert self._receiving is not None  # else ``begin_verb`` has refused
-        return await self._receiving.end()
+        state = await self._receiving.end()
+        await self._receiving.close()  # before the answer: the next part may follow at once
+        return state
 
     @operation(
         Operation(

@@ -68,9 +68,9 @@ class FileService:
             try:
                 infos = await self._do(lambda: self.room.files.listing(path, after, limit + 1))
             except NoSuchFile:
-                if path != (self._user.name,):
+                if path not in ((), (self._user.name,)):
                     raise
-                infos = []  # everyone's own directory is made when something is put there
+                infos = []  # the root, and everyone's own directory, are made when something is put there
         entries = tuple(_entry(info) for info in infos[:limit])
         return FileListing(path=shown(path), data=entries, truncated=len(infos) > limit)
 
