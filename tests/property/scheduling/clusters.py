@@ -20,7 +20,7 @@ def configs(draw: st.DrawFn, *, most_nodes: int = 4) -> ClusterConfig:
     for chain in draw(st.sampled_from(["x", "xy"])):
         inner = draw(st.sampled_from([(2,), (4,), (2, 2), (3,)]))
         racks = draw(st.booleans())
-        count = draw(st.integers(1, most_nodes))
+        count = draw(st.integers(2, most_nodes))
         top = _define(types, chain, inner, racks)
         for number in range(count if not racks else (count + 1) // 2):
             cells.append(_grow(types, top, chain, number, draw(st.sampled_from(["", "", "", f"pin-{chain}-{number}"]))))
@@ -29,7 +29,7 @@ def configs(draw: st.DrawFn, *, most_nodes: int = 4) -> ClusterConfig:
     owned = {vc: VirtualCluster(vc, (), tuple(pins[number::2])) for number, vc in enumerate(VCS)}
     for vc in VCS:
         for chain in sorted(levels):
-            for kind in draw(st.lists(st.sampled_from(levels[chain]), max_size=2, unique=True)):
+            for kind in draw(st.lists(st.sampled_from(levels[chain]), min_size=vc == "a", max_size=2, unique=True)):
                 quota = Quota(chain, kind, draw(st.integers(1, 3)))
                 more = owned | {vc: VirtualCluster(vc, (*owned[vc].quotas, quota), owned[vc].pinned)}
                 if is_sound(ClusterConfig(types, tuple(cells), more)):
@@ -77,7 +77,7 @@ def groups(draw: st.DrawFn, config: ClusterConfig, name: str, *, lazy: bool = Tr
         pods = draw(st.integers(1, 3))
         least = draw(st.sampled_from([None, None, max(1, pods - 1)])) if elastic else None
         members.append(Member(pods, size, least))
-    vc = draw(st.sampled_from(VCS))
+    vc = draw(st.sampled_from([*VCS, "a"]))
     pinned = config.virtual_clusters[vc].pinned
     priority = draw(st.sampled_from([-1, 0, 10, 10, 100]))
     pin = draw(st.sampled_from(["", "", *pinned])) if priority >= 0 else ""

@@ -43,6 +43,8 @@ class Chain:
         """Leaves that are not healthy; while there are none, health costs nothing."""
         self.oppo = 0
         """Leaves that run opportunistic groups."""
+        self.reserved = 0
+        """Leaves that are kept for preemptors."""
         self.buddy = Buddy(self, journal)
         most = self.shape.leaves
         self.ranking = Ranking(self.nodes, _measure_node, most, journal)

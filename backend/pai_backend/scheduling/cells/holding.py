@@ -141,7 +141,10 @@ class Holding:
 
     def _flip(self, node: Node, guaranteed: int = 0, oppo: int = 0, reserved: int = 0) -> None:
         node.guaranteed ^= guaranteed
-        node.reserved ^= reserved
+        if reserved:
+            before = node.reserved.bit_count()
+            node.reserved ^= reserved
+            node.chain.reserved += node.reserved.bit_count() - before
         if oppo:
             before = node.oppo.bit_count()
             node.oppo ^= oppo

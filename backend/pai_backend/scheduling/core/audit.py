@@ -21,6 +21,7 @@ def audit(trees: Trees) -> None:
         _law(chain.is_safe(), f"chain {chain.name}: a promise could not be kept")
         _law(chain.oppo == sum(node.oppo.bit_count() for node in chain.nodes), "opportunistic leaves are miscounted")
         _law(chain.broken == sum(node.broken.bit_count() for node in chain.nodes), "bad leaves are miscounted")
+        _law(chain.reserved == sum(node.reserved.bit_count() for node in chain.nodes), "reserved leaves are miscounted")
         for node in chain.nodes:
             _node(node)
     _promises(trees)

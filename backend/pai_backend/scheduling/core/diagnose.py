@@ -48,15 +48,16 @@ class _Diagnosis:
             return self._of(WaitCode.QUOTA)
         if not any(could_hold(_empty(option).items(), self.sizes) for option in self.options):
             return self._of(WaitCode.SHAPE)
-        bad = [
-            node.name for option in self.options for node in option.chain.nodes if option.chain.broken and node.broken
-        ]
+        damaged = [option.chain for option in self.options if option.chain.broken]
+        bad = [node.name for chain in damaged for node in chain.nodes if node.broken]
         if bad and self._fits_when_healthy():
             return self._of(WaitCode.BAD_NODES, nodes=bad)
         if self.limits is not None and self._fits(None, None):
             excluded = [node.name for option in self.options for node in option.chain.nodes if node not in self.limits]
             return self._of(WaitCode.NOT_SUGGESTED, nodes=excluded)
-        waiting = [held for held in self.cluster.groups.values() if held.state is State.PREEMPTING]
+        kept = any(option.chain.reserved for option in self.options)
+        others = self.cluster.groups.values() if kept else ()
+        waiting = [held for held in others if held.state is State.PREEMPTING]
         if waiting and self._fits(self.limits, _is_preempting):
             return self._of(WaitCode.RESERVED, holders=waiting)
         if any(self._free(option) >= self.needed for option in self.options):

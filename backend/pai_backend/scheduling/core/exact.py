@@ -7,7 +7,7 @@ descent succeeds whenever anything does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pai_backend.scheduling.cells.buddy import below
@@ -15,6 +15,8 @@ from pai_backend.scheduling.cells.held import Spot
 from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
 from pai_backend.scheduling.core.search import Pod, Search
+
+Finder = Callable[[Search], "dict[int, Spot] | None"]
 
 
 def find(search: Search) -> dict[int, Spot] | None:
