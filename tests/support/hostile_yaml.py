@@ -91,8 +91,8 @@ TEXTS: dict[str, str] = {
     "a chain of prerequisites": HEAD.replace(
         "uri: a}]",
         "uri: a},\n"
-        + "".join(f" {{name: p{n}, type: data, require: [p{n + 1}]}},\n" for n in range(998))
-        + " {name: p998, type: data}]",
+        + "".join(f" {{name: p{n}, type: data, require: [p{n + 1}]}},\n" for n in range(498))
+        + " {name: p498, type: data}]",
     )
     + "taskRoles:\n"
     + "".join(f"  r{n}: {ROLE.replace('{dock', '{prerequisites: [p0], dock')}\n" for n in range(1_000)),

@@ -27,9 +27,6 @@ from pai_backend.protocol.v2_reading import Located, Reading
 KEY: Final = "com.microsoft.pai.runtimeplugin"
 """Where the plugins stand in extras, and what a prerequisite's ``plugin`` begins with."""
 
-MAX_PLUGINS: Final = 32
-"""Plugins in extras; upstream's form offers three."""
-
 _PARAMETERS: Final[Mapping[str, Table]] = {
     "ssh": tables.SSH,
     "cmd": tables.CMD,
@@ -80,10 +77,6 @@ def read_plugins(node: Node, roles: Collection[str], reading: Reading) -> tuple[
         return ()
     if not isinstance(node.value, list):
         reading.reader.fault(("extras", KEY), node.at, "the plugins must be a list", "Write - plugin: name lines.")
-        return ()
-    if len(node.value) > MAX_PLUGINS:
-        message = f"more than {MAX_PLUGINS} plugins"
-        reading.reader.fault(("extras", KEY), node.at, message, "Put the commands of several into one.")
         return ()
     found = (_listed(item, ("extras", KEY, number), roles, reading) for number, item in enumerate(node.value))
     return tuple(plugin for plugin in found if plugin is not None)

@@ -7,6 +7,7 @@ is only looked up: its tags stay, and no value of it gets into a spec, a fault o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 
 from pai_backend.model.tags import Tag, UnresolvedTag, find, printed
@@ -41,6 +42,7 @@ class Template:
         self._tags_left = MAX_TAGS
         self._reported: set[tuple[int, int]] = set()
         self._last = (-1, 0, 0)  # offset of a text, offset in it, and where that stands in the document
+        self._found: dict[str, tuple[Tag, ...]] = {}  # in each text; many roles have the same
         self._known_secrets: set[tuple[str, ...]] = set()
 
     @property
@@ -59,7 +61,10 @@ class Template:
             return value
         parts: list[str] = []
         done = 0
-        for tag in find(value):
+        tags = self._found.get(value)
+        if tags is None:
+            tags = self._found[value] = tuple(islice(find(value), MAX_TAGS + 1))
+        for tag in tags:
             self._tags_left -= 1
             if self._tags_left < 0:
                 self._too_many_tags(node, path)

@@ -16,7 +16,7 @@ from pai_backend.model.spec import Dialect, JobSpec, TaskRole
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Members, Reader, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
-from pai_backend.protocol.plugins import Plugin, plugins_of
+from pai_backend.protocol.plugins import KEY, Plugin, plugins_of
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Template, values_of
 from pai_backend.protocol.v1 import MAX_TASKS
@@ -27,8 +27,14 @@ from pai_backend.protocol.v2_prerequisites import IMAGE, Prerequisites, read_pre
 from pai_backend.protocol.v2_reading import Reading
 from pai_backend.protocol.v2_roles import Surroundings, read_role
 
-MAX_ROLES: Final = 1_000
-"""Task roles of one job: what keeps a document of tiny ones cheap to read. Equal tasks are one role's instances."""
+LIMITS: Final[Sequence[tuple[tuple[str, ...], int, str]]] = (
+    (("taskRoles",), 1_000, "Use instances for equal tasks, or split the job."),
+    (("prerequisites",), 500, "Several roles may choose the same prerequisite."),
+    (("deployments",), 100, "Keep those that are used."),
+    (("extras", KEY), 32, "Put the commands of several plugins into one."),
+    (("extras", "storages"), 100, "Mount fewer storages."),
+)
+"""What a job may have of each: what keeps a document of many small parts cheap to read."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Read:
 
 def read(root: Node, reader: Reader, text: str) -> Read | None:
     """The job that ``root`` (of the document ``text``) describes, or None when ``reader`` now has faults."""
-    if _has_too_many_roles(root, reader) or _is_mixed(root, reader):
+    if _is_too_large(root, reader) or _is_mixed(root, reader):
         return None
     root, draft = modernised(root, reader)
     job = reader.members(root, (), tables.JOB)
@@ -80,14 +86,17 @@ def _node(job: Members, name: str) -> Node | None:
     return value if isinstance(value, Node) else None
 
 
-def _has_too_many_roles(root: Node, reader: Reader) -> bool:
-    """Whether there are more roles than are read; the one fault then."""
-    roles = root.value.get("taskRoles") if isinstance(root.value, dict) else None
-    if roles is None or not isinstance(roles.value, dict) or len(roles.value) <= MAX_ROLES:
-        return False
-    message = f"the job has {len(roles.value)} task roles, more than {MAX_ROLES}"
-    reader.fault(("taskRoles",), roles.at, message, "Use instances for equal tasks, or split the job.")
-    return True
+def _is_too_large(root: Node, reader: Reader) -> bool:
+    """Whether there is more of something than is read; the one fault then, before anything is looked at."""
+    for path, limit, hint in LIMITS:
+        node: Node | None = root
+        for step in path:
+            node = node.value.get(step) if node is not None and isinstance(node.value, dict) else None
+        if node is not None and isinstance(node.value, dict | list) and len(node.value) > limit:
+            message = f"{path[-1]} has {len(node.value)} members, more than {limit}"
+            reader.fault(path, node.at, message, hint)
+            return True
+    return False
 
 
 def _is_mixed(root: Node, reader: Reader) -> bool:

@@ -21,8 +21,6 @@ from pai_backend.protocol.plugins import Plugin
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_reading import Reading
 
-MAX_STORAGES: Final = 100
-"""Storages that one job mounts."""
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
 _NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)))
 _HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
@@ -163,9 +161,6 @@ def _storages(node: Node | None, reading: Reading) -> tuple[Mount, ...]:
     if not node.value:
         hint = "Name the storages that the job needs."
         reading.reader.warn("no-default-storage", path, "an empty list asks for default storages; there are none", hint)
-    if len(node.value) > MAX_STORAGES:
-        reading.reader.fault(path, node.at, f"more than {MAX_STORAGES} storages", "Mount fewer.")
-        return ()
     found = []
     for number, item in enumerate(node.value):
         members = reading.reader.members(item, (*path, number), tables.STORAGE)

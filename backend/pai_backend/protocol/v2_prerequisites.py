@@ -17,8 +17,6 @@ from pai_backend.protocol.template import Values, values_of
 from pai_backend.protocol.v1 import MAX_NAME
 from pai_backend.protocol.v2_reading import Located, Reading
 
-MAX_PREREQUISITES: Final = 1_000
-"""Of one job; several roles may choose the same one."""
 IMAGE: Final = "dockerimage"
 CHOSEN: Final = ("data", "script", "output")
 """Types that a role chooses beside its image; each is a scope of tags."""
@@ -110,11 +108,6 @@ class Prerequisites:
 def read_prerequisites(job: Members, reading: Reading, text: str) -> Prerequisites:
     """All prerequisites of ``job``; ``text`` is the whole document."""
     found = Prerequisites(text)
-    if len(job.items("prerequisites")) > MAX_PREREQUISITES:
-        message = f"the job has more than {MAX_PREREQUISITES} prerequisites"
-        hint = "Several roles may choose the same one."
-        reading.reader.fault(("prerequisites",), job.at("prerequisites"), message, hint)
-        return found
     for number, node in enumerate(job.items("prerequisites")):
         one = _read(node, ("prerequisites", number), reading)
         if one is None:

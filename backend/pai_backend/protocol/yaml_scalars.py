@@ -18,8 +18,7 @@ _WORDS: Final[dict[str, bool | None]] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _FIRST = frozenset("0123456789+-.")
-_SHORT = 18  # digits; the commonest numbers by far, and cheap to tell
-_FRACTION = re.compile(r"-?[0-9]{1,12}\.[0-9]{1,12}")
+_SHORT = 16  # characters; the commonest numbers by far, cheap to tell, and exact as a double
 _DECIMAL = re.compile(r"[-+]?+(?:[0-9]++|(?:\.[0-9]++|[0-9]++(?:\.[0-9]*+)?+)(?:[eE][-+]?+[0-9]++)?+)")
 _BASED = re.compile(r"0o[0-7]++|0x[0-9a-fA-F]++")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
@@ -33,9 +32,8 @@ def plain(raw: str, at: int) -> Plain | Trouble:
     """The value of the plain scalar ``raw`` at offset ``at``, or why it is not taken (no number that could be kept)."""
     if raw[:1] not in _FIRST:
         return _WORDS.get(raw, raw)
-    if len(raw) < _SHORT and raw.isascii() and raw.isdigit():
-        return int(raw)
-    if _FRACTION.fullmatch(raw):
+    digits = raw.replace(".", "", 1)
+    if len(raw) < _SHORT and digits.isascii() and digits.isdigit():
         real = float(raw)
         return int(real) if real.is_integer() else real
     if _DECIMAL.fullmatch(raw):
