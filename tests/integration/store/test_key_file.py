@@ -107,7 +107,8 @@ def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path, caplog:
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"), [(b"", "holds no key"), (b"# only words\n\n", "holds no key"), (b"\xff\xfe", "not a Fernet key")]
+    ("content", "reason"),
+    [(b"", "holds no key"), (b"# only words\n\n", "holds no key"), (b"\xff\xfe", "not a Fernet key")],
 )
 def test_a_file_without_keys_names_itself_and_the_remedy(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "secret.key"
