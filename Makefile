@@ -5,11 +5,12 @@ PYTHON ?= python3
 BIN    := .venv/bin
 KILLS  ?= 100
 JOBS   ?= 300
+FUZZ_S ?= 300
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab test check unit bench crash format pictures docs shape clean
+.PHONY: help install demo lab test check unit bench crash fuzz format pictures docs shape clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +51,9 @@ bench: install ## Measure against the floors in bench/floors.toml
 
 crash: install ## Kill the backend KILLS times under a stream of jobs (make crash KILLS=100)
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --jobs $(JOBS)
+
+fuzz: install ## Give readers, masking and converters odd documents for FUZZ_S seconds (make fuzz FUZZ_S=300)
+	@PAI_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -q tests/fuzz
 
 format: install ## Format Python and TypeScript
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix --quiet .

@@ -10,11 +10,12 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from bench import api, listing, local, scheduling
+from bench import api, documents, listing, local, scheduling
 from bench.figures import Figure, compare, load_floors, row
 
 BENCHES: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
     "api": api.measure,
+    "documents": documents.measure,
     "listing": listing.measure,
     "local": local.measure,
     "scheduling": scheduling.measure,

@@ -25,7 +25,7 @@ from pai_backend.protocol.position import shown
 
 MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
-MAX_ROLES: Final = 1_500
+MAX_ROLES: Final = 1_000
 """Each role is a set of variables in every task of the job; the largest jobs known have a few dozen."""
 MAX_NAME: Final = 255
 """Names become parts of file names, which end at 255 bytes on the usual file systems."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.model.spec import DocumentWarning
+from pai_backend.protocol.document import read_document
 from pai_backend.protocol.fields import Path
 from pai_backend.protocol.position import path_text
 
@@ -52,6 +53,21 @@ class Losses:
 
     def _add(self, code: str, path: Path, message: str, hint: str) -> None:
         self._found.append(DocumentWarning(code=code, message=message, path=path_text(path), hint=hint))
+
+
+def finished(text: str, losses: Losses) -> Converted:
+    """The conversion, once its text was read back. Raises DocumentError when it is over a limit of the reader.
+
+    A document near the limits may be beyond them in the other protocol: quotes make texts longer, and what is put
+    aside stands deeper.
+    """
+    try:
+        read_document(text)
+    except DocumentError as error:
+        first = error.errors[0]
+        message = f"in the other protocol it is no document any more: {first.message} ({first.path})"
+        raise refused((), message, "Shorten or simplify the document.") from None
+    return Converted(text, losses.found)
 
 
 def refused(path: Path, message: str, hint: str) -> DocumentError:

@@ -13,7 +13,7 @@ from pai_backend.model.spec import Dialect, JobSpec, Scheduling, SshOptions, Tas
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import shell
 from pai_backend.protocol.convert.counting import counting
-from pai_backend.protocol.convert.result import Converted, Losses, refused
+from pai_backend.protocol.convert.result import Converted, Losses, finished, refused
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.document import Document
 from pai_backend.protocol.fields import Path
@@ -27,8 +27,8 @@ _NO_SSH, _NO_SCHEDULING = SshOptions(), Scheduling()
 def to_v1(document: Document) -> Converted:
     """``document`` as OpenPAI v1 JSON without comments.
 
-    Raises DocumentError for a v2 document whose roles have different images or whose commands need secrets:
-    v1 has one image and no secrets.
+    Raises DocumentError for a v2 document whose roles have different images or whose commands need secrets (v1 has
+    one image and no secrets), and for one that would be beyond the reader's limits.
     """
     losses = Losses()
     if document.dialect in _V2:
@@ -72,7 +72,7 @@ class _Writer:
             job["extras"] = extras
         if UNKNOWN_FIELDS in extras:
             self.losses.kept_aside(("extras",), "fields that only SCM knows are kept in extras")
-        return Converted(json.dumps(job, ensure_ascii=False, indent=2) + "\n", self.losses.found)
+        return finished(json.dumps(job, ensure_ascii=False, indent=2) + "\n", self.losses)
 
     def _role(self, number: int, role: TaskRole) -> dict[str, Any]:
         """One task role of v1, with all that has a default written out."""

@@ -14,7 +14,7 @@ from pai_backend.model.spec import Dialect, TaskRole
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import names, shell
 from pai_backend.protocol.convert.counting import counting
-from pai_backend.protocol.convert.result import Converted, Losses, refused
+from pai_backend.protocol.convert.result import Converted, Losses, finished, refused
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.convert.yaml_text import dumped
 from pai_backend.protocol.document import Document
@@ -32,7 +32,8 @@ _OFF: Final = -1
 def to_v2(document: Document) -> Converted:
     """``document`` as OpenPAI v2 YAML; one that is v2 already is returned as it is.
 
-    Raises DocumentError for a draft of v2, and for a command in which v2 would find tags.
+    Raises DocumentError for a draft of v2, for a command in which v2 would find tags, and for a document that would
+    be beyond the reader's limits.
     """
     if document.dialect is Dialect.OPENPAI_V2:
         return Converted(document.source.decode())
@@ -83,7 +84,7 @@ class _Writer:
         extras = self._extras()
         if extras:
             job["extras"] = extras
-        return Converted(dumped(job), self.losses.found)
+        return finished(dumped(job), self.losses)
 
     def _role(self, number: int, role: TaskRole) -> dict[str, Any]:
         """One task role of v2."""
