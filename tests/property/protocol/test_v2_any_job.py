@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from pai_backend.model.spec import Completion, PortSpec, Resources
 from pai_backend.model.tags import SCOPES, fill
 from pai_backend.protocol import read_document
+from tests.mutants import tags as mutants
 
 IDENTIFIERS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,11}", fullmatch=True)
 WORDS = st.sampled_from(
@@ -132,16 +135,36 @@ def test_a_job_reads_as_it_was_written_in_any_style(job: dict[str, Any], data: s
         assert {"http", "ssh"} <= {port.label for port in role.ports}
 
 
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(SCOPES), max_size=5), st.text(max_size=20), st.text(max_size=20))
-def test_filling_one_scope_leaves_the_others_and_puts_values_in_as_they_are(
-    scopes: list[str], value: str, between: str
-) -> None:
-    between = between.replace("<", "").replace(">", "")
+Fill = Callable[[str, str, Mapping[str, Any]], str]
+
+
+def check_filling(filling: Fill, scopes: list[str], value: str, between: str) -> None:
+    """Filling one scope leaves the tags of the others, and puts values in as they are, once."""
     text = between.join(f"<% ${scope}.x %>" for scope in scopes)
     for scope in SCOPES:
         expected = between.join(value if other == scope else f"<% ${other}.x %>" for other in scopes)
-        assert fill(text, scope, {"x": value}) == expected
+        assert filling(text, scope, {"x": value}) == expected
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(SCOPES), max_size=5),
+    st.text(max_size=20) | st.sampled_from(SCOPES).map(lambda scope: f"<% ${scope}.x %>"),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<>"), max_size=20),
+)
+def test_filling_one_scope_leaves_the_others_and_puts_values_in_as_they_are(
+    scopes: list[str], value: str, between: str
+) -> None:
+    check_filling(fill, scopes, value, between)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "value"),
+    [(mutants.escaping, "a&b"), (mutants.scanning_again, "<% $parameters.x %>"), (mutants.of_any_scope, "a")],
+)
+def test_the_law_of_filling_rejects_what_breaks_it(mutant: Fill, value: str) -> None:
+    with pytest.raises(AssertionError):
+        check_filling(mutant, ["parameters", "secrets"], value, " ")
 
 
 @settings(deadline=None)
