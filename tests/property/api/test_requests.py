@@ -71,5 +71,5 @@ def test_no_request_makes_the_backend_fail(
         path = path.replace(f"{{{name}}}", quote(part, safe=""))
     answer = client.request(verb, path, params=query, content=body if verb in ("POST", "PUT") else None)
     assert answer.status_code < 500 or answer.status_code == 503, answer.text
-    if answer.status_code >= 400:
+    if answer.status_code >= 400 and verb != "HEAD":
         assert set(answer.json()) == SHAPE

@@ -61,6 +61,8 @@ def test_a_page_is_found_without_a_look_at_the_wide_rows(which: JobFilter, index
     assert "jobs USING COVERING INDEX" in counting
     assert f"jobs USING COVERING INDEX {index}" in plan
     assert "SCAN jobs USING INDEX" not in plan
+    assert "documents" not in plan
+    assert "tasks" not in plan
 
 
 def plan_of(query: Callable[[Connection], object]) -> str:
