@@ -67,7 +67,7 @@ def honoured(spec: JobSpec, root: Node, reader: Reader) -> JobSpec:
     """``spec`` of the v2 document ``root`` with what its ``extras.jupyterPai`` adds; faults go to ``reader``."""
     extras = root.value.get("extras") if isinstance(root.value, dict) else None
     node = extras.value.get(KEY) if extras is not None and isinstance(extras.value, dict) else None
-    if node is None:
+    if node is None or node.value is None:
         return spec
     job = reader.members(node, ("extras", KEY), JOB)
     if job is None:
