@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pai_backend.storage.areas import copy_name, is_partial, partial_name
+from pai_backend.storage.areas import MAX_DEPTH, copy_name, is_partial, partial_name
 from pai_backend.storage.faults import NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import (
     CHUNK_BYTES,
@@ -110,6 +110,7 @@ class LocalFiles:
             if not stat.S_ISDIR(mode):
                 os.unlink(path[-1], dir_fd=folder)
             elif recursive:
+                _refuse_depth(folder, path[-1], path)
                 shutil.rmtree(path[-1], dir_fd=folder)
             else:
                 os.rmdir(path[-1], dir_fd=folder)
@@ -120,6 +121,7 @@ class LocalFiles:
         with _faults(source), self._folder(source[:-1]) as origin, self._folder(target[:-1], make=True) as folder:
             self._refuse_directory(target, folder)
             name = copy_name(target[-1])
+            _refuse_depth(origin, source[-1], source)
             try:
                 _copy_entry(origin, source[-1], folder, name, source, left)
                 with _faults(target):
@@ -129,13 +131,10 @@ class LocalFiles:
                 raise
 
     def usage(self, path: Parts) -> int:
-        """Bytes of all files below; a file with several names counts each time."""
+        """Bytes of all files below, but not where nested very deeply; one with several names counts each time."""
         total = 0
         with suppress(StorageFault), _faults(path), self._folder(path) as folder:
-            for _, _, names, inside in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
-                for name in names:
-                    with suppress(FileNotFoundError):  # removed meanwhile
-                        total += os.stat(name, dir_fd=inside, follow_symlinks=False).st_size
+            total = _usage(folder, 2 * MAX_DEPTH)
         return total
 
     @contextmanager
@@ -199,8 +198,6 @@ def _faults(path: Parts) -> Iterator[None]:
         raise absent(path) from None
     except PermissionError:
         raise NotAllowed(f"the backend has no permission for {shown(path)}", "ask the administrator") from None
-    except RecursionError:
-        raise StorageFault(f"{shown(path)} is nested too deeply", "let a task work on it") from None
     except OSError as error:
         if error.errno in _NO_LINK:
             message = f"{shown(path)} leads through a file or a symbolic link"
@@ -238,6 +235,38 @@ def _info(name: str, status: os.stat_result, path: Parts) -> Info:
     if not directory and not stat.S_ISREG(status.st_mode):
         raise Conflict(f"{shown(path)} is a symbolic link or a special file", "name a file or a directory")
     return Info(name, directory, 0 if directory else status.st_size, time_of(status.st_mtime))
+
+
+def _usage(folder: int, left: int) -> int:
+    total = 0
+    with os.scandir(folder) as found:
+        for entry in found:
+            with suppress(FileNotFoundError):  # removed meanwhile
+                if not entry.is_dir(follow_symlinks=False):
+                    total += entry.stat(follow_symlinks=False).st_size
+                elif left:
+                    inner = os.open(entry.name, _DIRECTORY, dir_fd=folder)
+                    try:
+                        total += _usage(inner, left - 1)
+                    finally:
+                        os.close(inner)
+    return total
+
+
+def _refuse_depth(folder: int, name: str, path: Parts, left: int = 2 * MAX_DEPTH) -> None:
+    """Refuse a tree that a task has nested so deeply that walking it would take all open files of this process."""
+    if left == 0:
+        raise StorageFault(f"{shown(path[:1])} holds directories nested too deeply", "let a task work on them")
+    try:
+        inner = os.open(name, _DIRECTORY, dir_fd=folder)
+    except NotADirectoryError:
+        return
+    try:
+        with os.scandir(inner) as found:
+            for child in [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]:
+                _refuse_depth(inner, child, path, left - 1)
+    finally:
+        os.close(inner)
 
 
 def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left: list[int]) -> None:
