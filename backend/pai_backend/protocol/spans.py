@@ -17,7 +17,7 @@ from pai_backend.model.errors import Bug
 from pai_backend.protocol import yaml_tree
 from pai_backend.protocol.locate import MAX_DEPTH, Node
 
-MAX_EVENTS: Final = 80_000
+MAX_EVENTS: Final = 2 * yaml_tree.MAX_NODES
 """Of one YAML text: twice the keys and values that a document is read with, for its lists and objects end as well."""
 _JSON_SCALAR = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[-+.0-9A-Za-z]++')
 
