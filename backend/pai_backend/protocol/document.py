@@ -19,7 +19,7 @@ MAX_BYTES: Final = 1_048_576
 """Largest document read; the largest real one known is below 100 KiB."""
 
 _V2_KEYS = ("protocolVersion", "protocol_version")
-_V2_LINE = re.compile(r"""(?:\A|(?<=[\s{,]))["']?protocol(?:V|_v)ersion["']?[ \t]*:""")
+_V2_LINE = re.compile(r"""protocol(?:V|_v)ersion["']?[ \t]*:""")  # begins with plain letters: searched for fast
 _YAML_LINE = re.compile(r"^(?:%YAML|---|(?:name|type|taskRoles|prerequisites)[ \t]*:)", re.MULTILINE)
 _YAML_NAMES = (".yaml", ".yml")
 _LEADING = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")

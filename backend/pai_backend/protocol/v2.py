@@ -153,12 +153,18 @@ def _roles(job: Members, prerequisites: Prerequisites, extras: Extras, reading: 
     made = plugins_of((one for kind in prerequisites.kinds.values() for one in kind.values()), reading)
     image, board = _image_of_first(job, prerequisites), _board((*made.values(), *extras.plugins), list(given))
     around = Surroundings(reading, prerequisites, deployed, extras, image, board, made)
-    roles = tuple(role for name, node in given.items() if (role := read_role(name, node, around)) is not None)
+    roles = []
+    for name, node in given.items():
+        role = read_role(name, node, around)
+        if reading.exhausted:  # the fault is recorded; the other roles would only meet the same limit
+            break
+        if role is not None:
+            roles.append(role)
     total = sum(role.instances for role in roles)
     if total > MAX_TASKS:
         message = f"the job has {total} tasks, more than {MAX_TASKS}"
         reader.fault(("taskRoles",), job.at("taskRoles"), message, "Lower instances, or split the job.")
-    return roles
+    return tuple(roles)
 
 
 def _board(plugins: Sequence[Plugin], names: Sequence[str]) -> str | None:

@@ -52,8 +52,6 @@ def used_plugins(
         if not named and word not in prerequisites.faulty:
             message = "{} is no prerequisite of this job"
             reading.no_such(text.path, text.node.at, message, word, prerequisites.names())
-    if reading.uses_left < 0:
-        return []
     needed = prerequisites.with_required(dict.fromkeys(wanted))
     found = [made[one] for one in needed if one in made]
     found += [plugin for plugin in extras.plugins if plugin.serves(name)]
@@ -84,8 +82,6 @@ def command(
 ) -> str | None:
     """The shell text of a role, or None when it has none (recorded). ``board``: TensorBoard runs here."""
     own = reading.commands(role, "commands")
-    if reading.template.exhausted:
-        return None
     path = (*role.path, "commands")
     pieces = [shell_before(plugin, reading, scopes) for plugin in plugins if board or plugin.kind != "tensorboard"]
     for text in (*deployed.before, *own, *deployed.after):

@@ -37,6 +37,11 @@ class Reading:
     draft: bool = False
     uses_left: int = MAX_USES
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether plugins or commands have met their limit; the fault is recorded."""
+        return self.uses_left < 0 or self.template.exhausted
+
     def text(self, owner: Members, name: str) -> Located | None:
         """A text field that is there and not empty, with its place."""
         if not owner.text(name) or not isinstance(owner.node.value, dict) or name not in owner.node.value:
