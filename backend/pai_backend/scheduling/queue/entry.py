@@ -20,8 +20,8 @@ Key = tuple[int, int, str]
 class Entry:
     """A group that waits or runs. ``order`` is its submission number: within a priority the lower one goes first.
 
-    ``needs`` stands for everything but cells that the group asks of a node (CPU, memory, ports, selectors): entries with
-    equal needs can use the same nodes.
+    Numbers are unique. ``needs`` stands for everything but cells that the group asks of a node (CPU, memory, ports,
+    selectors): entries with equal needs can use the same nodes.
     """
 
     group: Group

@@ -37,7 +37,9 @@ def keep_cells(
     found: Pick | None = None
     for option in options:
         assert option.quotas is not None
-        going = sorted((held for held in option.quotas.owners if _may_end(held)), key=lambda held: _expected(held, ends))
+        going = sorted(
+            (held for held in option.quotas.owners if _may_end(held)), key=lambda held: _expected(held, ends)
+        )
         best = _soonest(cluster, group, option, limits, going)
         if best is not None and (found is None or best[0] < found[0]):
             found = best
@@ -70,7 +72,7 @@ def _expected(held: Held, ends: Ends) -> tuple[bool, float, int]:
 def _soonest(
     cluster: Cluster, group: Group, option: Option, limits: Limits | None, going: Sequence[Held]
 ) -> Pick | None:
-    """The place that opens when the fewest of ``going``, from the first on, have ended; bisected, since more opens more."""
+    """The place that opens when the fewest of ``going``, from the first on, have ended. Bisected: more opens more."""
     low, high = 0, len(going)
     best = _place(cluster, group, option, limits, going)
     if best is None:
@@ -85,9 +87,7 @@ def _soonest(
     return high, best
 
 
-def _place(
-    cluster: Cluster, group: Group, option: Option, limits: Limits | None, ended: Sequence[Held]
-) -> Plan | None:
+def _place(cluster: Cluster, group: Group, option: Option, limits: Limits | None, ended: Sequence[Held]) -> Plan | None:
     chosen = set(ended)
     least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
 

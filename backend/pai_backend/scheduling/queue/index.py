@@ -4,114 +4,91 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from heapq import heappop, heappush
 from typing import NamedTuple
 
-from pai_backend.model.errors import PaiError
-from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.core.group import OPPORTUNISTIC
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.core.request import check_group
-from pai_backend.scheduling.queue.entry import Key, KindKey, Lane, Ticket, kind_of
+from pai_backend.scheduling.queue.entry import Key, KindKey, Lane, Ticket
+from pai_backend.scheduling.queue.heap import LazyHeap
 from pai_backend.scheduling.queue.kind import Kind, Variant
 
 
 class Owner(NamedTuple):
-    """Whose cells: a virtual cluster's quota in a chain, or its pinned cell; "" owns all that is idle."""
+    """Whose cells: a virtual cluster's quota in a chain, or its pinned cell; "" stands for all that is idle."""
 
     vc: str
     chain: str
     pinned_id: str
 
 
-def _least(kind: Kind) -> int:
-    return kind.least
-
-
 class Index:
     """All waiting kinds. What is *pending* is to be asked, in the order of the queue."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self) -> None:
         self.kinds: dict[KindKey, Kind] = {}
-        self.lanes: dict[Lane, dict[KindKey, Kind]] = {}
+        self.lanes: dict[Lane, LazyHeap[Kind]] = {}
+        """Per lane, its kinds by their first entry, except those that no cells can be kept for."""
         self._owners: dict[Owner, dict[int, list[Kind]]] = {}
         """Kinds by the cells they use and by priority, each list by leaves needed."""
-        self._by_nodes: dict[str, dict[Variant, None]] = {}
-        """Chain -> variants that wait for something that a node has besides cells, or for a node's health."""
-        self._pending: list[tuple[Key, int, Kind]] = []
-        self._pushes = 0
+        self._at_nodes: dict[str, dict[Variant, None]] = {}
+        """Chain -> variants that wait for something that a node has besides cells."""
+        self._pending: LazyHeap[Kind] = LazyHeap(_pending_key)
 
     # -- entering and leaving --------------------------------------------------------------------------------------
 
-    def add(self, ticket: Ticket) -> None:
-        """One more waits. It is asked unless its kind is known to wait."""
-        key = kind_of(ticket.entry.group)
+    def add(self, ticket: Ticket, key: KindKey, options: list[Option]) -> None:
+        """One more waits. It is asked unless its kind is known to find no room."""
         kind = self.kinds.get(key)
         if kind is None:
-            kind = self._new_kind(key, ticket.entry.group)
+            kind = self.kinds[key] = Kind(key, options)
+            for owner in owners_of(kind):
+                insort(self._owners.setdefault(owner, {}).setdefault(key.priority, []), kind, key=_least)
         kind.add(ticket)
-        self.pend(kind)
-
-    def _new_kind(self, key: KindKey, group: Group) -> Kind:
-        kind = self.kinds[key] = Kind(key, options_of(self.cluster, group))
-        self.lanes.setdefault(key.lane, {})[key] = kind
-        for owner in owners_of(kind):
-            insort(self._owners.setdefault(owner, {}).setdefault(key.priority, []), kind, key=_least)
-        return kind
+        self.touch(kind)
 
     def remove(self, ticket: Ticket) -> None:
-        """It waits no more."""
+        """It waits no more; the next of its kind is to be asked when the kind may still start."""
         kind = kind_at(ticket)
         kind.remove(ticket)
-        if not kind.variants:
-            self._drop(kind)
-
-    def _drop(self, kind: Kind) -> None:
+        if kind.variants:
+            self.touch(kind)
+            return
         del self.kinds[kind.key]
-        del self.lanes[kind.key.lane][kind.key]
-        if not self.lanes[kind.key.lane]:
-            del self.lanes[kind.key.lane]
         for owner in owners_of(kind):
             kinds = self._owners[owner][kind.key.priority]
             at = bisect_left(kinds, kind.least, key=_least)
-            while kinds[at] is not kind:
-                at += 1
-            del kinds[at]
+            del kinds[kinds.index(kind, at)]
             if not kinds:
                 del self._owners[owner][kind.key.priority]
-            if not self._owners[owner]:
-                del self._owners[owner]
 
     # -- what is to be asked ---------------------------------------------------------------------------------------
 
-    def pend(self, kind: Kind) -> None:
-        """Ask the first of this kind, unless the answer is known."""
-        first = None if kind.wait is not None else kind.first()
-        if first is not None:
+    def touch(self, kind: Kind) -> None:
+        """The first of this kind changed, or it may have room: ask, unless the answer is known."""
+        if kind.key.lane.vc and not kind.never:
+            lane = self.lanes.get(kind.key.lane)
+            if lane is None:
+                lane = self.lanes[kind.key.lane] = LazyHeap(_front_key)
+            lane.push(kind)
+        if not kind.asleep:
             kind.pending = True
-            self._pushes += 1
-            heappush(self._pending, (first.key, self._pushes, kind))
+            self._pending.push(kind)
 
     def next(self) -> Ticket | None:
-        """The first in the order of the queue that is to be asked; it stays so until :meth:`settle`."""
-        while self._pending:
-            key, _, kind = self._pending[0]
-            first = kind.first() if kind.pending and kind.wait is None else None
-            if first is not None and first.key == key:
-                return first
-            heappop(self._pending)
-            if first is None:
-                kind.pending = False
-            elif first.key > key:
-                self.pend(kind)
-        return None
+        """The first in the order of the queue that is to be asked; again and again until it is dealt with."""
+        kind = self._pending.first()
+        return None if kind is None else kind.first()
 
-    def settle(self, ticket: Ticket) -> None:
-        """It has been answered; the next of its kind is to be asked when the kind may still start."""
-        kind = kind_at(ticket)
-        kind.pending = False
-        self.pend(kind)
+    def sleep(self, kind: Kind) -> None:
+        """The cells have no room for this kind: do not ask again until some are freed."""
+        kind.asleep, kind.pending = True, False
+
+    def sleep_variant(self, variant: Variant) -> None:
+        """The nodes have no room for this variant: do not ask again until nodes or cells change."""
+        variant.asleep = True
+        for option in variant.kind.options:
+            self._at_nodes.setdefault(option.chain.name, {})[variant] = None
+        self.touch(variant.kind)
 
     # -- what changed ----------------------------------------------------------------------------------------------
 
@@ -124,37 +101,25 @@ class Index:
                 if kind.least > room:
                     break
                 kind.awake()
-                self.pend(kind)
+                self.touch(kind)
 
     def nodes_changed(self, chain: str) -> None:
         """Nodes of a chain have more to give besides cells: wake those that wait for that."""
-        for variant in self._by_nodes.pop(chain, {}):
-            if variant.wait is not None:
-                variant.kind.retry(variant)
-                self.pend(variant.kind)
+        for variant in self._at_nodes.pop(chain, {}):
+            variant.kind.retry(variant)
+            if variant.kind.variants.get(variant.key) is variant:
+                self.touch(variant.kind)
 
     def chain_changed(self, chain: str) -> None:
         """Anything may have changed in a chain."""
-        for owner in list(self._owners):
-            if owner.chain == chain:
-                self.freed(owner)
+        for owner in [owner for owner in self._owners if owner.chain == chain]:
+            self.freed(owner)
         self.nodes_changed(chain)
 
-    def waits_for_nodes(self, variant: Variant) -> None:
-        """Remember that this variant waits for nodes."""
-        for option in variant.kind.options:
-            self._by_nodes.setdefault(option.chain.name, {})[variant] = None
-
-    def everything_changed(self) -> None:
-        """Nothing that was remembered is good any more."""
-        self._by_nodes.clear()
+    def tickets(self) -> Iterator[Ticket]:
+        """All that wait, kind by kind."""
         for kind in self.kinds.values():
-            kind.awake()
-            self.pend(kind)
-
-    def owners(self) -> Iterator[Owner]:
-        """Whose cells anybody waits for."""
-        return iter(tuple(self._owners))
+            yield from kind.tickets()
 
 
 def kind_at(ticket: Ticket) -> Kind:
@@ -169,14 +134,6 @@ def owners_of(kind: Kind) -> list[Owner]:
     return [Owner(lane.vc, option.chain.name, lane.pinned_id) for option in kind.options]
 
 
-def options_of(cluster: Cluster, group: Group) -> list[Option]:
-    """The chains a group may use; none when a changed configuration has no place for such groups at all."""
-    try:
-        return check_group(cluster, group)
-    except PaiError:
-        return []
-
-
 def capacity(option: Option, priority: int) -> int:
     """The most leaves that a group of this priority can possibly get, whomever it ends."""
     if option.quotas is None:
@@ -184,3 +141,17 @@ def capacity(option: Option, priority: int) -> int:
         return sum(free * count for free, count in enumerate(option.chain.ranking.count))
     assert priority != OPPORTUNISTIC
     return option.quotas.leaves - sum(leaves for other, leaves in option.quotas.owned.items() if other >= priority)
+
+
+def _least(kind: Kind) -> int:
+    return kind.least
+
+
+def _pending_key(kind: Kind) -> Key | None:
+    if not kind.pending or kind.asleep:
+        return None
+    return kind.first_key()
+
+
+def _front_key(kind: Kind) -> Key | None:
+    return None if kind.stuck else kind.first_key()

@@ -83,6 +83,11 @@ class Excess(NamedTuple):
     """Tasks that run in the scope."""
     gpus: int
 
+    def alone(self, entry: Entry) -> bool:
+        """Whether the group exceeds the cap even when nothing runs."""
+        cap, group = self.cap, entry.group
+        return (cap.tasks is not None and group.pods > cap.tasks) or (cap.gpus is not None and group.leaves > cap.gpus)
+
 
 class Usage:
     """What runs, by scope. An elastic group counts as fully grown, so that growing cannot exceed a cap."""

@@ -1,0 +1,34 @@
+"""Who is next: waiting groups in front of a cluster of cells. Pure: time comes in as an argument.
+
+    queue = Queue(cluster, Policy(), suggest=nodes_with_room_for)
+    queue.add(Entry(group, user="alice", order=17, needs=(cpus, memory)))
+    answer = queue.advance(now)
+    for decision in answer.decided:                  # Started: start the tasks. Preempting: end decision.victims
+        ...
+    queue.release("alice~train")                     # its tasks have all ended; then advance again
+
+The order is priority, then submission. What cannot start now is passed over (backfill) until it has been overtaken long
+enough; then cells are kept for it. After a release only those are asked who could profit, and one of each kind for all:
+see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens, ``holdback`` keeps cells, ``gates``
+keeps caps, ``moving`` reorders. docs/scheduling.md says what users may rely on.
+"""
+
+from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
+from pai_backend.scheduling.queue.books import Suggest
+from pai_backend.scheduling.queue.entry import Entry
+from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
+from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
+
+__all__ = [
+    "MOST_ASKED",
+    "Cap",
+    "Entry",
+    "Pass",
+    "Patience",
+    "Policy",
+    "Preempting",
+    "Queue",
+    "Started",
+    "Suggest",
+    "VcCaps",
+]

@@ -1,0 +1,23 @@
+"""Groups that do not run yet and have cells kept for them: preemptors, and those that were overtaken long enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pai_backend.scheduling.core.place import Option
+from pai_backend.scheduling.queue.entry import Lane, Ticket
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """Cells kept for a group. ``victims`` were asked to end for it; nobody was when it is ``held_back`` for."""
+
+    ticket: Ticket
+    lane: Lane
+    options: list[Option]
+    least: int
+    """Leaves it cannot start without."""
+    held_back: bool
+    victims: frozenset[str] = frozenset()
+    version: int = -1
+    """The cluster's version when it was last looked for a place elsewhere."""

@@ -1,0 +1,81 @@
+"""The first group of each lane: how long it has been passed over, and keeping cells for it when that is too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from pai_backend.scheduling.queue.answer import Pass
+from pai_backend.scheduling.queue.books import Books
+from pai_backend.scheduling.queue.claims import Claim
+from pai_backend.scheduling.queue.entry import Lane, Ticket
+from pai_backend.scheduling.queue.holdback import keep_cells
+from pai_backend.scheduling.queue.index import kind_at
+
+
+class Fronts:
+    """Who was first in each lane at the end of the last pass. Opportunistic groups have no lane to be first in."""
+
+    def __init__(self, books: Books) -> None:
+        self.books = books
+        self._first: dict[Lane, Ticket] = {}
+
+    def put(self, lane: Lane, front: Ticket) -> None:
+        """The cells kept for this group were given up, so that it can start; keep them again if it does not."""
+        self._first[lane] = front
+
+    def overtaken_by(self, ticket: Ticket, chain: str) -> Iterator[tuple[Lane, Ticket]]:
+        """The first of each lane that competes for cells of this chain, where it stands before ``ticket``."""
+        lane = kind_at(ticket).key.lane
+        types = ("", self.books.cluster.chains[chain].leaf_type)
+        for other, front in self._first.items():
+            same = other.vc == lane.vc and other.pinned_id == lane.pinned_id
+            competes = same and (bool(lane.pinned_id) or other.leaf_type in types)
+            if competes and front.line is not None and front.key < ticket.key:
+                yield other, front
+
+    def keep_before(self, ticket: Ticket, chain: str, answer: Pass, now: datetime) -> bool:
+        """Whether cells had to be kept for somebody before this group may start; then it has to be asked again."""
+        for lane, front in list(self.overtaken_by(ticket, chain)):
+            if self._is_due(front, now) and self._hold_back(lane, front, answer):
+                return True
+        return False
+
+    def look(self, answer: Pass, now: datetime) -> None:
+        """Who is first in each lane now, and whether that has been so for too long."""
+        self._first.clear()
+        kept = {claim.lane for claim in self.books.claims.values() if claim.held_back}
+        for lane, kinds in self.books.index.lanes.items():
+            while lane not in kept and (kind := kinds.first()) is not None and kind.asleep:
+                front = kind.first()
+                assert front is not None
+                front.first_since = front.first_since or now
+                if self._is_due(front, now):
+                    if self._hold_back(lane, front, answer):
+                        break
+                    continue
+                self._first[lane] = front
+                due = front.first_since + self.books.policy.patience.first_for
+                answer.look_again = min(due, answer.look_again or due)
+                break
+
+    def _is_due(self, front: Ticket, now: datetime) -> bool:
+        patience = self.books.policy.patience
+        waited = front.first_since is not None and now - front.first_since >= patience.first_for
+        return waited or front.overtaken >= patience.overtaken
+
+    def _hold_back(self, lane: Lane, front: Ticket, answer: Pass) -> bool:
+        """Keep cells for the first of a lane, one group a lane; False when that is not possible."""
+        books, kind, entry = self.books, kind_at(front), front.entry
+        if kind.stuck or any(claim.held_back and claim.lane == lane for claim in books.claims.values()):
+            return False
+        limits = None if entry.group.ignore_suggested else books.cluster.limits(books.could_use(entry))
+        if keep_cells(books.cluster, entry.group, kind.options, limits, books.ends) is None:
+            kind.stuck = True
+            books.stuck.append(kind)
+            return False
+        claim = Claim(front, lane, list(kind.options), kind.least, held_back=True, version=books.cluster.version)
+        books.leave(front)
+        books.claims[entry.group.name] = claim
+        answer.held_back.append(entry.group.name)
+        return True

@@ -1,0 +1,66 @@
+"""Caps in order: while a group waits for a cap, later groups under the same cap wait behind it.
+
+So a large group comes to its turn under a cap too. A group that exceeds the cap all by itself holds nobody up.
+"""
+
+from __future__ import annotations
+
+from pai_backend.scheduling.queue.entry import Entry, Key, Ticket
+from pai_backend.scheduling.queue.heap import LazyHeap
+from pai_backend.scheduling.queue.kind import Line
+from pai_backend.scheduling.queue.policy import Policy, Scope, Usage, scopes
+
+
+class Gates:
+    """Lines that wait for a cap, by cap."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.usage = Usage(policy)
+        self._parked: dict[Scope, LazyHeap[Line]] = {}
+
+    def stop(self, ticket: Ticket) -> bool:
+        """Park the ticket's line when a cap, or an earlier group that waits for one, is in its way."""
+        line = ticket.line
+        assert line is not None
+        entry = ticket.entry
+        if entry.group.priority < 0:
+            return False
+        excess = self.usage.excess(entry)
+        for scope, _ in scopes(self.policy, entry.group.vc, entry.user):
+            before = self._first(scope)
+            if (excess is not None and excess.scope == scope) or (before is not None and before < ticket.key):
+                line.parked = scope
+                if excess is None or not excess.alone(entry):
+                    self._at(scope).push(line)
+                return True
+        return False
+
+    def changed(self, line: Line) -> None:
+        """The first entry of a parked line is another one now."""
+        if line.parked is not None and line.parked in self._parked:
+            self._parked[line.parked].push(line)
+
+    def opened(self, entry: Entry) -> list[Line]:
+        """The lines that may go on, of those that wait for a cap of this entry's: at most one for each cap."""
+        found = []
+        for scope, _ in scopes(self.policy, entry.group.vc, entry.user):
+            heap = self._parked.get(scope)
+            line = heap.first() if heap is not None else None
+            if line is None:
+                self._parked.pop(scope, None)
+                continue
+            excess = self.usage.excess(line.tickets[0].entry)
+            if excess is None or excess.scope != scope:
+                found.append(line)
+        return found
+
+    def _at(self, scope: Scope) -> LazyHeap[Line]:
+        if scope not in self._parked:
+            self._parked[scope] = LazyHeap(lambda line: line.head if line.parked == scope else None)
+        return self._parked[scope]
+
+    def _first(self, scope: Scope) -> Key | None:
+        heap = self._parked.get(scope)
+        line = heap.first() if heap is not None else None
+        return None if line is None else line.head

@@ -1,0 +1,177 @@
+"""The queue: who is asked when something changes, in which order, and what becomes of the answer. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.group import Bound, Preempt, Wait
+from pai_backend.scheduling.core.place import Option
+from pai_backend.scheduling.core.reason import WaitCode
+from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
+from pai_backend.scheduling.queue.books import Books, Suggest, anywhere
+from pai_backend.scheduling.queue.claims import Claim
+from pai_backend.scheduling.queue.entry import Ticket
+from pai_backend.scheduling.queue.fronts import Fronts
+from pai_backend.scheduling.queue.holdback import Ends, in_the_way, is_good, never_known
+from pai_backend.scheduling.queue.index import capacity, kind_at
+from pai_backend.scheduling.queue.policy import Policy
+
+MOST_ASKED = 64
+"""How many groups one pass asks the cluster about at most; what is left is asked in the next pass."""
+ABOUT_NODES = frozenset({WaitCode.NOT_SUGGESTED, WaitCode.BAD_NODES})
+"""Reasons that hold for what this entry asks of nodes; entries of the same kind with other needs may still start."""
+
+
+class Queue(Books):
+    """Waiting groups in front of a cluster. Once there is a queue, all changes to the cluster go through it.
+
+    ``suggest`` filters nodes by what is not a cell and is free now, ``could_use`` by what would be if nothing ran
+    there. ``ends`` tells when a running group is expected to end, where known.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        policy: Policy | None = None,
+        suggest: Suggest = anywhere,
+        could_use: Suggest = anywhere,
+        ends: Ends = never_known,
+    ) -> None:
+        super().__init__(cluster, policy or Policy(), suggest, could_use, ends)
+        self._fronts = Fronts(self)
+
+    def advance(self, now: datetime) -> Pass:
+        """Start whatever can start, by priority, then by order of submission.
+
+        A group that cannot start now is passed over; later ones may start meanwhile, until it has been overtaken long
+        enough (:class:`Patience`). What is decided is done in the cluster's memory: carry it out, or put it back.
+        """
+        self.catch_up()
+        answer = Pass()
+        self.failed.clear()
+        if self.displaced:
+            answer.upgraded = self.cluster.upgrade()
+            for name in answer.upgraded:
+                del self.displaced[name]
+        claims = sorted(self.claims.values(), key=lambda claim: claim.ticket.key, reverse=True)
+        while True:
+            ticket = self.index.next()
+            if claims and (ticket is None or claims[-1].ticket.key < ticket.key):
+                self._serve(claims.pop(), answer)
+            elif ticket is None:
+                break
+            elif answer.asked >= MOST_ASKED:
+                answer.more = True
+                break
+            else:
+                self._consider(ticket, answer, now)
+        self._fronts.look(answer, now)
+        self.version = self.cluster.version
+        return answer
+
+    def _consider(self, ticket: Ticket, answer: Pass, now: datetime) -> None:
+        """Ask for one group, unless it is known what would be answered."""
+        kind = kind_at(ticket)
+        if self.gates.stop(ticket):
+            self.index.touch(kind)
+            return
+        room = any(kind.least <= capacity(option, kind.key.priority) for option in kind.options)
+        if not room or self.failed.covers(kind.key):
+            self.index.sleep(kind)
+            self.open(ticket.entry)
+            return
+        suggested = self.nodes_for(ticket.entry)
+        answer.asked += 1
+        decision = self.cluster.try_place(ticket.entry.group, suggested)
+        if isinstance(decision, Wait):
+            if suggested is not None and decision.reason.code in ABOUT_NODES:
+                assert ticket.line is not None
+                self.index.sleep_variant(ticket.line.variant)
+            else:
+                self.index.sleep(kind)
+                self.failed.add(kind.key)
+            self.open(ticket.entry)
+        elif not self._fronts.keep_before(ticket, decision.placement.chain, answer, now):
+            self._carry_out(ticket, decision, answer)
+
+    def _carry_out(self, ticket: Ticket, decision: Bound | Preempt, answer: Pass) -> None:
+        """Commit a decision for a group that waits."""
+        for _, front in self._fronts.overtaken_by(ticket, decision.placement.chain):
+            front.overtaken += 1
+        kind, name = kind_at(ticket), ticket.entry.group.name
+        claim = Claim(ticket, kind.key.lane, list(kind.options), kind.least, held_back=False)
+        self.leave(ticket)
+        self.cluster.commit(decision)
+        self.gates.usage.add(ticket.entry)
+        self.claims[name] = claim
+        self._record(claim, decision, answer)
+
+    def _record(self, claim: Claim, decision: Bound | Preempt, answer: Pass) -> None:
+        """A claim has become a place, or waits for its victims; others may have lost theirs to it."""
+        entry, placement = claim.ticket.entry, decision.placement
+        if isinstance(decision, Bound):
+            del self.claims[entry.group.name]
+            self.running[entry.group.name] = entry
+            answer.decided.append(Started(entry, placement, decision.displaced))
+        else:
+            claim.victims = frozenset(decision.victims)
+            answer.decided.append(Preempting(entry, placement, decision.victims, decision.displaced))
+        for name in decision.displaced:
+            self.displaced[name] = None
+            self.freed(self.cluster.groups[name].group, [placement.chain])
+        for name in decision.cancelled:
+            if name in self.claims:
+                self.lose(self.claims[name])
+                answer.returned.append(name)
+        self.open(entry)
+
+    # -- groups that have cells kept for them ----------------------------------------------------------------------
+
+    def _serve(self, claim: Claim, answer: Pass) -> None:
+        """Start the group if its cells, or others, are free now."""
+        name = claim.ticket.entry.group.name
+        if self.claims.get(name) is not claim:
+            return
+        held = self.cluster.groups[name]
+        way = in_the_way(held)
+        if claim.held_back:
+            blocked = is_good(held) and any(other.priority >= held.group.priority for other in way)
+            if not blocked or self._fits_elsewhere(claim, answer):
+                # It is asked like all others from here on, and its turn comes before that of any later group.
+                self.drop(claim)
+                self.enter(claim.ticket)
+                self._fronts.put(claim.lane, claim.ticket)
+        elif not is_good(held) or claim.victims.isdisjoint(other.group.name for other in way):
+            self._serve_preemptor(claim, answer)
+
+    def _serve_preemptor(self, claim: Claim, answer: Pass) -> None:
+        """Its victims are gone, or its cells are not good any more."""
+        entry = claim.ticket.entry
+        answer.asked += 1
+        decision = self.cluster.try_place(entry.group, self.nodes_for(entry))
+        self.cluster.commit(decision)
+        if isinstance(decision, Wait):
+            self.lose(claim)
+            answer.returned.append(entry.group.name)
+        else:
+            self._record(claim, decision, answer)
+
+    def _fits_elsewhere(self, claim: Claim, answer: Pass) -> bool:
+        """Whether a group that cells are kept for could start right now on others."""
+        if claim.version == self.cluster.version or not any(_idle(option) >= claim.least for option in claim.options):
+            return False
+        claim.version = self.cluster.version
+        entry = claim.ticket.entry
+        answer.asked += 1
+        with self.cluster.trial() as trial:
+            trial.release(entry.group.name)
+            return not isinstance(trial.try_place(entry.group, self.nodes_for(entry)), Wait)
+
+
+def _idle(option: Option) -> int:
+    """Leaves of a quota that nobody uses or keeps."""
+    if option.quotas is None:
+        return 0
+    option.quotas.ranking.settle()
+    return sum(free * count for free, count in enumerate(option.quotas.ranking.count))
