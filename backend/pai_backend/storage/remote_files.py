@@ -196,7 +196,8 @@ class _Open:
 
     def seek(self, offset: int) -> int:
         with self._files._at(self._path):
-            return int(self._file.seek(offset))
+            self._file.seek(offset)  # not every library says where it is then
+        return offset
 
     def close(self) -> None:
         with self._files._at(self._path):

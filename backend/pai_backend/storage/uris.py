@@ -81,7 +81,7 @@ def parse(text: str) -> Place:
     if any(ord(char) < 32 or ord(char) == 127 for char in text):
         raise StorageFault("a path or URI holds a control character", "remove it")
     if text.startswith("/"):
-        return Place(LOCAL, "", posixpath.normpath("/" + text.lstrip("/")))
+        return _local(text)
     found = _SCHEME.fullmatch(text)
     if found is None:
         word = text if len(text) <= 200 and "@" not in text else f"{text[:8]}…"
@@ -94,4 +94,9 @@ def parse(text: str) -> Place:
         return Place(scheme, authority, path or "/")
     if authority not in ("", "localhost") or not path.startswith("/"):
         raise StorageFault(f"file://{authority}{path} names another machine", "write file:///path or a plain /path")
-    return Place(LOCAL, "", posixpath.normpath(path))
+    return _local(path)
+
+
+def _local(path: str) -> Place:
+    """A path of this machine; POSIX leaves the meaning of two leading slashes open, and nobody means them."""
+    return Place(LOCAL, "", posixpath.normpath("/" + path.lstrip("/")))

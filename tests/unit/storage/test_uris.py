@@ -15,6 +15,7 @@ from pai_backend.storage.uris import parse
         ("/data/code/", "/data/code", "code"),
         ("//data//code/../x", "/data/x", "x"),
         ("file:///data/code", "/data/code", "code"),
+        ("file:////data", "/data", "data"),
         ("file://localhost/data", "/data", "data"),
         ("hdfs://nn:8020/user/a b", "hdfs://nn:8020/user/a b", "a b"),
         ("HDFS://nn/x/", "hdfs://nn/x/", "x"),
