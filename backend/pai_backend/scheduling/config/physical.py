@@ -28,6 +28,7 @@ class PhysicalReader:
     pins: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Pinned id -> (chain, type) of its cell."""
     _nodes: set[tuple[str, str]] = field(default_factory=set)
+    _twice: set[tuple[str, str]] = field(default_factory=set)
     _machines: dict[tuple[str, str], str] = field(default_factory=dict)
     """(node, leaf address) -> chain, since a machine may be in two chains but a device only in one."""
 
@@ -103,12 +104,15 @@ class PhysicalReader:
         elif (chain, address) in self._nodes:
             message = f"node {address} is twice in chain {chain}"
             self.faults.error(place, where, message, "Each machine may appear once in a chain.")
+            self._twice.add((chain, address))
         self._nodes.add((chain, address))
 
     def _leaf(self, where: yaml.Node | None, path: Path, chain: str, node: str, address: str) -> None:
         place = (*path, "cellAddress")
         if not address.isascii() or not address.isdigit() or len(address) > 9:
             self.faults.error(place, where, "a leaf's address must be a number", "Write the device's index, as in 0.")
+        elif (chain, node) in self._twice:
+            return  # the fault of the node says it all
         elif self._machines.setdefault((node, address), chain) != chain or self._seen_leaf(chain, node, address):
             message = f"device {address} of node {node} is listed twice"
             self.faults.error(place, where, message, "Give each device to one cell.")

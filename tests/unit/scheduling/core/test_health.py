@@ -1,0 +1,76 @@
+"""Bad nodes and bad GPUs: nothing new is placed there, losses are seen by their owner, and all of it heals."""
+
+from __future__ import annotations
+
+from pai_backend.scheduling import Wait, WaitCode
+from tests.unit.scheduling.core.clusters import POOL, RACKS, cluster, group, place, why
+
+
+def test_a_bad_node_is_avoided_and_its_loss_goes_to_those_who_cannot_have_another() -> None:
+    pool = cluster(POOL)
+    pool.set_node_health("n0", healthy=False)
+    assert {node for node, _ in place(pool, group("three", "a", (3, 4)))} == {"n1", "n2", "n3"}
+    reason = why(pool, group("one", "b", (1, 4)))
+    assert (reason.code, reason.nodes) == (WaitCode.BAD_NODES, ("n0",))
+    pool.set_node_health("n0", healthy=True)
+    assert place(pool, group("one", "b", (1, 4))) == [("n0", (0, 1, 2, 3))]
+
+
+def test_a_spare_node_replaces_a_bad_one() -> None:
+    pool = cluster(POOL.replace("cellNumber: 3", "cellNumber: 2"))
+    place(pool, group("job", "a", (1, 4)))
+    pool.set_node_health("n0", healthy=False)
+    pool.release("job")
+    pool.check()
+    assert len(place(pool, group("again", "a", (2, 4)))) == 2
+
+
+def test_a_node_with_one_bad_gpu_still_serves_the_others() -> None:
+    pool = cluster(POOL)
+    pool.set_node_health("n0", healthy=True, bad_devices=[1])
+    place(pool, group("elsewhere", "a", (2, 4)))
+    place(pool, group("b", "b", (1, 4)))
+    assert place(pool, group("three", "a", (1, 3))) == [("n0", (0, 2, 3))]
+    assert why(pool, group("four", "a", (1, 1))).code is WaitCode.BAD_NODES
+    pool.set_node_health("n0", healthy=True)
+    assert place(pool, group("four", "a", (1, 1))) == [("n0", (1,))]
+
+
+def test_a_running_group_stays_where_its_node_went_bad() -> None:
+    pool = cluster(POOL)
+    place(pool, group("job", "a", (1, 2)))
+    pool.set_node_health("n0", healthy=False)
+    assert pool.placements()["job"].pods[0].node == "n0"
+    assert place(pool, group("other", "a", (1, 2)))[0][0] != "n0"
+    pool.release("job")
+    pool.set_node_health("n0", healthy=True)
+    pool.check()
+
+
+def test_a_bad_node_inside_a_rack_takes_a_place_of_its_owner() -> None:
+    racks = cluster(RACKS.replace("RACK.NODE, cellNumber: 4", "RACK, cellNumber: 2"))
+    place(racks, group("first", "a", (1, 8)))
+    racks.set_node_health("n1", healthy=False)
+    racks.check()
+    assert len(place(racks, group("two", "a", (2, 8)))) == 2
+    assert isinstance(racks.try_place(group("three", "a", (1, 8))), Wait)
+    racks.set_node_health("n1", healthy=True)
+    assert place(racks, group("three", "a", (1, 8))) == [("n1", (0, 1, 2, 3, 4, 5, 6, 7))]
+
+
+def test_all_bad_and_all_well_again_is_as_before() -> None:
+    racks = cluster(RACKS)
+    place(racks, group("job", "a", (3, 8)))
+    for healthy in (False, True):
+        for name in list(racks.nodes):
+            racks.set_node_health(name, healthy=healthy)
+            racks.check()
+    racks.release("job")
+    racks.check()
+    assert sorted(cell.address for cell in racks.chains["RACK"].buddy.lists[5]) == ["0", "1", "2"]
+
+
+def test_a_node_without_cells_is_none_of_ours() -> None:
+    pool = cluster(POOL)
+    pool.set_node_health("elsewhere", healthy=False)
+    assert pool.version == 0

@@ -1,0 +1,40 @@
+"""The example in the package's docstring does what it says."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import yaml
+
+import pai_backend.scheduling as scheduling
+
+
+def example() -> str:
+    """The indented lines of the docstring."""
+    lines = (scheduling.__doc__ or "").splitlines()
+    return textwrap.dedent("\n".join(line for line in lines if line.startswith("    ")))
+
+
+def run(gpus: int, capsys: pytest.CaptureFixture[str]) -> str:
+    types = {"NODE": {"childCellType": "GPU", "childCellNumber": gpus, "isNodeLevel": True}}
+    cells = [{"cellType": "NODE", "cellAddress": name} for name in ("carol", "dan")]
+    owners = {"vc1": {"virtualCells": [{"cellType": "NODE", "cellNumber": 2}]}}
+    document = {"physicalCluster": {"cellTypes": types, "physicalCells": cells}, "virtualClusters": owners}
+    names = {name: getattr(scheduling, name) for name in scheduling.__all__}
+    exec(example(), names | {"text": yaml.safe_dump(document)})
+    return capsys.readouterr().out
+
+
+def test_the_example_places_a_gang_and_releases_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(8, capsys) == ""
+
+
+def test_the_example_prints_why_the_gang_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "WaitCode.QUOTA" in run(4, capsys)
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    for name in scheduling.__all__:
+        public = getattr(scheduling, name)
+        assert name == "Decision" or public.__doc__, name
