@@ -65,6 +65,10 @@ TEXTS: Final[dict[str, str]] = {
     ),
     "roles with unknown fields": roles(MAX_ROLES, '{"name":"r#","command":"x","nmae":1,"comand":2,"wholly":3}'),
     "unknown fields of SCM": roles(MAX_ROLES, '{"name":"r#","command":"x","storageGB":1,"one":{},"other#":3}'),
+    "unknown fields of one role of SCM": HEAD
+    + '"taskRoles":[{"name":"r","command":"x","storageGB":1,'
+    + ",".join(f'"field{one}of":0' for one in range(MANY))
+    + "}]}",
     "ports": ports(MAX_LABELS, '{"label":"a#","beginAt":1#}'),
     "ports that overlap": ports(MAX_LABELS, '{"label":"a#","beginAt":8000,"portNumber":999}'),
     "too many ports": ports(MAX_BRACKETS - 10, '{"label":"a#"}'),

@@ -23,6 +23,9 @@ from pai_backend.protocol.position import PathStep, Positions, path_text, shown
 MAX_REPORTED: Final = 100
 """Faults and warnings listed at most, each; the last one then says how many more there are."""
 
+MAX_KEPT: Final = 200
+"""Unknown fields of one document that are kept at most; looking for a name they resemble is dear."""
+
 Path = tuple[PathStep, ...]
 _LONGEST_NAME = 40  # of a key that is compared with the known ones
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -82,7 +85,7 @@ class Reader:
 
     def __init__(self, positions: Positions, flaws: Sequence[Flaw] = (), slips: Sequence[Flaw] = ()) -> None:
         self._positions = positions
-        self._more_faults = self._more_warnings = 0
+        self._more_faults = self._more_warnings = self._looked_at = 0
         self._faults: list[Fault] = []
         for flaw in flaws:
             self.fault(flaw.path, flaw.at, flaw.message, flaw.hint)
@@ -158,7 +161,7 @@ class Reader:
         for key, member in node.value.items():
             rule = fields.get(key)
             if rule is None:
-                if keep_unknown and not _likely(key, table):
+                if keep_unknown and self._may_keep(key, table):
                     unknown.append(self._kept(key, member, path, table))
                 else:
                     self._unknown(key, member, path, table)
@@ -206,6 +209,11 @@ class Reader:
             return
         hint = _likely(key, table) or f"Remove it; known here: {', '.join(table.fields)}."
         self.fault((*path, key), member.key_at, f"unknown field {shown(key)} in {table.name}", hint)
+
+    def _may_keep(self, key: str, table: Table) -> bool:
+        """Whether an unknown field resembles none of the table's, and is not one of too many."""
+        self._looked_at += 1
+        return self._looked_at <= MAX_KEPT and not _likely(key, table)
 
     def _kept(self, key: str, member: Node, path: Path, table: Table) -> tuple[str, object]:
         """The path and value of an unknown field that is kept."""

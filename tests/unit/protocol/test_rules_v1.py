@@ -16,6 +16,7 @@ import pytest
 from pai_backend.model.errors import DocumentError
 from pai_backend.model.spec import Completion, Dialect, JobSpec, TaskRole
 from pai_backend.protocol import Document, read_document
+from pai_backend.protocol.fields import MAX_KEPT
 from pai_backend.protocol.v1 import MAX_ROLES, UNKNOWN_FIELDS
 
 ROLE: dict[str, Any] = {
@@ -393,6 +394,12 @@ def test_one_comma_too_many_is_a_warning_wherever_it_stands() -> None:
             "$.taskRoles[0].portList[0]",
         )
     }
+
+
+def test_fields_of_scm_are_kept_up_to_a_bound() -> None:
+    assert len(read(tmp={}, **{f"vg{number}": 1 for number in range(MAX_KEPT)}).spec.extras[UNKNOWN_FIELDS]) == MAX_KEPT
+    with pytest.raises(DocumentError, match='unknown field "vg200" in the job'):
+        read(tmp={}, **{f"vg{number}": 1 for number in range(MAX_KEPT + 1)})
 
 
 def test_warnings_of_unknown_fields_say_that_nothing_follows_them() -> None:
