@@ -88,12 +88,13 @@ def _yaml(text: str) -> Found:
         raise _TooMuch
     for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
         start += 1 if start == 0 and text.startswith(BOM) else 0
-        start += 3 if _MARKER.match(text, start) else 0
-        if _NO_VALUE.match(text, start, end):
+        inside = start + 3 if _MARKER.match(text, start) else start
+        if _NO_VALUE.match(text, inside, end):
             continue
+        start = inside if text.startswith("...", start) else start  # --- is read too: columns count from it
         root = of_yaml(text[start:end])
         if root is None:
-            found.append((Span(*_trimmed(text, start, end), text[start:end]), False))
+            found.append((Span(*_trimmed(text, inside, end), text[inside:end]), False))
         else:
             secrets = _Search(root).secrets()
             found += [(Span(start + span.start, start + span.end), elsewhere) for span, elsewhere in secrets]

@@ -171,5 +171,11 @@ def test_a_number_that_the_job_needs_masks_the_whole_when_it_is_a_secret_too() -
     assert masked(source) == MASKED_WHOLE
 
 
+def test_what_begins_on_the_line_of_the_marker_is_masked_in_place() -> None:
+    assert masked(b"--- {secrets: {a: hunter2}}\n--- |\n a\n...\nsecrets: {a: hunter2}\n") == (
+        b'--- {secrets: {a: "******"}}\n--- |\n a\n...\nsecrets: {a: "******"}\n'
+    )
+
+
 def test_an_alias_of_itself_ends() -> None:
     assert masked(b"secrets: &a {b: *a, <<: *a, c: hunter2}\n") == b'secrets: &a {b: *a, <<: *a, c: "******"}\n'
