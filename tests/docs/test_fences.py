@@ -14,6 +14,9 @@ NOT_RUN = {
     ("docs/job-info.md", "import json, os"): "tests/unit/launch/test_job_info.py runs it in a task's environment",
     ("docs/job-info.md", 'me="${PAI_CURRENT_TASK_ROLE_NAME}-${PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX}"'): "as above",
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
+    ("docs/scheduling.md", "from pai_backend.scheduling import Cluster, Group, Member, Wait, read_config"): (
+        "tests/unit/scheduling/test_example.py runs it on the page's configuration"
+    ),
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""

@@ -1,8 +1,11 @@
-"""Wrong searches, each missing something, that the comparison with trying everything must reject."""
+"""Wrong searches and wrong clusters, each missing something, that the property tests must reject."""
 
 from __future__ import annotations
 
+from pai_backend.scheduling.cells.buddy import Buddy
 from pai_backend.scheduling.cells.held import Spot
+from pai_backend.scheduling.cells.journal import Journal
+from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.core.exact import Exact, Finder, find
 from pai_backend.scheduling.core.search import Search
 
@@ -25,3 +28,28 @@ def takes_what_is_full(search: Search) -> dict[int, Spot] | None:
 
 
 FINDERS: list[Finder] = [never_goes_back, sees_only_idle_leaves, takes_what_is_full]
+
+
+# -- wrong clusters: (object, attribute, wrong function), each breaking a law that random operations must find ---------
+
+
+def _never_merges(self: Buddy, cell: PhysicalCell) -> None:
+    """Gives a cell back and leaves its buddies apart."""
+    self.append(cell)
+    self._count(cell, 1)
+
+
+def _remembers_nothing(self: Journal, undo: object, *arguments: object) -> None:
+    """Notes no inverse."""
+
+
+def _sees_no_bad_leaves(self: Node) -> int:
+    """Idle leaves, broken ones among them."""
+    return self.mask & ~(self.guaranteed | self.oppo | self.reserved)
+
+
+CLUSTERS: list[tuple[type, str, object]] = [
+    (Buddy, "put", _never_merges),
+    (Journal, "note", _remembers_nothing),
+    (Node, "idle", _sees_no_bad_leaves),
+]

@@ -13,7 +13,27 @@ VCS = ("a", "b")
 
 
 @st.composite
-def configs(draw: st.DrawFn, *, most_nodes: int = 4) -> ClusterConfig:
+def crowded(draw: st.DrawFn) -> ClusterConfig:
+    """A few nodes that nearly all belong to one virtual cluster: groups soon get in each other's way."""
+    types: dict[str, CellType] = {}
+    top = _define(types, "x", draw(st.sampled_from([(4,), (2, 2)])), racks=False)
+    count = draw(st.integers(2, 3))
+    cells = tuple(_grow(types, top, "x", number) for number in range(count))
+    more = draw(st.integers(0, 1))
+    owned = {
+        "a": VirtualCluster("a", (Quota(top, top, count - more),)),
+        "b": VirtualCluster("b", (Quota(top, top, more),)),
+    }
+    return ClusterConfig(types, cells, owned)
+
+
+def configs(*, most_nodes: int = 4) -> st.SearchStrategy[ClusterConfig]:
+    """Crowded clusters, and clusters with much variety."""
+    return st.one_of(crowded(), varied(most_nodes))
+
+
+@st.composite
+def varied(draw: st.DrawFn, most_nodes: int) -> ClusterConfig:
     """One or two chains of small nodes, in racks or not, and quotas that fit."""
     types: dict[str, CellType] = {}
     cells: list[PhysicalCell] = []

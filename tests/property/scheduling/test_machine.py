@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, note, settings
+from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
-from pai_backend.model.errors import PaiError
+from pai_backend.model.errors import Bug, PaiError
 from pai_backend.scheduling import Bound, Cluster, ClusterConfig, Decision, Group, Outdated, Preempt, State, Wait
 from pai_backend.scheduling.cells.held import Held
 from pai_backend.scheduling.core.cluster import Cluster as Machine
 from tests.conformance.hived import invariants
+from tests.mutants import scheduling as mutants
 from tests.property.scheduling.clusters import configs, fingerprint, groups
 
 
@@ -206,7 +214,15 @@ def _unknown_leaves(held: Held) -> bool:
     return sum(spot.mask.bit_count() for spot in held.spots) < stored
 
 
+QUIET = settings(deadline=None, stateful_step_count=20, suppress_health_check=list(HealthCheck))
+
 TestScheduling = Scheduling.TestCase
-TestScheduling.settings = settings(
-    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestScheduling.settings = settings(QUIET, max_examples=40)
+
+
+@pytest.mark.parametrize("mutant", mutants.CLUSTERS, ids=lambda mutant: f"{mutant[0].__name__}.{mutant[1]}")
+def test_a_wrong_cluster_is_found_out(mutant: tuple[type, str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*mutant)
+    wrong = settings(QUIET, max_examples=300, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
+    with pytest.raises((AssertionError, Bug, AttributeError, StopIteration)):
+        run_state_machine_as_test(Scheduling, settings=wrong)

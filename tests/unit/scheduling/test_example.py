@@ -1,4 +1,4 @@
-"""The example in the package's docstring does what it says."""
+"""The examples in the package's docstring and on its page do what they say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import pai_backend.scheduling as scheduling
+from tests.docs.pages import fences
 
 
 def example() -> str:
@@ -32,6 +33,16 @@ def test_the_example_places_a_gang_and_releases_it(capsys: pytest.CaptureFixture
 
 def test_the_example_prints_why_the_gang_waits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "WaitCode.QUOTA" in run(4, capsys)
+
+
+def test_the_page_places_a_gang_on_its_own_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    yaml_text, python = (fence.text for fence in fences("docs/scheduling.md"))
+    names: dict[str, object] = {"text": yaml_text}
+    exec(python, names)
+    assert capsys.readouterr().out == ""
+    cluster = names["cluster"]
+    assert isinstance(cluster, scheduling.Cluster)
+    assert [spot.node.name for spot in cluster.groups["alice~train"].spots] == ["node-a", "node-a"]
 
 
 def test_every_public_name_has_a_docstring() -> None:

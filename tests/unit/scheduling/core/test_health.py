@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling import Wait, WaitCode
+from pai_backend.scheduling import Preempt, Wait, WaitCode
 from tests.unit.scheduling.core.clusters import POOL, RACKS, cluster, group, place, why
 
 
@@ -74,3 +74,42 @@ def test_a_node_without_cells_is_none_of_ours() -> None:
     pool = cluster(POOL)
     pool.set_node_health("elsewhere", healthy=False)
     assert pool.version == 0
+
+
+SPLIT = """
+physicalCluster:
+  cellTypes:
+    NODE: {childCellType: GPU, childCellNumber: 2, isNodeLevel: true}
+    RACK: {childCellType: NODE, childCellNumber: 2}
+  physicalCells:
+    - {cellType: RACK, cellChildren: [{cellAddress: n0}, {cellAddress: n1}]}
+    - {cellType: RACK, cellChildren: [{cellAddress: n2}, {cellAddress: n3}]}
+virtualClusters:
+  nodes: {virtualCells: [{cellType: RACK.NODE, cellNumber: 2}]}
+  rack: {virtualCells: [{cellType: RACK, cellNumber: %d}]}
+"""
+
+
+def test_a_rack_is_split_for_a_node_when_nobody_counts_on_it() -> None:
+    racks = cluster(SPLIT % 0)
+    place(racks, group("first", "nodes", (1, 2)))
+    racks.set_node_health("n1", healthy=False)
+    assert place(racks, group("second", "nodes", (1, 2)))[0][0] in ("n2", "n3")
+
+
+def test_a_rack_that_somebody_counts_on_is_not_split() -> None:
+    racks = cluster(SPLIT % 1)
+    place(racks, group("first", "nodes", (1, 2)))
+    racks.set_node_health("n1", healthy=False)
+    assert isinstance(racks.try_place(group("second", "nodes", (1, 2))), Wait)
+    assert len(place(racks, group("whole", "rack", (2, 2)))) == 2
+
+
+def test_an_idle_node_in_a_rack_that_somebody_counts_on_does_not_save_an_opportunistic_group() -> None:
+    """Splitting the promised rack would avoid the eviction, and is not done."""
+    racks = cluster(SPLIT % 1)
+    place(racks, group("first", "nodes", (1, 2)), ["n0"])
+    place(racks, group("oppo", "rack", (1, 2), priority=-1), ["n1"])
+    answer = racks.try_place(group("second", "nodes", (1, 2)))
+    assert isinstance(answer, Preempt)
+    assert answer.victims == ("oppo",)
