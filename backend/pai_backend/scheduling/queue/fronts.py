@@ -8,7 +8,7 @@ from datetime import datetime
 from pai_backend.scheduling.queue.answer import Pass
 from pai_backend.scheduling.queue.books import Books
 from pai_backend.scheduling.queue.claims import Claim
-from pai_backend.scheduling.queue.entry import Lane, Ticket
+from pai_backend.scheduling.queue.entry import Entry, Key, Lane, Ticket
 from pai_backend.scheduling.queue.holdback import keep_cells
 from pai_backend.scheduling.queue.index import kind_at
 
@@ -26,12 +26,14 @@ class Fronts:
 
     def overtaken_by(self, ticket: Ticket, chain: str) -> Iterator[tuple[Lane, Ticket]]:
         """The first of each lane that competes for cells of this chain, where it stands before ``ticket``."""
-        lane = kind_at(ticket).key.lane
+        return self._before(ticket.key, kind_at(ticket).key.lane, chain)
+
+    def _before(self, key: Key, lane: Lane, chain: str) -> Iterator[tuple[Lane, Ticket]]:
         types = ("", self.books.cluster.chains[chain].leaf_type)
         for other, front in self._first.items():
             same = other.vc == lane.vc and other.pinned_id == lane.pinned_id
             competes = same and (bool(lane.pinned_id) or other.leaf_type in types)
-            if competes and front.line is not None and front.key < ticket.key:
+            if competes and front.line is not None and front.key < key:
                 yield other, front
 
     def keep_before(self, ticket: Ticket, chain: str, answer: Pass, now: datetime) -> bool:
@@ -40,6 +42,10 @@ class Fronts:
             if self._is_due(front, now) and self._hold_back(lane, front, answer):
                 return True
         return False
+
+    def must_wait(self, entry: Entry, lane: Lane, chain: str, now: datetime) -> bool:
+        """Whether cells would be kept for somebody before this entry, in this lane, may start in a chain."""
+        return any(self._is_due(front, now) for _, front in self._before(entry.key, lane, chain))
 
     def look(self, answer: Pass, now: datetime) -> None:
         """Who is first in each lane now, and whether that has been so for too long."""

@@ -5,6 +5,7 @@ So a large group comes to its turn under a cap too. A group that exceeds the cap
 
 from __future__ import annotations
 
+from pai_backend.scheduling.core.group import OPPORTUNISTIC
 from pai_backend.scheduling.queue.entry import Entry, Key, Ticket
 from pai_backend.scheduling.queue.heap import LazyHeap
 from pai_backend.scheduling.queue.kind import Line
@@ -23,18 +24,25 @@ class Gates:
         """Park the ticket's line when a cap, or an earlier group that waits for one, is in its way."""
         line = ticket.line
         assert line is not None
-        entry = ticket.entry
-        if entry.group.priority < 0:
+        scope = self.blocking(ticket.entry)
+        if scope is None:
             return False
+        line.parked = scope
+        excess = self.usage.excess(ticket.entry)
+        if excess is None or not excess.alone(ticket.entry):
+            self._at(scope).push(line)
+        return True
+
+    def blocking(self, entry: Entry) -> Scope | None:
+        """Whose cap keeps an entry from starting now: it has no room, or an earlier group waits for that cap."""
+        if entry.group.priority == OPPORTUNISTIC:
+            return None
         excess = self.usage.excess(entry)
         for scope, _ in scopes(self.policy, entry.group.vc, entry.user):
             before = self._first(scope)
-            if (excess is not None and excess.scope == scope) or (before is not None and before < ticket.key):
-                line.parked = scope
-                if excess is None or not excess.alone(entry):
-                    self._at(scope).push(line)
-                return True
-        return False
+            if (excess is not None and excess.scope == scope) or (before is not None and before < entry.key):
+                return scope
+        return None
 
     def changed(self, line: Line) -> None:
         """The first entry of a parked line is another one now."""

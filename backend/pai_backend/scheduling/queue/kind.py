@@ -141,6 +141,10 @@ class Kind:
         lines = (line for variant in self.variants.values() for line in variant.lines.values())
         return sum(bisect_left(line.tickets, key, key=_key) for line in lines)
 
+    def count(self) -> int:
+        """How many wait."""
+        return sum(len(line.tickets) for variant in self.variants.values() for line in variant.lines.values())
+
 
 def _head(line: Line) -> Key | None:
     return None if line.parked is not None or line.variant.asleep else line.head

@@ -11,7 +11,7 @@ from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
 from pai_backend.scheduling.queue.books import Books, Suggest, anywhere
 from pai_backend.scheduling.queue.claims import Claim
-from pai_backend.scheduling.queue.entry import Ticket
+from pai_backend.scheduling.queue.entry import Entry, Ticket, kind_of
 from pai_backend.scheduling.queue.fronts import Fronts
 from pai_backend.scheduling.queue.holdback import Ends, in_the_way, is_good, never_known
 from pai_backend.scheduling.queue.index import capacity, kind_at
@@ -69,6 +69,23 @@ class Queue(Books):
         self._fronts.look(answer, now)
         self.version = self.cluster.version
         return answer
+
+    def would_start(self, entry: Entry, now: datetime) -> bool:
+        """Whether the entry, were it to wait in place of what has its name, would start at once and at no one's cost.
+
+        Asks the cluster once; changes nothing. Only when nothing is left to be asked (:attr:`Pass.more`).
+        """
+        if self.gates.blocking(entry) is not None:
+            return False
+        decision = self.cluster.try_place(entry.group, self.nodes_for(entry))
+        if not isinstance(decision, Bound) or decision.displaced or decision.cancelled:
+            return False
+        return not self._fronts.must_wait(entry, kind_of(entry.group).lane, decision.placement.chain, now)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everybody who might start has been asked."""
+        return self.index.next() is None and self.version == self.cluster.version
 
     def _consider(self, ticket: Ticket, answer: Pass, now: datetime) -> None:
         """Ask for one group, unless it is known what would be answered."""

@@ -1,0 +1,140 @@
+"""Why a group of tasks waits: the one form in which API, panel, command line and magics tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+
+
+class Cause(StrEnum):
+    """What keeps a group from starting. The one reported is the binding one: without it the group would start."""
+
+    TYPE = "type"
+    """The virtual cluster owns no cells of the type asked for, or none at all any more."""
+    QUOTA = "quota"
+    """The virtual cluster owns less than the group needs; it never starts as it is."""
+    SHAPE = "shape"
+    """The virtual cluster owns enough, but not in cells large enough; it never starts as it is."""
+    CAP = "cap"
+    """The user, or the virtual cluster, may not have more running at once."""
+    BAD_NODES = "bad-nodes"
+    """It would start if all nodes were well."""
+    LINEAR = "linear"
+    """Nodes with free GPUs lack CPU or memory, or are not meant for it."""
+    PORT = "port"
+    """A port with a fixed number is taken on the nodes with free GPUs."""
+    PREEMPTING = "preempting"
+    """It has a place and waits for the groups there to be stopped."""
+    KEPT = "kept"
+    """GPUs are kept for it; it starts when those that run there have ended."""
+    RESERVED = "reserved"
+    """GPUs are kept for others that come first."""
+    FRAGMENTED = "fragmented"
+    """Enough is free, but scattered over too many nodes."""
+    PRIORITY = "priority"
+    """Groups of the same or a higher priority hold what it needs."""
+    AHEAD = "ahead"
+    """Others come first; it is asked for after them."""
+
+
+class Holder(Model):
+    """A group that has what another needs."""
+
+    group: str
+    user: str = Field(default="", description="Empty when it is not known.")
+    vc: str = ""
+    priority: int = 0
+    gpus: int = Field(default=0, description="Leaf cells it has.")
+    until: datetime | None = Field(default=None, description="When it is expected to end, where that is known.")
+
+
+class LackOf(StrEnum):
+    """What a node lacks besides GPUs."""
+
+    CPU = "cpu"
+    MEMORY = "memory"
+    PORT = "port"
+    SELECTOR = "selector"
+
+
+class Lack(Model):
+    """What one node lacks. Numbers are cores, MiB, or the port."""
+
+    node: str
+    what: LackOf
+    needed: int = 0
+    available: int = 0
+    holder: str = Field(default="", description="The group that has the port, where it is known.")
+
+
+class CapReached(Model):
+    """A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is."""
+
+    vc: str = ""
+    user: str = ""
+    tasks: int | None = Field(default=None, description="The most tasks at once; null: no limit.")
+    gpus: int | None = None
+    running_tasks: int = 0
+    running_gpus: int = 0
+    never: bool = Field(default=False, description="The group alone exceeds it.")
+
+
+class ChangeKind(StrEnum):
+    """One thing to do differently."""
+
+    TYPE = "type"
+    VC = "virtual-cluster"
+    FEWER = "fewer-tasks"
+    SMALLER = "smaller-tasks"
+    OPPORTUNISTIC = "opportunistic"
+
+
+class Change(Model):
+    """A change with which the group would have started at once when this was asked; tried, not guessed."""
+
+    kind: ChangeKind
+    leaf_type: str = Field(default="", description="type: the GPU type to ask for instead.")
+    vc: str = Field(default="", description="virtual-cluster: the one to submit to instead.")
+    member: int = Field(default=0, description="fewer-tasks, smaller-tasks: which member of the group, from 0.")
+    before: int = Field(default=0, description="fewer-tasks: tasks now; smaller-tasks: GPUs of a task now.")
+    after: int = Field(default=0, description="The most of them with which it starts.")
+
+
+class Told(Model):
+    """The reason in words."""
+
+    sentence: str
+    remedy: str
+
+
+class Waiting(Model):
+    """Why a group waits, the numbers behind it, and what would help. GPUs are leaf cells."""
+
+    group: str
+    cause: Cause
+    vc: str
+    priority: int
+    leaf_type: str = Field(default="", description="The GPU type asked for; empty for any.")
+    needed: int = Field(default=0, description="GPUs it cannot start without.")
+    largest_task: int = Field(default=0, description="GPUs of its largest task.")
+    owned: int = Field(default=0, description="GPUs that the virtual cluster owns where the group may run.")
+    free: int = Field(default=0, description="GPUs there that no group of its priority or a higher one has.")
+    largest_free: int = Field(default=0, description="The largest task that would find room now.")
+    within: str = Field(default="", description="The cell type that must contain the whole group.")
+    holders: tuple[Holder, ...] = ()
+    nodes: tuple[str, ...] = Field(default=(), description="Bad nodes, or those that lack something.")
+    lacks: tuple[Lack, ...] = ()
+    cap: CapReached | None = None
+    position: int = Field(default=0, description="Place in the queue of its virtual cluster, from 1.")
+    waiting: int = Field(default=0, description="How many wait in that queue.")
+    overtaken: int = Field(default=0, description="Later groups that started while it was first.")
+    starts_at: datetime | None = Field(
+        default=None, description="When it will start by what is known of run times; null when too little is known."
+    )
+    changes: tuple[Change, ...] = Field(default=(), description="What would start it now, the smallest change first.")
+    texts: Mapping[str, Told] = Field(default_factory=dict, description="Language tag (en, zh_CN) -> words.")

@@ -1,0 +1,16 @@
+"""Why does it wait? The answer as a value, in words, and with what would start it. Pure, and changes nothing.
+
+    waiting = explain(queue, "alice~train", now, vcs=("vc1", "vc2"))
+    waiting.cause, waiting.holders, waiting.changes          # for programs
+    waiting.texts["en"].sentence                             # for people; "zh_CN" as well
+
+``explain`` finds the binding constraint, ``suggest`` what would help, ``eta`` when it will start, ``texts`` the words.
+The value is :class:`pai_backend.model.waiting.Waiting`, which API, panel and command line share.
+"""
+
+from pai_backend.scheduling.explain.eta import RunTime, starts_at
+from pai_backend.scheduling.explain.explain import Lacks, explain
+from pai_backend.scheduling.explain.suggest import apply, changes
+from pai_backend.scheduling.explain.texts import LANGUAGES, tell
+
+__all__ = ["LANGUAGES", "Lacks", "RunTime", "apply", "changes", "explain", "starts_at", "tell"]

@@ -1,0 +1,168 @@
+"""Why a group waits: the binding constraint with its numbers and names, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from pai_backend.model.errors import PaiError
+from pai_backend.model.waiting import CapReached, Cause, Holder, Lack, LackOf, Waiting
+from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.core.group import Group, Wait
+from pai_backend.scheduling.core.reason import MOST_HOLDERS, Reason, WaitCode
+from pai_backend.scheduling.explain.eta import RunTime, starts_at, unknown_time
+from pai_backend.scheduling.explain.suggest import changes
+from pai_backend.scheduling.explain.texts import LANGUAGES, tell
+from pai_backend.scheduling.queue.claims import Claim
+from pai_backend.scheduling.queue.entry import Entry
+from pai_backend.scheduling.queue.holdback import in_the_way
+from pai_backend.scheduling.queue.policy import Excess
+from pai_backend.scheduling.queue.queue import Queue
+from pai_backend.scheduling.queue.standing import standing
+
+Lacks = Callable[[Entry], Sequence[Lack]]
+"""What nodes lack for an entry besides cells: at least one line for each node that is not suggested for it."""
+
+_CAUSES = {
+    WaitCode.QUOTA: Cause.QUOTA,
+    WaitCode.SHAPE: Cause.SHAPE,
+    WaitCode.BAD_NODES: Cause.BAD_NODES,
+    WaitCode.NOT_SUGGESTED: Cause.LINEAR,
+    WaitCode.BEYOND_PRIORITY: Cause.PRIORITY,
+    WaitCode.RESERVED: Cause.RESERVED,
+    WaitCode.FRAGMENTED: Cause.FRAGMENTED,
+}
+
+
+def nothing_lacks(entry: Entry) -> Sequence[Lack]:
+    """A :data:`Lacks` for when only cells count."""
+    return ()
+
+
+def explain(
+    queue: Queue,
+    name: str,
+    now: datetime,
+    *,
+    vcs: Sequence[str] = (),
+    lacks: Lacks = nothing_lacks,
+    run_time: RunTime = unknown_time,
+) -> Waiting:
+    """Why the group waits, in both languages. Raises KeyError when it does not wait.
+
+    ``vcs`` are the virtual clusters that its user may use, ``run_time`` tells how long groups run. Costs at most
+    :data:`~pai_backend.scheduling.explain.suggest.MOST_TRIALS` plus
+    :data:`~pai_backend.scheduling.explain.eta.MOST_ASKED` plus one decisions, and changes nothing.
+    """
+    if name in queue.claims:
+        found = _with_claim(queue, queue.claims[name])
+    else:
+        found = _cause(queue, queue.waiting[name].entry, lacks)
+    ticket = queue.claims[name].ticket if name in queue.claims else queue.waiting[name]
+    position, waiting = standing(queue, ticket.entry)
+    is_sure = found.cause is Cause.PREEMPTING
+    found = found.model_copy(
+        update={
+            "position": position,
+            "waiting": waiting,
+            "overtaken": ticket.overtaken,
+            "starts_at": found.starts_at or (None if is_sure else starts_at(queue, ticket.entry, now, run_time)),
+            "changes": () if is_sure else changes(queue, ticket.entry, now, vcs),
+        }
+    )
+    return found.model_copy(update={"texts": {language: tell(found, language) for language in LANGUAGES}})
+
+
+def _base(group: Group, cause: Cause) -> Waiting:
+    least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
+    return Waiting(
+        group=group.name,
+        cause=cause,
+        vc=group.vc,
+        priority=group.priority,
+        leaf_type=group.leaf_type,
+        needed=sum(count * member.leaves for count, member in zip(least, group.members, strict=True)),
+        largest_task=max(member.leaves for member in group.members),
+        within=group.within,
+    )
+
+
+def _with_claim(queue: Queue, claim: Claim) -> Waiting:
+    """It has cells kept for it, and waits for who is still there."""
+    group = claim.ticket.entry.group
+    way = [held.group.name for held in in_the_way(queue.cluster.groups[group.name])]
+    cause = Cause.KEPT if claim.held_back else Cause.PREEMPTING
+    return _base(group, cause).model_copy(update={"holders": _holders(queue, way)})
+
+
+def _cause(queue: Queue, entry: Entry, lacks: Lacks) -> Waiting:
+    """The binding constraint of a group that has nothing."""
+    base = _base(entry.group, Cause.AHEAD)
+    excess = queue.gates.usage.excess(entry)
+    if excess is not None:
+        return base.model_copy(update={"cause": Cause.CAP, "cap": _cap(entry, excess)})
+    if queue.gates.blocking(entry) is not None:
+        return base
+    try:
+        decision = queue.cluster.try_place(entry.group, queue.nodes_for(entry))
+    except PaiError:
+        return base.model_copy(update={"cause": Cause.TYPE})
+    if not isinstance(decision, Wait):
+        return base
+    return _of_reason(queue, entry, base, decision.reason, lacks)
+
+
+def _of_reason(queue: Queue, entry: Entry, base: Waiting, reason: Reason, lacks: Lacks) -> Waiting:
+    cause = _CAUSES[reason.code]
+    lacking: Sequence[Lack] = ()
+    if cause is Cause.LINEAR:
+        lacking = lacks(entry)[:MOST_HOLDERS]
+        if lacking and all(lack.what is LackOf.PORT for lack in lacking):
+            cause = Cause.PORT
+    if cause is Cause.QUOTA and not reason.owned:
+        cause = Cause.TYPE
+    names: Iterable[str] = reason.holders
+    if cause is Cause.RESERVED:
+        names = [name for name in reason.holders if name in queue.claims]
+    return base.model_copy(
+        update={
+            "cause": cause,
+            "owned": reason.owned,
+            "free": reason.free,
+            "largest_free": reason.largest,
+            "holders": _holders(queue, names),
+            "nodes": reason.nodes,
+            "lacks": tuple(lacking),
+        }
+    )
+
+
+def _holders(queue: Queue, names: Iterable[str]) -> tuple[Holder, ...]:
+    found = []
+    for name in names:
+        held = queue.cluster.groups[name]
+        entry = queue.entry(name)
+        found.append(
+            Holder(
+                group=name,
+                user="" if entry is None else entry.user,
+                vc=held.group.vc,
+                priority=held.priority,
+                gpus=sum(spot.mask.bit_count() for spot in held.spots),
+                until=None if held.state is State.PREEMPTING else queue.ends(name),
+            )
+        )
+    return tuple(found[:MOST_HOLDERS])
+
+
+def _cap(entry: Entry, excess: Excess) -> CapReached:
+    scope, cap = excess.scope, excess.cap
+    return CapReached(
+        vc=scope.vc,
+        user=scope.user,
+        tasks=cap.tasks,
+        gpus=cap.gpus,
+        running_tasks=excess.tasks,
+        running_gpus=excess.gpus,
+        never=excess.alone(entry),
+    )

@@ -1,0 +1,125 @@
+"""English."""
+
+from __future__ import annotations
+
+from pai_backend.model.waiting import Cause, Change, ChangeKind, Lack, LackOf, Waiting
+from pai_backend.scheduling.explain.words import Say, Words, named, unique
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task" if count == 1 else f"{count} tasks"
+
+
+def _names(names: list[str]) -> str:
+    return named(names, lambda more: f" and {more} more", ", ") or "others"
+
+
+def _groups(waiting: Waiting) -> str:
+    return _names(unique(waiting.holders))
+
+
+def _typed(waiting: Waiting) -> str:
+    return f" of type {waiting.leaf_type}" if waiting.leaf_type else ""
+
+
+def _where(waiting: Waiting) -> str:
+    """Whose GPUs count: opportunistic groups use the whole cluster."""
+    return f"virtual cluster {waiting.vc}" if waiting.priority >= 0 else "the cluster"
+
+
+def _cap(waiting: Waiting) -> str:
+    cap = waiting.cap
+    assert cap is not None
+    who = f"User {cap.user}" if cap.user else "All users together"
+    where = f" in virtual cluster {cap.vc}" if cap.vc else ""
+    limits = [_tasks(cap.tasks)] if cap.tasks is not None else []
+    limits += [_gpus(cap.gpus)] if cap.gpus is not None else []
+    have = f"{_tasks(cap.running_tasks)} with {_gpus(cap.running_gpus)} run"
+    return f"{who} may run at most {' and '.join(limits)} at once{where}, and {have} now."
+
+
+def _lack(lack: Lack) -> str:
+    if lack.what is LackOf.CPU:
+        return f"{lack.node} has {lack.available} of {lack.needed} CPUs free"
+    if lack.what is LackOf.MEMORY:
+        return f"{lack.node} has {lack.available} of {lack.needed} MiB of memory free"
+    if lack.what is LackOf.PORT:
+        return f"port {lack.needed} of {lack.node} is taken" + (f" by {lack.holder}" if lack.holder else "")
+    return f"{lack.node} is not meant for it"
+
+
+def _lacking(waiting: Waiting) -> str:
+    if not waiting.lacks:
+        return f"Nodes with free GPUs lack CPU, memory or something else that it needs: {_names([*waiting.nodes])}."
+    said = named([_lack(lack) for lack in waiting.lacks], lambda more: f"; {more} more nodes likewise", "; ")
+    return f"GPUs are free, but their nodes cannot take it: {said}."
+
+
+def _fragmented(waiting: Waiting) -> str:
+    place = f", and not within one {waiting.within}" if waiting.within else ""
+    return (
+        f"{_gpus(waiting.free)} of {_where(waiting)} are free and it needs {waiting.needed}, but the largest task that "
+        f"finds room now has {_gpus(waiting.largest_free)}, and its tasks need up to {waiting.largest_task}{place}."
+    )
+
+
+_SENTENCES: dict[Cause, Say] = {
+    Cause.TYPE: lambda w: f"Virtual cluster {w.vc} owns no GPUs{_typed(w)}.",
+    Cause.QUOTA: lambda w: f"It needs {_gpus(w.needed)}{_typed(w)}, and {_where(w)} owns {w.owned}.",
+    Cause.SHAPE: lambda w: (
+        f"It needs tasks of {_gpus(w.largest_task)}, and {_where(w)} owns {_gpus(w.owned)}{_typed(w)}, but not in pieces "
+        "large enough."
+    ),
+    Cause.CAP: _cap,
+    Cause.BAD_NODES: lambda w: f"It would start if these nodes were well: {_names([*w.nodes])}.",
+    Cause.LINEAR: _lacking,
+    Cause.PORT: _lacking,
+    Cause.PREEMPTING: lambda w: f"It has its place and waits for {_groups(w)} to be stopped there.",
+    Cause.KEPT: lambda w: f"GPUs are kept for it; it starts when these have ended: {_groups(w)}.",
+    Cause.RESERVED: lambda w: f"What it needs is kept for {_groups(w)}, which comes first.",
+    Cause.FRAGMENTED: _fragmented,
+    Cause.PRIORITY: lambda w: (
+        f"It needs {_gpus(w.needed)}{_typed(w)}, and {w.free} of {_where(w)} are free; the others are held at its "
+        f"priority ({w.priority}) or a higher one by {_groups(w)}."
+    ),
+    Cause.AHEAD: lambda w: f"It is number {w.position} of {w.waiting} in the queue, and others come first.",
+}
+
+_REMEDIES: dict[Cause, Say] = {
+    Cause.TYPE: lambda w: "Submit it with another GPU type, to another virtual cluster, or ask an administrator.",
+    Cause.QUOTA: lambda w: f"Ask for at most {_gpus(w.owned)}, or use a larger virtual cluster.",
+    Cause.SHAPE: lambda w: "Use smaller tasks, or ask an administrator for larger cells.",
+    Cause.CAP: lambda w: (
+        "Ask for less: alone it exceeds the limit."
+        if w.cap is not None and w.cap.never
+        else "Wait until some of those have ended, or stop one."
+    ),
+    Cause.BAD_NODES: lambda w: "Ask an administrator to repair the nodes, or use fewer GPUs.",
+    Cause.LINEAR: lambda w: "Ask for less CPU or memory a task, or wait until something ends there.",
+    Cause.PORT: lambda w: "Let the port be chosen for you, or wait until it is free.",
+    Cause.PREEMPTING: lambda w: "Nothing to do: it starts as soon as they have stopped.",
+    Cause.KEPT: lambda w: "Nothing to do: later groups cannot take these GPUs.",
+    Cause.RESERVED: lambda w: "Wait until they have started, or use fewer GPUs.",
+    Cause.FRAGMENTED: lambda w: "Wait until groups on the same node have ended, or use smaller tasks.",
+    Cause.PRIORITY: lambda w: "Wait until one of them has ended.",
+    Cause.AHEAD: lambda w: "Wait for its turn.",
+}
+
+
+def _change(change: Change) -> str:
+    if change.kind is ChangeKind.TYPE:
+        return f"With GPU type {change.leaf_type} it would start now."
+    if change.kind is ChangeKind.VC:
+        return f"In virtual cluster {change.vc} it would start now."
+    if change.kind is ChangeKind.FEWER:
+        return f"With {_tasks(change.after)} instead of {change.before} it would start now."
+    if change.kind is ChangeKind.SMALLER:
+        return f"With {_gpus(change.after)} a task instead of {change.before} it would start now."
+    return "As an opportunistic job (priority class oppo) it would start now, but could be stopped for others."
+
+
+WORDS = Words(_SENTENCES, _REMEDIES, _change)

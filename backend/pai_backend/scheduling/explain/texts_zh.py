@@ -1,0 +1,115 @@
+"""简体中文 (Simplified Chinese)."""
+
+from __future__ import annotations
+
+from pai_backend.model.waiting import Cause, Change, ChangeKind, Lack, LackOf, Waiting
+from pai_backend.scheduling.explain.words import Say, Words, named, unique
+
+
+def _names(names: list[str]) -> str:
+    return named(names, lambda more: f" 等另外 {more} 个", "、") or "其他任务组"
+
+
+def _groups(waiting: Waiting) -> str:
+    return _names(unique(waiting.holders))
+
+
+def _typed(waiting: Waiting) -> str:
+    return f" {waiting.leaf_type} 类型的" if waiting.leaf_type else ""
+
+
+def _where(waiting: Waiting) -> str:
+    return f"虚拟集群 {waiting.vc} " if waiting.priority >= 0 else "集群"
+
+
+def _cap(waiting: Waiting) -> str:
+    cap = waiting.cap
+    assert cap is not None
+    where = f"在虚拟集群 {cap.vc} 中" if cap.vc else ""
+    who = f"用户 {cap.user} " if cap.user else "所有用户合计"
+    limits = [f" {cap.tasks} 个任务"] if cap.tasks is not None else []
+    limits += [f" {cap.gpus} 个 GPU"] if cap.gpus is not None else []
+    have = f"目前有 {cap.running_tasks} 个任务、{cap.running_gpus} 个 GPU 在运行"
+    return f"{where}{who}最多同时运行{'和'.join(limits)}，{have}。"
+
+
+def _lack(lack: Lack) -> str:
+    if lack.what is LackOf.CPU:
+        return f"{lack.node} 需要 {lack.needed} 个 CPU，只剩 {lack.available} 个"
+    if lack.what is LackOf.MEMORY:
+        return f"{lack.node} 需要 {lack.needed} MiB 内存，只剩 {lack.available} MiB"
+    if lack.what is LackOf.PORT:
+        return f"{lack.node} 的端口 {lack.needed} 已被{f' {lack.holder} ' if lack.holder else ''}占用"
+    return f"{lack.node} 不供它使用"
+
+
+def _lacking(waiting: Waiting) -> str:
+    if not waiting.lacks:
+        return f"有空闲 GPU 的节点缺少它需要的 CPU、内存或其他条件：{_names([*waiting.nodes])}。"
+    said = named([_lack(lack) for lack in waiting.lacks], lambda more: f"；另有 {more} 个节点类似", "；")
+    return f"有空闲 GPU，但所在节点无法容纳它：{said}。"
+
+
+def _fragmented(waiting: Waiting) -> str:
+    place = f"，而且不在同一个 {waiting.within} 内" if waiting.within else ""
+    return (
+        f"{_where(waiting)}有 {waiting.free} 个空闲 GPU，它需要 {waiting.needed} 个，但现在最大只能放下 "
+        f"{waiting.largest_free} 个 GPU 的任务，而它的任务最大需要 {waiting.largest_task} 个{place}。"
+    )
+
+
+_SENTENCES: dict[Cause, Say] = {
+    Cause.TYPE: lambda w: f"虚拟集群 {w.vc} 没有{_typed(w)} GPU。",
+    Cause.QUOTA: lambda w: f"它需要 {w.needed} 个{_typed(w)} GPU，而{_where(w)}只拥有 {w.owned} 个。",
+    Cause.SHAPE: lambda w: (
+        f"{_where(w)}拥有 {w.owned} 个{_typed(w)} GPU，但没有一块足以放下 {w.largest_task} 个 GPU 的任务。"
+    ),
+    Cause.CAP: _cap,
+    Cause.BAD_NODES: lambda w: f"如果这些节点正常，它就能启动：{_names([*w.nodes])}。",
+    Cause.LINEAR: _lacking,
+    Cause.PORT: _lacking,
+    Cause.PREEMPTING: lambda w: f"已为它选好位置，正在等待那里的 {_groups(w)} 停止。",
+    Cause.KEPT: lambda w: f"已为它保留 GPU；以下任务组结束后即可启动：{_groups(w)}。",
+    Cause.RESERVED: lambda w: f"它需要的 GPU 已保留给排在前面的 {_groups(w)}。",
+    Cause.FRAGMENTED: _fragmented,
+    Cause.PRIORITY: lambda w: (
+        f"它需要 {w.needed} 个{_typed(w)} GPU，{_where(w)}有 {w.free} 个空闲；其余由优先级不低于它"
+        f"（{w.priority}）的 {_groups(w)} 占用。"
+    ),
+    Cause.AHEAD: lambda w: f"它在队列中排第 {w.position} 位（共 {w.waiting} 个），前面的先启动。",
+}
+
+_REMEDIES: dict[Cause, Say] = {
+    Cause.TYPE: lambda w: "请改用其他 GPU 类型或其他虚拟集群，或联系管理员。",
+    Cause.QUOTA: lambda w: f"请最多申请 {w.owned} 个 GPU，或使用更大的虚拟集群。",
+    Cause.SHAPE: lambda w: "请使用更小的任务，或请管理员分配更大的单元。",
+    Cause.CAP: lambda w: (
+        "请减少申请：仅它自己就超过了上限。"
+        if w.cap is not None and w.cap.never
+        else "请等待其中一些结束，或停止其中一个。"
+    ),
+    Cause.BAD_NODES: lambda w: "请联系管理员修复节点，或减少 GPU 数量。",
+    Cause.LINEAR: lambda w: "请减少每个任务的 CPU 或内存，或等待那里的任务结束。",
+    Cause.PORT: lambda w: "请改为自动选择端口，或等待该端口空闲。",
+    Cause.PREEMPTING: lambda w: "无需操作：它们停止后即会启动。",
+    Cause.KEPT: lambda w: "无需操作：后来的任务组不能占用这些 GPU。",
+    Cause.RESERVED: lambda w: "请等待它们启动，或减少 GPU 数量。",
+    Cause.FRAGMENTED: lambda w: "请等待同一节点上的任务组结束，或使用更小的任务。",
+    Cause.PRIORITY: lambda w: "请等待其中一个结束。",
+    Cause.AHEAD: lambda w: "请等待轮到它。",
+}
+
+
+def _change(change: Change) -> str:
+    if change.kind is ChangeKind.TYPE:
+        return f"改用 {change.leaf_type} 类型的 GPU 现在就能启动。"
+    if change.kind is ChangeKind.VC:
+        return f"在虚拟集群 {change.vc} 中现在就能启动。"
+    if change.kind is ChangeKind.FEWER:
+        return f"把任务数从 {change.before} 减到 {change.after} 现在就能启动。"
+    if change.kind is ChangeKind.SMALLER:
+        return f"把每个任务的 GPU 从 {change.before} 个减到 {change.after} 个现在就能启动。"
+    return "作为机会型作业（优先级 oppo）现在就能启动，但可能为他人让路而被停止。"
+
+
+WORDS = Words(_SENTENCES, _REMEDIES, _change)
