@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import cast
@@ -13,6 +14,7 @@ from tornado.httputil import HTTPHeaders
 
 from jupyter_pai import streams, wire
 from jupyter_pai.client import AsyncClient, Query
+from jupyter_pai.errors import ClientError, NotFound
 
 LONG_S = 3600.0  # a copy, a removal, or the last part of an upload that the backend sends on
 PART_S = 300.0
@@ -63,14 +65,37 @@ class BackendFiles:
 
     async def listing(self, path: str) -> list[wire.FileEntry]:
         """All entries of a directory, by name."""
+        return (await self._pages(path))[0]
+
+    async def inside(self, path: str) -> dict[str, RemoteFile]:
+        """What a directory holds, by name, without what is kept of unfinished uploads; empty when it is not there."""
+        try:
+            entries, ahead_s = await self._pages(path)
+        except NotFound:
+            return {}
+        return {
+            entry["name"]: RemoteFile(
+                exists=True,
+                directory=entry["kind"] == "directory",
+                size=entry["size"],
+                modified=datetime.fromisoformat(entry["modified"]).timestamp() - ahead_s if entry["modified"] else 0.0,
+                kept=0,
+            )
+            for entry in entries
+        }
+
+    async def _pages(self, path: str) -> tuple[list[wire.FileEntry], float]:
+        """All entries, and how many seconds the backend's clock is ahead of this machine's."""
         found: list[wire.FileEntry] = []
         while True:
-            query: Query = {"after": found[-1]["name"] if found else None, "limit": 1000}
+            query: Query = {"after": found[-1]["name"] if found else None, "limit": 1000, "length": 0}
             answer = await self._client.request("GET", fs_path(path), query=query)
+            if answer.headers.get("X-Pai-Kind") == "file":
+                raise ClientError(f"{path} is a file.", code="ConflictFileError", hint="Name a directory.", status=409)
             page = cast(wire.FileListing, streams.decoded(answer.body))
             found += page["data"]
             if not page["truncated"]:
-                return found
+                return found, _ahead_s(answer.headers)
 
     async def read(self, path: str, offset: int, length: int) -> Piece:
         """At most ``length`` bytes."""
@@ -120,7 +145,10 @@ def fs_path(path: str) -> str:
 
 def _local_time(headers: HTTPHeaders) -> float:
     """When the file was changed, by this machine's clock: the two clocks are compared by the answer's date."""
-    text, now = headers.get("Last-Modified"), headers.get("Date")
-    if not text or not now:
-        return 0.0
-    return parsedate_to_datetime(text).timestamp() + time() - parsedate_to_datetime(now).timestamp()
+    text = headers.get("Last-Modified")
+    return parsedate_to_datetime(text).timestamp() - _ahead_s(headers) if text else 0.0
+
+
+def _ahead_s(headers: HTTPHeaders) -> float:
+    now = headers.get("Date")
+    return parsedate_to_datetime(now).timestamp() - time() if now else 0.0

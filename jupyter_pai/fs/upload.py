@@ -23,6 +23,8 @@ TRIES, FIRST_PAUSE_S = 6, 0.5  # pauses double: a backend that is restarted is b
 CONFLICTS = 3
 MARGIN_S = 2.0  # that a clock in whole seconds, compared with another, may be off
 
+NOTHING = RemoteFile(exists=False, directory=False, size=0, modified=0.0, kept=0)
+
 Progress = Callable[[int], None]
 """Told how many bytes more are there; fewer than none when some must be sent again."""
 
@@ -41,6 +43,7 @@ async def upload(files: BackendFiles, found: Found, target: str, progress: Progr
     for folder in found.empty:
         await files.make_directory(below(target, folder))
     waiting = list(reversed(found.files))
+    known = _Known(files)
     same = 0
 
     async def worker() -> None:
@@ -48,7 +51,7 @@ async def upload(files: BackendFiles, found: Found, target: str, progress: Progr
         while waiting:
             source = waiting.pop()
             path = below(target, source.relative) if source.relative else target
-            sent = await _upload_file(files, source, path, progress)  # not in one line: ``same`` is shared
+            sent = await _upload_file(files, known, source, path, progress)  # not in one line: ``same`` is shared
             same += not sent
 
     try:
@@ -68,7 +71,24 @@ def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     return first
 
 
-async def _upload_file(files: BackendFiles, source: Source, path: str, progress: Progress) -> bool:
+class _Known:
+    """What is there already. Directories are listed once: asking for every small file would double the requests."""
+
+    def __init__(self, files: BackendFiles) -> None:
+        self._files = files
+        self._listings: dict[str, asyncio.Task[dict[str, RemoteFile]]] = {}
+
+    async def at(self, path: str, source: Source, *, fresh: bool) -> RemoteFile:
+        """What is at ``path``; of a file that takes several parts also how much is kept."""
+        folder, _, name = path.rpartition("/")
+        if fresh or not source.relative or source.size > PART_BYTES:
+            return await self._files.stat(path)
+        if folder not in self._listings:
+            self._listings[folder] = asyncio.create_task(self._files.inside(folder))
+        return (await asyncio.shield(self._listings[folder])).get(name, NOTHING)
+
+
+async def _upload_file(files: BackendFiles, known: _Known, source: Source, path: str, progress: Progress) -> bool:
     """Upload one file, again when the backend goes away meanwhile; False when it is there already."""
     counted = 0
 
@@ -80,7 +100,7 @@ async def _upload_file(files: BackendFiles, source: Source, path: str, progress:
     pause, conflicts = FIRST_PAUSE_S, 0
     for left in reversed(range(TRIES)):
         try:
-            there = await files.stat(path)
+            there = await known.at(path, source, fresh=left < TRIES - 1)
             if _is_same(there, source):
                 count(source.size)
                 return False

@@ -114,7 +114,7 @@ def test_one_file_goes_to_the_name_or_into_the_directory(shell: Shell, home: str
 
 
 def test_an_upload_that_was_killed_goes_on_where_it_was(shell: Shell, home: str, tmp_path: Path) -> None:
-    data = os.urandom(200_000_000)
+    data = os.urandom(100_000_000)
     (tmp_path / "big").write_bytes(data)
     process = subprocess.Popen(
         shell.command("upload", "big", f"{home}/big"), cwd=tmp_path, env=shell.env, stderr=subprocess.DEVNULL
@@ -155,7 +155,7 @@ def test_what_another_version_left_is_not_mixed_in(shell: Shell, home: str, tmp_
 
 
 def test_an_upload_survives_the_backends_restart(shell: Shell, home: str, tmp_path: Path) -> None:
-    data = os.urandom(200_000_000)
+    data = os.urandom(100_000_000)
     (tmp_path / "big").write_bytes(data)
     uploading = subprocess.Popen(
         shell.command("upload", "big", f"{home}/big"), cwd=tmp_path, env=shell.env, stderr=subprocess.PIPE
@@ -171,7 +171,14 @@ def test_an_upload_survives_the_backends_restart(shell: Shell, home: str, tmp_pa
     assert (on_disk(shell, home) / "big").read_bytes() == data
 
 
-def test_a_thousand_small_files_arrive(shell: Shell, home: str, tmp_path: Path) -> None:
+def test_a_directory_does_not_take_the_place_of_a_file(shell: Shell, home: str, code: Path) -> None:
+    shell.ok("upload", "code/train.py", f"{home}/code")
+    status, _, said = shell.run("upload", "code", f"{home}/code")
+    assert (status, f"{home.removeprefix('pai:/')}/code" in said, "a file" in said) == (2, True, True)
+    assert (on_disk(shell, home) / "code").read_text() == "print('hello')"
+
+
+def test_hundreds_of_small_files_arrive(shell: Shell, home: str, tmp_path: Path) -> None:
     for number in range(300):
         (tmp_path / "many" / str(number % 7)).mkdir(parents=True, exist_ok=True)
         (tmp_path / "many" / str(number % 7) / str(number)).write_text(str(number))

@@ -196,9 +196,7 @@ class FileHandler(ApiHandler):
     async def put(self, _path: str, _query: UploadQuery) -> UploadState:
         """The body has come; with it the file may be complete."""
         assert self._receiving is not None  # else ``begin_verb`` has refused
-        state = await self._receiving.end()
-        await self._receiving.close()  # before the answer: the next part may follow at once
-        return state
+        return await self._receiving.end()
 
     @operation(
         Operation(

@@ -53,10 +53,13 @@ class FileService:
         path, _ = await self._claimed(text)
         if not path:
             return Info("", True, 0, None), 0
-        kept = await self._do(lambda: self.room.files.kept(path))
+        return await self._do(lambda: self._look(path))
+
+    def _look(self, path: Parts) -> tuple[Info | None, int]:
+        kept = self.room.files.kept(path)
         try:
-            return await self._do(lambda: self.room.files.stat(path)), kept
-        except NoSuchFile:
+            return self.room.files.stat(path), kept
+        except Absent:
             return None, kept
 
     async def listing(self, text: str, after: str, limit: int) -> FileListing:
@@ -212,11 +215,11 @@ class Receiving:
 
     def add(self, data: bytes) -> Awaitable[None] | None:
         """Take bytes; what is returned must be awaited before more come. Raises TooLarge, NoEnoughQuota."""
-        self._waiting += data
-        size = self._upload.size + len(self._waiting)
+        size = self._upload.size + len(self._waiting) + len(data)
         if self._length is not None and size > self._length:
             raise InvalidParameters("More bytes came than the file has.", hint="See that `size` is right.")
         _check_size(size, self._limit, self._service.room)
+        self._waiting += data
         return self._flush() if len(self._waiting) >= CHUNK_BYTES else None
 
     async def _flush(self) -> None:
@@ -225,18 +228,34 @@ class Receiving:
                 data = bytes(self._waiting)
                 self._waiting.clear()
                 await self._service._do(lambda: self._upload.write(data))
-                self._service.count(len(data))
-                if self._where.area is Area.HOME:
-                    self._service.room.grew(self._path[:1], len(data))
+                self._count(len(data))
+
+    def _count(self, size: int) -> None:
+        self._service.count(size)
+        if self._where.area is Area.HOME:
+            self._service.room.grew(self._path[:1], size)
 
     async def end(self) -> UploadState:
-        """The request has ended: complete the file when all of it is here, else keep it. Raises FileConflict."""
-        await self._flush()
-        size = self._upload.size
-        complete = self._length is None or size == self._length
-        if complete:
-            await self._service._do(lambda: self._upload.finish(self._sha256), LONG_S)
+        """The request has ended: complete the file when all of it is here, else keep it. Raises FileConflict.
+
+        Others may go on with it when this returns.
+        """
+        async with self._turn:
+            data, self._closed = bytes(self._waiting), True
+            size = self._upload.size + len(data)
+            complete = self._length is None or size == self._length
+            await self._service._do(lambda: self._end(data, complete=complete), LONG_S)
+        self._count(len(data))
         return UploadState(path=shown(self._path), kept=0 if complete else size, complete=complete)
+
+    def _end(self, data: bytes, *, complete: bool) -> None:
+        """All that is left to do, in one go: a small file costs one turn of a thread."""
+        try:
+            self._upload.write(data)
+            if complete:
+                self._upload.finish(self._sha256)
+        finally:
+            self._upload.close()
 
     async def close(self) -> None:
         """Keep what came, and let others go on with it. Harmless after :meth:`end`, and twice."""
