@@ -37,12 +37,12 @@ def logins(answer: SshAnswer) -> list[Login]:
     return [
         Login(entry["alias"], answer["host"], answer["port"], answer["hostKeyAlias"])
         for entry in answer["entries"]
-        if entry["state"] == "RUNNING"
+        if entry["reachable"]
     ]
 
 
 def installation(client: Client, files: ClusterFiles, *, register: bool = True) -> list[Change]:
-    """What must change so that every running task of the user has its SSH name.
+    """What must change so that every task of the user that can be entered has its SSH name.
 
     Makes and registers the key, unless ``register`` is False (a dry run).
     """
@@ -99,7 +99,7 @@ def ssh_command(
     """
     answer = client.ssh(job)
     entry = _entry(answer, role, index)
-    if entry["state"] != "RUNNING":
+    if not entry["reachable"]:
         raise ClientError(
             f"Task {entry['role']}-{entry['index']} is {entry['state']}; there is nothing to log in to.",
             code="InvalidParametersError",

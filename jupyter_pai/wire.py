@@ -159,6 +159,7 @@ class SshEntry(TypedDict):
     role: str
     index: int
     state: str
+    reachable: bool
 
 
 class SshAnswer(TypedDict):

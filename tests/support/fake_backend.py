@@ -337,7 +337,7 @@ class _Ssh(_Base):
                     "hostKeyAlias": "pai-test",
                     "knownHosts": ["pai-test ssh-ed25519 AAAAkey"],
                     "gatewayHostKey": "ssh-ed25519 AAAAkey",
-                    "entries": [{**entry, "state": job["state"]}],
+                    "entries": [{**entry, "state": job["state"], "reachable": job["state"] == "RUNNING"}],
                 }
             )
 

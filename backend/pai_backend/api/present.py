@@ -20,7 +20,7 @@ from pai_backend.api.wire import (
 )
 from pai_backend.lifecycle.exits import explain
 from pai_backend.model.alias import service_alias, task_alias
-from pai_backend.model.job import Job, Phase, Task, TaskExit
+from pai_backend.model.job import Job, Phase, State, Task, TaskExit
 from pai_backend.model.node import Node
 from pai_backend.store.base import JobSummary
 
@@ -164,14 +164,17 @@ def service_url(alias: str, site: Site) -> str:
 
 def ssh_entries(job: Job) -> tuple[SshEntry, ...]:
     """The logins of a job: its own name for its first task, then each task's."""
-    tasks = [
-        (task_alias(job.alias, job.spec, task.role, task.index), task.role, task.index, task.state)
-        for task in job.tasks
-    ]
-    first = [(job.alias, *tasks[0][1:])] if tasks else []
+    tasks = [(task_alias(job.alias, job.spec, task.role, task.index), task) for task in job.tasks]
     return tuple(
-        SshEntry(alias=alias, user=alias, role=role, index=index, state=state)
-        for alias, role, index, state in [*first, *tasks]
+        SshEntry(
+            alias=alias,
+            user=alias,
+            role=task.role,
+            index=task.index,
+            state=task.state,
+            reachable=task.state is State.RUNNING or task.phase is Phase.KEPT,
+        )
+        for alias, task in [*[(job.alias, task) for _, task in tasks[:1]], *tasks]
     )
 
 

@@ -208,6 +208,7 @@ class SshEntry(Model):
     role: str
     index: int
     state: str
+    reachable: bool = Field(description="Whether a login gets in now: the task runs, or is kept for debugging.")
 
 
 class SshAnswer(Camel):

@@ -1,0 +1,71 @@
+"""A failed task of a debug job as its user meets it: entered from the shell, let go from the shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_pai.embedded import Embedded
+from jupyter_pai.sync import Client
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+WAIT_S = 60
+
+pytestmark = pytest.mark.timeout(180)
+
+ROLE = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
+DOCUMENT = {
+    "jobName": "kept",
+    "image": "none",
+    "jobEnvs": {"isDebug": True},
+    "taskRoles": [{**ROLE, "command": "echo what it left > trace; exit 3"}],
+}
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> Iterator[Client]:
+    private = Embedded(tmp_path / "data", EXAMPLES / "backend.yaml")
+    with Client(private.ensure()) as client:
+        yield client
+    private.stop()
+
+
+def test_a_kept_task_is_entered_and_let_go(backend: Client, tmp_path: Path) -> None:
+    endpoint = backend.api.endpoint
+    environ = {"PAI_URL": endpoint.url, "PAI_TOKEN": endpoint.token, "PAI_SSH_DIR": str(tmp_path / "ssh")}
+
+    def pai(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
+        return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=WAIT_S)
+
+    backend.submit(json.dumps(DOCUMENT).encode())
+    following = subprocess.Popen(
+        [sys.executable, "-m", "jupyter_pai.cli", "status", "kept", "--watch"],
+        env={**os.environ, **environ},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert following.stderr is not None
+    for line in following.stderr:
+        if "kept for debugging" in line:
+            break
+    else:
+        pytest.fail("the task was never kept")
+
+    entered = pai("ssh", "kept", "cat trace")
+    assert (entered.stdout, entered.returncode) == ("what it left\n", 0), entered.stderr
+
+    released = pai("release", "kept")
+    assert released.returncode == 0, released.stderr
+    assert following.wait(WAIT_S) == 1  # as for any failed job
+    assert "FAILED" in following.stderr.read()
+
+    refused = pai("ssh", "kept", "cat trace")
+    assert refused.returncode != 0
+    assert "there is nothing to log in to" in refused.stderr
