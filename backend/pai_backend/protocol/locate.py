@@ -218,7 +218,7 @@ class _Scanner:
             return Node(text if "\\" not in text else self._unescaped(at), at, key_at), after
         if number is not None:
             at = found.start(_NUMBER)
-            # Eighteen digits are an integer of 64 bits; what else there is takes a closer look.
+            # Most numbers are short integers; only the others need a closer look.
             plain = len(number) <= 18 and number.isdigit()
             return Node(int(number) if plain else self._number(number, at), at, key_at), after
         if word is not None:
