@@ -285,6 +285,10 @@ class Store(Protocol):
         """Register; idempotent by fingerprint for the same user; InvalidParameters when another user has it."""
         ...
 
+    async def replace_keys(self, user: str, wanted: Sequence[UserKey]) -> None:
+        """Make these the user's keys, all or none. Raises InvalidParameters when another user has one of them."""
+        ...
+
     async def keys(self, user: str | None = None) -> list[UserKey]:
         """Registered keys."""
         ...
@@ -294,7 +298,11 @@ class Store(Protocol):
         ...
 
     async def add_token(self, token: AccessToken) -> None:
-        """Keep a token's digest; those whose time was over at its making are forgotten on the way."""
+        """Keep a token's digest; those whose time was over at its making are forgotten on the way.
+
+        A user has a bounded number: the oldest session makes room for a new one. Raises Forbidden for one
+        application token too many.
+        """
         ...
 
     async def token(self, digest: str, now: datetime) -> AccessToken | None:

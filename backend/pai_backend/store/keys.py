@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -29,23 +31,44 @@ _FORGET_CLAIMS = delete(claims).where(claims.c.expires_at < bindparam("now_", ty
 
 def add_key(conn: Connection, key: UserKey) -> None:
     """Register. Raises InvalidParameters when another user has the key."""
+    if _require_free(conn, key):
+        conn.execute(_INSERT_KEY, _values(key))
+
+
+def _values(key: UserKey) -> dict[str, object]:
+    return {
+        "fingerprint": key.fingerprint,
+        "username": key.user,
+        "public_key": key.public_key,
+        "comment": key.comment,
+        "added_at": key.added_at,
+    }
+
+
+def _require_free(conn: Connection, key: UserKey) -> bool:
+    """Whether nobody has the key yet. Raises InvalidParameters when another user has it."""
     owner = conn.execute(_OWNER_OF, {"fingerprint_": key.fingerprint}).scalar_one_or_none()
-    if owner is None:
-        conn.execute(
-            _INSERT_KEY,
-            {
-                "fingerprint": key.fingerprint,
-                "username": key.user,
-                "public_key": key.public_key,
-                "comment": key.comment,
-                "added_at": key.added_at,
-            },
-        )
-    elif owner != key.user:
+    if owner not in (None, key.user):
         raise InvalidParameters(
             f"The key {key.fingerprint} is registered by another user.",
             hint="A key stands for one person: make a new pair with `ssh-keygen -t ed25519`.",
         )
+    return owner is None
+
+
+def replace_keys(conn: Connection, user: str, wanted: Sequence[UserKey]) -> None:
+    """Make these the user's keys, all or none; those that were there keep their time of registration.
+
+    Raises InvalidParameters when another user has one of them.
+    """
+    for key in wanted:
+        _require_free(conn, key)
+    before = {key.fingerprint: key for key in keys(conn, user)}
+    for fingerprint in before:
+        conn.execute(_DELETE_KEY, {"fingerprint_": fingerprint, "username_": user})
+    for key in {key.fingerprint: key for key in wanted}.values():
+        known = before.get(key.fingerprint)
+        conn.execute(_INSERT_KEY, _values(replace(key, added_at=known.added_at) if known is not None else key))
 
 
 def keys(conn: Connection, user: str | None) -> list[UserKey]:

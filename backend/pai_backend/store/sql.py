@@ -248,6 +248,10 @@ class SqlStore:
         """Register a public key."""
         await self._writer.run(partial(keys.add_key, key=key))
 
+    async def replace_keys(self, user: str, wanted: Sequence[UserKey]) -> None:
+        """Make these the user's keys."""
+        await self._writer.run(partial(keys.replace_keys, user=user, wanted=wanted))
+
     async def keys(self, user: str | None = None) -> list[UserKey]:
         """Registered keys."""
         return await self._database.read(partial(keys.keys, user=user))

@@ -6,13 +6,16 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select
 
-from pai_backend.model.errors import NoSuchToken
+from pai_backend.model.errors import Forbidden, NoSuchToken
 from pai_backend.store.base import AccessToken
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import access_tokens
 
 SHORTEST_ID = 12
 """Digits of a digest by which a token may be named: 48 bits, more than one user's tokens will ever share."""
+
+MOST = 100
+"""Sessions that one user may have, and application tokens: more than anybody signs in from."""
 
 _NOW = bindparam("now_", type_=access_tokens.c.expires_at.type)
 _LIVES: ColumnElement[bool] = or_(access_tokens.c.expires_at.is_(None), access_tokens.c.expires_at > _NOW)
@@ -29,7 +32,13 @@ _FORGET = delete(access_tokens).where(access_tokens.c.expires_at <= _NOW)
 
 
 def add_token(conn: Connection, token: AccessToken) -> None:
-    """Keep it, and forget those whose time is over."""
+    """Keep it, and forget those whose time is over. Raises Forbidden for one application token too many."""
+    kept = tokens_of(conn, token.user, token.created_at)
+    alike = [one for one in kept if one.application is token.application]
+    if token.application and len(alike) >= MOST:
+        raise Forbidden(f"{token.user} has {MOST} application tokens.", hint="Revoke those that are not in use.")
+    for one in alike[: max(0, len(alike) - MOST + 1)]:
+        conn.execute(_DELETE, {"digest_": one.digest})
     conn.execute(_FORGET, {"now_": token.created_at})
     conn.execute(
         _INSERT,

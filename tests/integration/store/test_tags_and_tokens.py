@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
 
-from pai_backend.model.errors import InvalidParameters, NoSuchJob, NoSuchTag, NoSuchToken
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchJob, NoSuchTag, NoSuchToken
 from pai_backend.model.job import Job, State
-from pai_backend.store import tagging
-from pai_backend.store.base import AccessToken, JobFilter
+from pai_backend.store import tagging, tokens
+from pai_backend.store.base import AccessToken, JobFilter, UserKey
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_uid
 
@@ -91,6 +92,40 @@ async def test_a_token_is_known_until_its_time_is_over_and_then_forgotten(store:
     assert await store.token(short.digest, later) is None
     assert await store.tokens_of("alice", later) == [lasting]
     assert await store.tokens_of("alice", T0) == [short, lasting]
+
+
+@pytest.mark.asyncio
+async def test_a_user_has_a_bounded_number_of_tokens(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST", 2)
+    for number in range(3):
+        await store.add_token(token(number, life_s=100))
+    for number in range(10, 12):
+        await store.add_token(token(number))
+
+    with pytest.raises(Forbidden, match="2 application tokens"):
+        await store.add_token(token(12))
+    await store.add_token(token(13, user="bob"))
+    kept = {each.digest for each in await store.tokens_of("alice", T0)}
+    assert kept == {token(number).digest for number in (1, 2, 10, 11)}, "the oldest session has made room"
+
+
+def key(number: int, user: str = "alice", comment: str = "") -> UserKey:
+    return UserKey(f"SHA256:{number}", user, f"ssh-ed25519 {number}", comment, T0 + timedelta(seconds=number))
+
+
+@pytest.mark.asyncio
+async def test_keys_are_replaced_all_or_none(store: SqlStore) -> None:
+    await store.add_key(key(1, comment="old"))
+    await store.add_key(key(2))
+    await store.add_key(key(9, "bob"))
+
+    with pytest.raises(InvalidParameters):
+        await store.replace_keys("alice", [key(3), key(9)])
+    assert await store.keys("alice") == [key(1, comment="old"), key(2)]
+    moved = dataclasses.replace(key(1, comment="new"), added_at=T0 + timedelta(days=1))
+    await store.replace_keys("alice", [moved, key(3), key(3)])
+    assert await store.keys("alice") == [key(1, comment="new"), key(3)]
+    assert await store.keys("bob") == [key(9, "bob")]
 
 
 @pytest.mark.asyncio

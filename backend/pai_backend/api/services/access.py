@@ -69,25 +69,23 @@ class AccessService:
 
     async def add_key(self, user: User, new: NewKey) -> KeyWire:
         """Register a public key for the caller. Idempotent. Raises InvalidParameters."""
+        key = self._key(user, new)
+        await self._ctx.store.add_key(key)
+        return _shown(key)
+
+    def _key(self, user: User, new: NewKey) -> UserKey:
         parsed = parse_public_key(new.public_key)
-        key = UserKey(
+        return UserKey(
             fingerprint=parsed.fingerprint,
             user=user.name,
             public_key=parsed.line,
             comment=new.comment or parsed.comment,
             added_at=self._ctx.clock(),
         )
-        await self._ctx.store.add_key(key)
-        return _shown(key)
 
     async def replace_keys(self, user: User, wanted: Sequence[NewKey]) -> None:
-        """Register these keys and forget all others of the caller. Raises InvalidParameters before anything changes."""
-        fingerprints = {parse_public_key(new.public_key).fingerprint for new in wanted}
-        for new in wanted:
-            await self.add_key(user, new)
-        for key in await self._ctx.store.keys(user.name):
-            if key.fingerprint not in fingerprints:
-                await self._ctx.store.remove_key(user.name, key.fingerprint)
+        """Make these the caller's keys, all or none. Raises InvalidParameters."""
+        await self._ctx.store.replace_keys(user.name, [self._key(user, new) for new in wanted])
 
     async def remove_key(self, user: User, fingerprint: str) -> None:
         """Forget a key of the caller. Raises NoSuchKey."""

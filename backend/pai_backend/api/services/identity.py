@@ -79,7 +79,8 @@ class IdentityService:
         if account.name != user.name:
             raise Forbidden("A profile is changed by its user alone.", hint=f"Ask {account.name}.")
         data = change.data
-        if data.new_password is not None or data.email not in (None, account.email):
+        changes_account = data.username not in (None, account.name) or data.email not in (None, account.email)
+        if changes_account or data.new_password is not None:
             raise NotSupported(
                 "Names, passwords and mail addresses are kept in the backend's configuration.",
                 hint="Ask the administrator to change api.users.",

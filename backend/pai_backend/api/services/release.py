@@ -41,6 +41,5 @@ def _require(job: Job, names: Collection[str]) -> None:
     unknown = sorted(set(names) - set(known))
     if unknown:
         more = ", …" if len(known) > NAMES_SHOWN else ""
-        raise NoSuchTask(
-            f"The job {job.id} has no task {unknown[0][:100]!r}.", hint=f"It has: {', '.join(known[:NAMES_SHOWN])}{more}."
-        )
+        hint = f"It has: {', '.join(known[:NAMES_SHOWN])}{more}."
+        raise NoSuchTask(f"The job {job.id} has no task {unknown[0][:100]!r}.", hint=hint)
