@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.wire import FileEntry, FileListing, UploadState
@@ -26,7 +26,6 @@ from pai_backend.storage.files import Conflict, Info, Parts, Readable, Upload, s
 from pai_backend.storage.room import LONG_S, FileRoom
 from pai_backend.store.base import JobFilter
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 CHUNK_BYTES = 1 << 20
@@ -53,7 +52,7 @@ class FileService:
         path, _ = await self._claimed(text)
         if not path:
             return Info("", True, 0, None), 0
-        return await self._do(lambda: self._look(path))
+        return await self.do(lambda: self._look(path))
 
     def _look(self, path: Parts) -> tuple[Info | None, int]:
         kept = self.room.files.kept(path)
@@ -66,10 +65,10 @@ class FileService:
         """Entries of a directory by name. At the top, users see what is theirs."""
         path, _ = await self._claimed(text)
         if not path and not self._user.admin:
-            infos = await self._do(self._top)
+            infos = await self.do(self._top)
         else:
             try:
-                infos = await self._do(lambda: self.room.files.listing(path, after, limit + 1))
+                infos = await self.do(lambda: self.room.files.listing(path, after, limit + 1))
             except NoSuchFile:
                 if path not in ((), (self._user.name,)):
                     raise
@@ -89,8 +88,8 @@ class FileService:
     async def open(self, text: str) -> Reading:
         """A file to read. Raises NoSuchFile; FileConflict for a directory."""
         path, _ = await self._claimed(text)
-        info = await self._do(lambda: self.room.files.stat(path))
-        file = await self._do(lambda: self.room.files.read(path))
+        info = await self.do(lambda: self.room.files.stat(path))
+        file = await self.do(lambda: self.room.files.read(path))
         return Reading(self, file, info)
 
     async def begin(self, text: str, offset: int, length: int | None, sha256: str) -> Receiving:
@@ -101,21 +100,22 @@ class FileService:
         path, where = await self._claimed(text, writing=True)
         limit = await self._most_bytes(path, where)
         _check_size(length if length is not None else offset, limit, self.room)
-        upload = await self._do(lambda: self.room.files.upload(path, offset))
+        upload = await self.do(lambda: self.room.files.upload(path, offset))
         return Receiving(self, upload, path, where, length, sha256, limit)
 
     async def _most_bytes(self, path: Parts, where: Claim) -> int:
         """How large the file may become: the limit of a file, or what the user's directory still holds."""
         if where.area is not Area.HOME or not self.room.quota_bytes:
             return self.room.max_file_bytes
-        used = await self._do_async(lambda: self.room.used(path[:1]))
-        kept = await self._do(lambda: self.room.files.kept(path))
+        with errors():
+            used = await self.room.used(path[:1])
+        kept = await self.do(lambda: self.room.files.kept(path))
         return min(self.room.max_file_bytes, max(0, self.room.quota_bytes - used + kept))
 
     async def make_directory(self, text: str) -> None:
         """With all above it. Raises FileConflict for a file."""
         path, _ = await self._claimed(text, writing=True)
-        await self._do(lambda: self.room.files.make_directory(path))
+        await self.do(lambda: self.room.files.make_directory(path))
 
     async def copy(self, source_text: str, text: str) -> None:
         """Copy a file or a directory. Raises NoSuchFile, FileConflict, NoEnoughQuota."""
@@ -123,17 +123,17 @@ class FileService:
         path, where = await self._claimed(text, writing=True)
         if not source or path[: len(source)] == source:
             raise InvalidParameters(f"{shown(source)} cannot be copied into itself.", hint="Name another place.")
-        info = await self._do(lambda: self.room.files.stat(source))
+        info = await self.do(lambda: self.room.files.stat(source))
         if self.room.quota_bytes and where.area is Area.HOME:
-            size = await self._do(lambda: self.room.files.usage(source) if info.directory else info.size)
+            size = await self.do(lambda: self.room.files.usage(source) if info.directory else info.size)
             _check_size(size, await self._most_bytes(path, where), self.room)
-        await self._do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED), LONG_S)
+        await self.do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED), LONG_S)
         self.room.usage.pop(path[:1], None)
 
     async def remove(self, text: str, *, recursive: bool) -> None:
         """Raises NoSuchFile; FileConflict for a directory that is not empty."""
         path, _ = await self._claimed(text, writing=True)
-        await self._do(lambda: self.room.files.remove(path, recursive=recursive), LONG_S)
+        await self.do(lambda: self.room.files.remove(path, recursive=recursive), LONG_S)
         self.room.usage.pop(path[:1], None)
 
     async def _claimed(self, text: str, *, writing: bool = False) -> tuple[Parts, Claim]:
@@ -166,13 +166,10 @@ class FileService:
         """Count bytes that were written."""
         self._ctx.metrics.file_bytes.inc(size)
 
-    async def _do(self, work: Callable[[], R], timeout_s: float | None = None) -> R:
+    async def do(self, work: Callable[[], R], timeout_s: float | None = None) -> R:
+        """Run what blocks, with its faults as errors of the API."""
         with errors():
             return await (self.room.do(work) if timeout_s is None else self.room.do(work, timeout_s))
-
-    async def _do_async(self, work: Callable[[], Awaitable[R]]) -> R:
-        with errors():
-            return await work()
 
 
 class Reading:
@@ -183,15 +180,15 @@ class Reading:
 
     async def seek(self, offset: int) -> None:
         """Begin there."""
-        await self._service._do(lambda: self._file.seek(offset))
+        await self._service.do(lambda: self._file.seek(offset))
 
     async def next(self, limit: int) -> bytes:
         """Some bytes; none at the end."""
-        return await self._service._do(lambda: self._file.read(min(limit, CHUNK_BYTES))) or b""
+        return await self._service.do(lambda: self._file.read(min(limit, CHUNK_BYTES))) or b""
 
     async def close(self) -> None:
         """Let go of the file."""
-        await self._service._do(self._file.close)
+        await self._service.do(self._file.close)
 
 
 class Receiving:
@@ -227,7 +224,7 @@ class Receiving:
             if self._waiting and not self._closed:
                 data = bytes(self._waiting)
                 self._waiting.clear()
-                await self._service._do(lambda: self._upload.write(data))
+                await self._service.do(lambda: self._upload.write(data))
                 self._count(len(data))
 
     def _count(self, size: int) -> None:
@@ -244,7 +241,7 @@ class Receiving:
             data, self._closed = bytes(self._waiting), True
             size = self._upload.size + len(data)
             complete = self._length is None or size == self._length
-            await self._service._do(lambda: self._end(data, complete=complete), LONG_S)
+            await self._service.do(lambda: self._end(data, complete=complete), LONG_S)
         self._count(len(data))
         return UploadState(path=shown(self._path), kept=0 if complete else size, complete=complete)
 
@@ -265,7 +262,7 @@ class Receiving:
             async with self._turn:
                 if not self._closed:
                     self._closed = True
-                    await self._service._do(self._upload.close)
+                    await self._service.do(self._upload.close)
 
 
 @contextmanager
