@@ -29,6 +29,7 @@ MAX_STEPS: Final = 200_000
 """Values looked at for one document, those that aliases repeat counted again."""
 
 _T = TypeVar("_T")
+_BLANK = " \t\r\n"  # what YAML and JSON call white space; other spaces are text, and may be a secret's
 SECRET_NAME: Final = re.compile("PASSWORD|PASSWD|PASSPHRASE|PWD|TOKEN|SECRET|CREDENTIAL|KEY", re.IGNORECASE)
 _BEGINS_OBJECT = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+\{")
 # A line --- or ... ends a document wherever it stands (YAML 1.2, section 9.1.2).
@@ -103,7 +104,7 @@ def _yaml(text: str) -> Found:
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     inner = text[start:end]
-    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
+    return start + len(inner) - len(inner.lstrip(_BLANK)), start + len(inner.rstrip(_BLANK))
 
 
 class _Search:
@@ -191,13 +192,13 @@ def _mask(written: str) -> str:
     properties = _PROPERTIES.match(written)
     head = properties[0] if properties else ""
     value = written[len(head) :]
-    if not value.strip():
+    if not value.strip(_BLANK):
         return written
     kept = _TAG.sub("", head)
     block = _BLOCK.match(value)
     if block is None:
         return kept + MASK
-    return kept + MASK + block[1] + value[len(value.rstrip()) :]
+    return kept + MASK + block[1] + value[len(value.rstrip(_BLANK)) :]
 
 
 def _can_be_read(source: bytes) -> bool:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pai_backend.model.errors import DocumentError
@@ -125,6 +125,7 @@ def test_a_masked_document_reads_as_the_same_job(job: dict[str, Any], style: dic
 
 
 @settings(deadline=None)
+@example(b"\x0b")
 @given(st.binary() | st.text().map(str.encode))
 def test_masking_any_bytes_ends_in_bytes(source: bytes) -> None:
     result = masked(source)

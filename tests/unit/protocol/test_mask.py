@@ -55,6 +55,10 @@ SECRETS = {
         'secrets:\n  a: hunter2\n# x\n"description": d\n',
         'secrets:\n  a: "******"\n# x\n"description": d\n',
     ),
+    "other spaces": (
+        "secrets:\n  a: |\n    hunter2\u00a0\n  b: '\u00a0'\n",
+        'secrets:\n  a: "******"\n  b: "******"\n',
+    ),
     "other letters": ("description: 作业 😀\nsecrets: {密: 😀密}\n", 'description: 作业 😀\nsecrets: {密: "******"}\n'),
     "a secret of another place": (
         "parameters: {p: &k hunter2}\nsecrets: {a: *k}\n",
