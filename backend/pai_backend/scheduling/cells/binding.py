@@ -17,20 +17,15 @@ class Binder:
     def bind(self, cell: VirtualCell, physical: PhysicalCell) -> VirtualCell | None:
         """Let ``cell`` and what contains it stand on ``physical`` and what contains that.
 
-        Answers the quota cell when it was bound by this, else None. Raises Bug when the trees do not match.
+        Answers the quota cell when it was bound by this, else None. Raises Bug, and changes nothing,
+        when the trees do not match.
         """
-        at: VirtualCell | None = cell
-        real: PhysicalCell | None = physical
-        while at is not None and at.physical is None:
-            if real is None or real.virtual is not None or real.level != at.level:
-                raise Bug(f"{cell} cannot stand on {physical}")
-            if at.parent is None:
-                self._take(at, real)
-                return at
-            self._pair(at, real)
-            at, real = at.parent, real.parent
-        if at is None or at.physical is not real:
-            raise Bug(f"{cell} cannot stand on {physical}: its parent stands elsewhere")
+        pairs = _pairs(cell, physical)
+        for virtual, real in pairs:
+            if virtual.parent is None:
+                self._take(virtual, real)
+                return virtual
+            self._pair(virtual, real)
         return None
 
     def unbind(self, cell: VirtualCell) -> VirtualCell | None:
@@ -93,6 +88,23 @@ class Binder:
         root.chain.buddy.take(real)
         root.pinned = True
         self._pair(root, real)
+
+
+def _pairs(cell: VirtualCell, physical: PhysicalCell) -> list[tuple[VirtualCell, PhysicalCell]]:
+    """Which virtual cell comes to stand on which, from ``cell`` up to what is bound already. Raises Bug if none can."""
+    pairs: list[tuple[VirtualCell, PhysicalCell]] = []
+    at: VirtualCell | None = cell
+    real: PhysicalCell | None = physical
+    while at is not None and at.physical is None:
+        if real is None or real.virtual is not None or real.level != at.level:
+            raise Bug(f"{cell} cannot stand on {physical}")
+        pairs.append((at, real))
+        at, real = at.parent, real.parent
+    if at is not None and at.physical is not real:
+        raise Bug(f"{cell} cannot stand on {physical}: its parent stands elsewhere")
+    if at is None and physical.chain.buddy.listed(pairs[-1][1]) is None:
+        raise Bug(f"{cell} cannot stand on {physical}, which is not free")
+    return pairs
 
 
 def _undo_free(root: VirtualCell, delta: int) -> None:

@@ -7,7 +7,8 @@ Source: HiveD's bad node handling; which virtual cluster is hit first is the alp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pai_backend.scheduling.cells.binding import Binder
 from pai_backend.scheduling.cells.buddy import ancestors, bad_within
@@ -24,6 +25,8 @@ class Health:
     def __init__(self, binder: Binder, quotas: Mapping[tuple[str, str], Quotas], journal: Journal) -> None:
         self.binder = binder
         self.journal = journal
+        self._later: dict[Chain, list[PhysicalCell]] | None = None
+        """Chains to settle, with the cells that were bound meanwhile; None when settling is done at once."""
         self._of_chain: dict[str, list[Quotas]] = {}
         for (_, chain), quota in sorted(quotas.items()):
             self._of_chain.setdefault(chain, []).append(quota)
@@ -111,16 +114,34 @@ class Health:
     def _undo_doomed(self, root: VirtualCell) -> None:
         self._set_doomed(root, doomed=not root.doomed)
 
-    def settle(self, chain: Chain, bound: PhysicalCell | None = None) -> None:
-        """Doom and undoom quota cells until each level is right. ``bound`` was just bound to a quota cell.
+    @contextmanager
+    def later(self, *, settle: bool = True) -> Iterator[None]:
+        """Settle at the end what changes inside: a plan's virtual cells must not be doomed while it is carried out.
+
+        Without ``settle`` not even then: for what is undone anyway.
+        """
+        outer, self._later = self._later, {}
+        try:
+            yield
+        finally:
+            changed, self._later = self._later, outer
+        if settle:
+            for chain, cells in changed.items():
+                self.settle(chain, *cells)
+
+    def settle(self, chain: Chain, *bound: PhysicalCell) -> None:
+        """Doom and undoom quota cells until each level is right. ``bound`` were just bound to quota cells.
 
         Costs nothing while all leaves are healthy. Each change moves one quota cell towards what is true, and what it
         does to other levels is looked at in the next round.
         """
         if not chain.broken and not any(quota.doomed for quota in self._of_chain.get(chain.name, ())):
             return
-        if bound is not None:
-            self._show_within(bound)
+        if self._later is not None:
+            self._later.setdefault(chain, []).extend(bound)
+            return
+        for cell in bound:
+            self._show_within(cell)
         changed = True
         while changed:
             changed = False
@@ -154,8 +175,9 @@ class Health:
 
     def keep_for_bad(self, root: VirtualCell) -> None:
         """A quota cell on a bad cell is no longer used below: it is doomed from now on, if it has to be."""
-        if not root.pinned and not root.doomed and not in_use(root):
-            self._set_doomed(root, doomed=True)
+        if not root.pinned and not in_use(root):
+            if not root.doomed:
+                self._set_doomed(root, doomed=True)
             self.settle(root.chain)
 
     def undoom(self, root: VirtualCell) -> None:

@@ -50,12 +50,21 @@ class Held:
     """Order of submission; recovery replays it."""
     ordinals: list[int] = field(default_factory=list)
     """The pod number of each spot."""
+    victims: list[Held] = field(default_factory=list)
+    """Who has to end for it, while it is a preemptor."""
     pursuers: dict[Held, None] = field(default_factory=dict)
     """Preemptors that wait for it to end."""
     displaced_by: str = ""
     """Who lazily preempted it: it runs on as an opportunistic group. Empty when not displaced."""
     stored: Placement | None = None
     """Its place as decided. Kept as it was, also where leaves left the configuration: they run on, uncounted."""
+
+    def pursue(self, victim: Held) -> None:
+        """Wait for ``victim`` to end."""
+        if self not in victim.pursuers:
+            victim.state = State.BEING_PREEMPTED
+            victim.pursuers[self] = None
+            self.victims.append(victim)
 
     def record(self) -> Record:
         """Everything about it that can change, to be put back."""

@@ -89,7 +89,7 @@ class Holding:
         unit, cell = spot.unit, spot.cell
         if unit is not None and unit.physical is None and cell is not None:
             root = self.binder.bind(unit, cell)
-            if root is not None:
+            if root is not None and root.physical is not None:
                 self.health.settle(unit.chain, root.physical)
 
     def _disown(self, unit: Unit, held: Held, mask: int) -> None:

@@ -17,10 +17,11 @@ from pai_backend.scheduling.core.group import Bound, Decision, Group, Placement,
 from pai_backend.scheduling.core.place import Option, Planner, displace
 from pai_backend.scheduling.core.reconfigure import Effects, rebuild
 from pai_backend.scheduling.core.request import check_group
+from pai_backend.scheduling.core.reserve import reserve
 from pai_backend.scheduling.core.restore import Restored, restore
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
-from pai_backend.scheduling.core.trees import Trees
+from pai_backend.scheduling.core.trees import Suggested, Trees
 
 
 class Outdated(Exception):
@@ -36,10 +37,11 @@ class Cluster(Trees):
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def try_place(self, group: Group, suggested: Collection[str] | None = None) -> Decision:
+    def try_place(self, group: Group, suggested: Suggested = None) -> Decision:
         """Where the group goes, whom it waits for to end, or why it waits. Changes nothing.
 
-        ``suggested`` are the nodes that CPU, memory, ports and selectors allow; None allows all. A group that has a
+        ``suggested`` are the nodes that CPU, memory, ports and selectors allow, if need be with the devices of each
+        that may be used; None allows all. A group that has a
         reservation keeps it as long as it is good. Raises InvalidParameters or NoVirtualCluster for a request that can
         never be right, and InvalidParameters for a group that already has a place.
         """
@@ -146,14 +148,15 @@ class Cluster(Trees):
                 return
             self._cancel(held)
             held = None
-        for other in plan.cancelled:
-            self._cancel(other)
         for other in plan.displaced:
             displace(self.holding, other, placement.group.name)
-        if held is not None:
-            self._extend(held, placement, plan)
-        else:
-            self._hold(placement, plan)
+        with self.health.later():
+            for other in plan.cancelled:
+                self._cancel(other)
+            if held is not None:
+                self._extend(held, placement, plan)
+            else:
+                self._hold(placement, plan)
 
     def _hold(self, placement: Placement, plan: Plan) -> None:
         """Take the plan's leaves: for good, or as a reservation."""
@@ -167,8 +170,7 @@ class Cluster(Trees):
         for spot in held.spots:
             self.holding.reserve(held, spot)
         for victim in plan.evicted:
-            victim.state = State.BEING_PREEMPTED
-            victim.pursuers[held] = None
+            held.pursue(victim)
 
     def _extend(self, held: Held, placement: Placement, plan: Plan) -> None:
         """Give a running group the pods it did not have."""
@@ -201,7 +203,7 @@ class Cluster(Trees):
             self.holding.cancel(held, spot)
         del self.groups[held.group.name]
         self.journal.note(self.groups.__setitem__, held.group.name, held)
-        for other in self.groups.values():
+        for other in held.victims:
             if held in other.pursuers:
                 del other.pursuers[held]
                 self.journal.note(other.pursuers.__setitem__, held, None)
@@ -254,6 +256,10 @@ class Cluster(Trees):
         Raises ValueError when two groups claim the same leaf.
         """
         return restore(self, placements)
+
+    def reserve(self, placement: Placement) -> bool:
+        """After :meth:`restore`: keep these cells again for a preemptor that had them. False when that cannot be."""
+        return reserve(self, placement)
 
     def placements(self) -> Mapping[str, Placement]:
         """Every group that runs, as it may be stored, in order of submission."""

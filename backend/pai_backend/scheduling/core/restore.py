@@ -102,23 +102,31 @@ def claim(cluster: Cluster, held: Held, result: Restored | None = None) -> bool:
 
     With ``result`` groups of lower priority may be displaced for it, and are recorded there.
     """
-    by, done = held.displaced_by, []
-    held.displaced_by = ""
+    claimed = _claim_all(cluster, held, result)
+    if claimed:
+        held.displaced_by = ""
+    # Doomed cells may have been let go on the way, of this owner and of others.
+    for chain in {spot.node.chain.name: spot.node.chain for spot in held.spots}.values():
+        cluster.health.settle(chain)
+    return claimed
+
+
+def _claim_all(cluster: Cluster, held: Held, result: Restored | None) -> bool:
+    """Move every pod onto its quota; takes it all back when one of them has none, or a promise would break."""
+    done: list[Spot] = []
     for spot in held.spots:
         unit = find_unit(cluster, held, spot, result)
-        if unit is None or unit[0].used & spot.mask:
-            break
-        spot.unit, spot.cell = unit
-        cluster.holding.replace(held, spot)
-        done.append(spot)
-        if not spot.node.chain.is_safe():
+        if unit is not None and not unit[0].used & spot.mask:
+            spot.unit, spot.cell = unit
+            cluster.holding.replace(held, spot)
+            done.append(spot)
+        if spot.unit is None or not spot.node.chain.is_safe():
             break
     else:
         return True
     for spot in reversed(done):
         cluster.holding.displace(held, spot)
         spot.unit = spot.cell = None
-    held.displaced_by = by
     return False
 
 
@@ -169,10 +177,18 @@ def _root_at(
         return None
     if quotas.chain.buddy.listed(real) is None and not _free_doomed_below(cluster, real):
         return None
-    root = quotas.unbound_root(real.level)
+    root = quotas.unbound_root(real.level) or _own_doomed(cluster, quotas, real.level)
     if root is not None or result is None:
         return root
     return _weakest_root(cluster, held, quotas, real.level, result)
+
+
+def _own_doomed(cluster: Cluster, quotas: Quotas, level: int) -> VirtualCell | None:
+    """A quota cell that only stands on something because that is bad; freed for a group that really runs."""
+    root = next((each for each in quotas.doomed if each.level == level and not in_use(each)), None)
+    if root is not None:
+        cluster.health.undoom(root)
+    return root
 
 
 def _free_doomed_below(cluster: Cluster, real: PhysicalCell) -> bool:

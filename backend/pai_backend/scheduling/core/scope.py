@@ -68,7 +68,7 @@ class _Scoped:
         """The first of the outer cells in which all parts find a place."""
         need = sum(pod.leaves for part in parts for pod in part.pods)
         for scope in self._scopes(within, limits, need):
-            with self.holding.journal.trial():
+            with self.holding.journal.trial(), self.holding.health.later(settle=False):
                 spots = self._rest(parts, scope)
             if spots is not None:
                 return spots

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pai_backend.scheduling.cells.binding import Binder
 from pai_backend.scheduling.cells.build import Chain, Quotas
@@ -14,6 +14,9 @@ from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.config.model import ClusterConfig, VirtualCluster
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.core.search import Limits
+
+Suggested = Collection[str] | Mapping[str, Collection[int] | None] | None
+"""Nodes that may be used: their names, or with each name the devices that may be, None for all. None is all nodes."""
 
 
 class Trees:
@@ -83,10 +86,16 @@ class Trees:
             else:
                 option.quotas.ranking.settle()
 
-    def limits(self, suggested: Collection[str] | None) -> Limits | None:
+    def limits(self, suggested: Suggested) -> Limits | None:
         """Suggested nodes as limits; None when all nodes are suggested. The last answer is remembered."""
         if suggested is None:
             return None
+        if isinstance(suggested, Mapping):
+            return {
+                node: node.mask if devices is None else _mask_of(node, devices)
+                for name, devices in suggested.items()
+                for node in self.nodes.get(name, ())
+            }
         names = suggested if isinstance(suggested, frozenset) else frozenset(suggested)
         known, limits = self._suggested
         if known is not names and known != names:
@@ -96,3 +105,11 @@ class Trees:
                 limits = {node: node.mask for name, nodes in self.nodes.items() if name in names for node in nodes}
         self._suggested = (names, limits)
         return limits
+
+
+def _mask_of(node: Node, devices: Collection[int]) -> int:
+    mask = 0
+    for index in devices:
+        if index in node.place:
+            mask |= 1 << node.place[index]
+    return mask

@@ -113,3 +113,22 @@ def test_an_idle_node_in_a_rack_that_somebody_counts_on_does_not_save_an_opportu
     answer = racks.try_place(group("second", "nodes", (1, 2)))
     assert isinstance(answer, Preempt)
     assert answer.victims == ("oppo",)
+
+
+def test_a_plan_is_carried_out_whole_before_its_effect_on_bad_cells_is_looked_at() -> None:
+    """The group's node leaves only a half-bad one for the owner's single GPUs, one of which the group takes too."""
+    text = """
+physicalCluster:
+  cellTypes:
+    NODE: {childCellType: GPU, childCellNumber: 4, isNodeLevel: true}
+  physicalCells:
+    - {cellType: NODE, cellAddress: n0}
+    - {cellType: NODE, cellAddress: n1}
+virtualClusters:
+  a: {virtualCells: [{cellType: NODE, cellNumber: 1}, {cellType: NODE.GPU, cellNumber: 3}]}
+"""
+    pair = cluster(text)
+    pair.set_node_health("n0", healthy=True, bad_devices=[0, 1])
+    found = place(pair, group("five", "a", (5, 1)))
+    assert found[-1] == ("n0", (2,))
+    assert sum(root.doomed for root in pair.quotas["a", "NODE"].roots) == 1
