@@ -17,7 +17,6 @@ from hypothesis.stateful import (
 from pai_backend.model.errors import Bug, PaiError
 from pai_backend.scheduling import Bound, Cluster, ClusterConfig, Decision, Group, Outdated, Preempt, State, Wait
 from pai_backend.scheduling.cells.held import Held
-from pai_backend.scheduling.core.cluster import Cluster as Machine
 from tests.conformance.hived import invariants
 from tests.mutants import scheduling as mutants
 from tests.property.scheduling.clusters import configs, fingerprint, groups
@@ -36,7 +35,7 @@ class Scheduling(RuleBasedStateMachine):
 
     @initialize(config=configs())
     def start(self, config: ClusterConfig) -> None:
-        self.cluster, self.twin = Cluster(config), Machine(config)
+        self.cluster, self.twin = Cluster(config), Cluster(config)
 
     # -- what is done ----------------------------------------------------------------------------------------------
 
