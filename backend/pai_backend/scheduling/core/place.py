@@ -41,10 +41,6 @@ class Planner:
     """Whether ``parts`` are the whole group, which then has to lie in one cell of the type it names."""
     budget: Budget = field(default_factory=Budget)
 
-    def idle(self, option: Option) -> Plan | None:
-        """A place where nothing runs and nothing is kept."""
-        return self.look(option, None)
-
     def evicting(self, options: Sequence[Option]) -> Plan | None:
         """The cheapest plan that ends others, None when even that makes no room."""
         if self.group.priority == OPPORTUNISTIC:
@@ -77,7 +73,7 @@ class Planner:
             return held.priority < ceiling
 
         plan = self._displacing(option, self.look(option, spare), spare)
-        if plan is None or max(price(plan)) < 2:
+        if plan is None or price(plan) <= _least_price(option, ceiling):
             return plan
         other = self._displacing(option, self.look(option, spare, cheapest_first=True), spare)
         plan = plan if other is None else min(plan, other, key=price)
@@ -117,7 +113,7 @@ class Planner:
         if most is None:
             return best
         best = min(best, most, key=price)
-        ending = len(dear) - sum(map(_is_lazy, dear))
+        ending = sum(not _gives_way(held) for held in dear)
         for count in range(price(best)[1] - ending if price(best)[0] == len(dear) else 0):
             for chosen in combinations(cheap, count):
                 found = self._ending(option, (*dear, *chosen))
@@ -180,6 +176,18 @@ def _serial(held: Held) -> int:
 
 def _is_lazy(held: Held) -> bool:
     return held.group.lazy_preemption and not held.displaced_by and held.state is State.ALLOCATED and held.priority >= 0
+
+
+def _gives_way(held: Held) -> bool:
+    """Whether it loses what it has without ending."""
+    return held.state is State.PREEMPTING or _is_lazy(held)
+
+
+def _least_price(option: Option, ceiling: int) -> tuple[int, int]:
+    """The price below which there can be none once nothing idles."""
+    if ceiling == 0 or option.quotas is None:
+        return (0, 1)
+    return (1, 0 if any(held.priority < ceiling and _gives_way(held) for held in option.quotas.owners) else 1)
 
 
 def _below(ceiling: int) -> Callable[[Held], bool]:

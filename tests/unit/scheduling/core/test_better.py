@@ -134,3 +134,17 @@ def test_a_place_on_unequal_cells_is_found_when_a_node_is_bad() -> None:
     found = place(pool, group("gang", "a", (1, 2), (1, 3), (1, 4)))
     assert len({node for node, _ in found}) == 3
     assert [len(devices) for _, devices in found] == [2, 3, 4]
+
+
+def test_a_reservation_is_given_up_rather_than_a_group_ended() -> None:
+    """A preemptor of lower priority loses its reservation on leaves where nothing runs any more."""
+    pool = cluster(POOL)
+    place(pool, group("first", "a", (1, 4), priority=0))
+    place(pool, group("second", "a", (1, 4), priority=0))
+    place(pool, group("victim", "a", (1, 4), priority=0))
+    preempt(pool, group("mid", "a", (1, 4), priority=5))
+    victim = next(name for name, held in pool.groups.items() if held.pursuers)
+    pool.release(victim)
+    answer = pool.try_place(group("high", "a", (1, 4)))
+    assert isinstance(answer, Bound)
+    assert answer.cancelled == ("mid",)
