@@ -18,6 +18,7 @@ EXIT_CONFIG = 2
 _USAGE = """\
 usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)
        python -m pai_backend rotate-key [--config FILE] [--KEY VALUE ...]   (encrypt the database with a new key)
+       python -m pai_backend simulate CONFIG TRACE [--grace SECONDS] [--picture FILE]   (what `pai simulate` runs)
        python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""
 SHORTEST_PASSWORD = 6  # characters, as in OpenPAI
 
@@ -39,6 +40,10 @@ def main(arguments: list[str]) -> int:
         from pai_backend.rotate_key import main as rotate_key
 
         return rotate_key(arguments[1:])
+    if arguments[:1] == ["simulate"]:
+        from pai_backend.simulate import main as simulate
+
+        return simulate(arguments[1:])
     if arguments == ["hash-password"]:
         return _hash_password()
     if arguments[:1] != ["serve"]:

@@ -17,6 +17,10 @@ NOT_RUN = {
     ("docs/scheduling.md", "from pai_backend.scheduling import Cluster, Group, Member, Wait, read_config"): (
         "tests/unit/scheduling/test_example.py runs it on the page's configuration"
     ),
+    (
+        "docs/scheduling.md",
+        "pai simulate examples/simulate/cluster.yaml examples/simulate/trace.jsonl --picture course.svg",
+    ): ("tests/integration/front/test_simulate.py runs it"),
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""

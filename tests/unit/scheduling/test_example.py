@@ -36,7 +36,8 @@ def test_the_example_prints_why_the_gang_waits(capsys: pytest.CaptureFixture[str
 
 
 def test_the_page_places_a_gang_on_its_own_configuration(capsys: pytest.CaptureFixture[str]) -> None:
-    yaml_text, python = (fence.text for fence in fences("docs/scheduling.md"))
+    page = fences("docs/scheduling.md")
+    yaml_text, python = (next(each.text for each in page if each.language == word) for word in ("yaml", "python"))
     names: dict[str, object] = {"text": yaml_text}
     exec(python, names)
     assert capsys.readouterr().out == ""
