@@ -34,24 +34,19 @@ class Health:
     def set(self, node: Node, broken: int) -> None:
         """From now on exactly the leaves of ``broken`` are bad."""
         for leaf in bits(node.broken ^ broken):
-            self._set_leaf(node, node.broken ^ (1 << leaf))
+            self._turn(node, leaf)
 
-    def _set_leaf(self, node: Node, broken: int) -> None:
-        worse, better = broken & ~node.broken, node.broken & ~broken
-        if worse:
-            was_good = [cell for cell in _lineage(node, worse) if not cell.bad]
-            self._flip(node, worse)
-            for cell in was_good:
-                if cell.bad and node.chain.buddy.listed(cell) is not None:
-                    node.chain.buddy.note_bad(cell, 1)
+    def _turn(self, node: Node, leaf: int) -> None:
+        """A leaf goes bad or heals, and with it every cell around it that this decides."""
+        buddy = node.chain.buddy
+        around = [(cell, bool(cell.bad), buddy.listed(cell) is not None) for cell in _lineage(node, leaf)]
+        self._flip(node, 1 << leaf)
+        for cell, was_bad, listed in around:
+            if listed and bool(cell.bad) != was_bad:
+                buddy.note_bad(cell, -1 if was_bad else 1)
+        if node.broken >> leaf & 1:
             self._show(node)
-        if better:
-            was_bad = [cell for cell in _lineage(node, better) if cell.bad]
-            listed = [cell for cell in was_bad if node.chain.buddy.listed(cell) is not None]
-            self._flip(node, better)
-            for cell in listed:
-                if not cell.bad:
-                    node.chain.buddy.note_bad(cell, -1)
+        else:
             self._release_healed(node)
         self.settle(node.chain)
 
@@ -201,20 +196,12 @@ def in_use(root: VirtualCell) -> bool:
     return any(unit.used for unit in units_of(root))
 
 
-def _lineage(node: Node, mask: int) -> list[PhysicalCell]:
-    """Cells that contain leaves of ``mask``, leaf upwards: each leaf, then what contains it and is not yet listed."""
-    found: dict[PhysicalCell, None] = {}
-
-    def climb(cell: PhysicalCell) -> None:
-        if not cell.children or cell.level == 1:
-            at: PhysicalCell | None = cell
-            while at is not None:
-                found.setdefault(at)
-                at = at.parent
-            return
-        for child in cell.children:
-            if child.mask & mask:
-                climb(child)
-
-    climb(node)
-    return list(found)
+def _lineage(node: Node, leaf: int) -> list[PhysicalCell]:
+    """The leaf and the cells that contain it, upwards."""
+    at: PhysicalCell = node
+    while at.level > 1:
+        at = next(child for child in at.children if child.mask >> leaf & 1)
+    found = [at]
+    while (above := found[-1].parent) is not None:
+        found.append(above)
+    return found
