@@ -18,8 +18,7 @@ from pai_backend.controller.tenure import Tenure
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.lifecycle.keeping import KEEP
 from pai_backend.model.errors import Unavailable
-from pai_backend.scheduling.base import Placer
-from pai_backend.scheduling.first_fit import FirstFit
+from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Fenced, Store
 
@@ -56,7 +55,7 @@ class Controller:
         engine: Engine,
         options: ControllerOptions,
         *,
-        placer: Callable[[], Placer] = FirstFit,
+        placer: Callable[[], Placer] = Placer,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         rng: random.Random | None = None,
     ) -> None:

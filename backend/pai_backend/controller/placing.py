@@ -1,7 +1,7 @@
 """From free room to placements: try the tasks, choose their ports, make sure that they are free.
 
-The placer and the set of leased ports are this controller's memory of what is stored; both are rebuilt
-from the store by ``recovery``.
+The placer and the set of leased ports are this controller's memory of what is stored; both are rebuilt from the store
+by ``Tenure``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from pai_backend.engine.base import Engine
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
-from pai_backend.scheduling.base import Ask, Assignment, Placer, Wait, WaitCode
+from pai_backend.scheduling.core.reason import WaitCode
+from pai_backend.scheduling.jobs.answers import Kept, Lack, Place, Waits
+from pai_backend.scheduling.jobs.demand import Ask
+from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.store.base import PortLease, slot_of
 
 PROBES = 8
@@ -33,6 +36,14 @@ class Decision:
     placements: dict[TaskUid, Placement]
     lease: tuple[PortLease, ...] = ()
     release: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Places that are kept for tasks of one job while others are stopped there; they have no ports yet."""
+
+    placements: dict[TaskUid, Placement]
+    message: str
 
 
 @dataclass
@@ -62,25 +73,6 @@ class Ports:
         return self.by_machine.get(machine, {})
 
 
-def asks_of(job: Job, tasks: Iterable[Task]) -> list[Ask]:
-    """What these tasks of the job need."""
-    return [_ask(job, task) for task in tasks]
-
-
-def hold_of(job: Job) -> list[tuple[Ask, Assignment]]:
-    """What the job's tasks hold by their stored placements; a kept task holds its place too."""
-    return [
-        (_ask(job, task), Assignment(task.placement.node, task.placement.gpus))
-        for task in job.tasks
-        if task.placement is not None and task.holds_place
-    ]
-
-
-def _ask(job: Job, task: Task) -> Ask:
-    need = job.spec.role(task.role).resources
-    return Ask(task.uid, need.cpus, need.memory_mb, need.gpus, job.spec.gpu_type)
-
-
 class Placing:
     """Places tasks on the placer's nodes and leases their ports."""
 
@@ -91,36 +83,38 @@ class Placing:
         self._within = within
         self._rng = rng
 
-    async def decide(self, job: Job, tasks: Sequence[Task], last: LastPlaces) -> Decision | Wait:
-        """A place and ports for all of these tasks, held at once; or why not, holding nothing."""
-        asks = asks_of(job, tasks)
-        found = self.placer.try_place(asks)
-        if isinstance(found, Wait):
-            return found
-        for ask in asks:
-            self.placer.hold(ask, found.assignments[ask.uid])
+    async def decide(self, job: Job, tasks: Sequence[Task], last: LastPlaces) -> Decision | Reservation | Waits:
+        """A place and ports for all of these tasks, held at once; places kept for them; or why not, holding nothing."""
+        fixed = _FixedPorts(self.ports)
+        found = self.placer.place(job, tasks, fixed.allow)
+        if isinstance(found, Waits):
+            return fixed.told(found)
+        if isinstance(found, Kept):
+            nodes = self.placer.room.nodes
+            return Reservation(
+                {uid: _placement(nodes[place.node], place, {}) for uid, place in found.places.items()}, found.message
+            )
         try:
-            decision = await self._with_ports(job, tasks, dict(found.assignments), last)
+            decision = await self._with_ports(job, tasks, found.places, last)
         except NoPort as error:
-            for ask in asks:
-                self.placer.release(ask.uid)
-            return Wait(WaitCode.PORTS, str(error))
+            self.placer.give_back(job.uid, found.places.keys())
+            return Waits(Lack.PORTS, str(error))
         self.ports.drop(decision.release)
         self.ports.add(decision.lease)
         return decision
 
-    def undo(self, decision: Decision) -> None:
+    def undo(self, job: Job, decision: Decision | Reservation) -> None:
         """Give back what :meth:`decide` held; the decision could not be written."""
-        for uid in decision.placements:
-            self.placer.release(uid)
-        self.ports.drop({lease.owner for lease in decision.lease})
+        self.placer.give_back(job.uid, decision.placements.keys())
+        if isinstance(decision, Decision):
+            self.ports.drop({lease.owner for lease in decision.lease})
 
     async def _with_ports(
-        self, job: Job, tasks: Sequence[Task], assignments: dict[TaskUid, Assignment], last: LastPlaces
+        self, job: Job, tasks: Sequence[Task], places: Mapping[TaskUid, Place], last: LastPlaces
     ) -> Decision:
         busy: dict[str, set[int]] = {}
         for _ in range(PROBES):
-            decision = self._choose(job, tasks, assignments, last, busy)
+            decision = self._choose(job, tasks, places, last, busy)
             clashes = await self._probe(decision)
             if not clashes:
                 return decision
@@ -140,7 +134,7 @@ class Placing:
         self,
         job: Job,
         tasks: Sequence[Task],
-        assignments: dict[TaskUid, Assignment],
+        places: Mapping[TaskUid, Place],
         last: LastPlaces,
         busy: dict[str, set[int]],
     ) -> Decision:
@@ -150,7 +144,7 @@ class Placing:
         new: dict[str, set[int]] = {}
         for task in tasks:
             owner = slot_of(task.uid)
-            node = self.placer.nodes()[assignments[task.uid].node]
+            node = self.placer.room.nodes[places[task.uid].node]
             wanted = job.spec.role(task.role).ports
             old = last.get(owner)
             if old is not None and old.machine == node.machine and fits(old.ports, wanted):
@@ -169,18 +163,47 @@ class Placing:
                 )
                 mine.update(port for group in ports.values() for port in group)
                 leases.extend(PortLease(node.machine, port, owner) for group in ports.values() for port in group)
-            placements[task.uid] = _placement(node, assignments[task.uid], ports)
+            placements[task.uid] = _placement(node, places[task.uid], ports)
         return Decision(placements, tuple(leases), tuple(released))
 
 
-def _placement(node: Node, assignment: Assignment, ports: dict[str, tuple[int, ...]]) -> Placement:
-    gpus = [gpu for gpu in node.gpus if gpu.index in assignment.gpus]
+class _FixedPorts:
+    """Keeps tasks away from machines where a port that they fix is leased to another one; remembers the last such."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._taken = ""
+
+    def allow(self, node: Node, ask: Ask) -> bool:
+        """Whether all fixed ports of the task can be had on the node's machine."""
+        if not ask.fixed_ports:
+            return True
+        leases, owner = self._ports.taken(node.machine), slot_of(ask.uid)
+        for port, label in ask.fixed_ports:
+            if leases.get(port, owner) != owner:
+                self._taken = f"port {port} ({label}) of {node.machine} is in use"
+                return False
+        return True
+
+    def told(self, waits: Waits) -> Waits:
+        """The reason to wait, which is the port when nothing else keeps the tasks from a node."""
+        by_nodes = waits.reason is not None and waits.reason.code is WaitCode.NOT_SUGGESTED
+        if self._taken and (waits.lack is Lack.LINEAR or by_nodes):
+            return Waits(Lack.PORTS, self._taken)
+        return waits
+
+
+def _placement(node: Node, place: Place, ports: dict[str, tuple[int, ...]]) -> Placement:
+    gpus = [gpu for gpu in node.gpus if gpu.index in place.gpus]
     return Placement(
         node=node.name,
         address=node.address,
         machine=node.machine,
-        gpus=assignment.gpus,
+        gpus=place.gpus,
         gpu_type=gpus[0].type if gpus else "",
         simulated_gpu=any(gpu.simulated for gpu in gpus),
         ports=ports,
+        cells=place.cells,
+        chain=place.chain,
+        owned=place.owned,
     )

@@ -16,18 +16,28 @@ from pai_backend.controller.carrying import Carrier
 from pai_backend.controller.cleaning import cleaned
 from pai_backend.controller.inbox import Batch, Inbox, by_job
 from pai_backend.controller.offers import Offer, Round
-from pai_backend.controller.placing import Placing, hold_of
+from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
 from pai_backend.engine.base import Engine, TaskPlan, TaskSeen, TaskState
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import Effect, Forget, Stop, open_effects
-from pai_backend.lifecycle.events import JobEvent, Look, Placed, TaskExited, TaskGone, Waiting
+from pai_backend.lifecycle.events import (
+    Displaced,
+    JobEvent,
+    Look,
+    Placed,
+    Preempted,
+    TaskExited,
+    TaskGone,
+    Waiting,
+)
 from pai_backend.lifecycle.history import events_between
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
-from pai_backend.scheduling.base import WaitCode
+from pai_backend.scheduling.jobs.answers import Lack
+from pai_backend.scheduling.jobs.demand import PRIORITIES
 from pai_backend.store.base import Conflict, PortTaken, Store, slot_of
 
 log = logging.getLogger(__name__)
@@ -113,11 +123,11 @@ class Tenure:
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports; and carry open effects out again."""
         self._placing.ports.reset(await self._store.port_leases())
-        for job in await self._store.unfinished():
+        jobs = await self._store.unfinished()
+        self._placing.placer.recover(jobs)
+        for job in jobs:
             self._remember(job)
             self._fresh.add(job.uid)
-            for ask, assignment in hold_of(job):
-                self._placing.placer.hold(ask, assignment)
             self._carrier.carry(open_effects(job))
 
     def _digest(self, batch: Batch) -> dict[JobUid, list[JobEvent]]:
@@ -252,11 +262,8 @@ class Tenure:
         """Take a written decision over: what it frees, what it opens, and whether the job is done with."""
         self._unwritten.discard(saved.uid)
         self._placing.ports.drop(released)
-        holding = {task.uid for task in saved.tasks if task.holds_place}
-        for task in before.tasks:
-            if task.holds_place and task.uid not in holding:
-                self._placing.placer.release(task.uid)
-                self._room_changed = True
+        if self._placing.placer.keep_only(saved.uid, saved.tasks):
+            self._room_changed = True
         queued = {task.uid for task in before.tasks if task.phase is Phase.QUEUED}
         if any(task.phase is Phase.QUEUED and task.uid not in queued for task in saved.tasks):
             self._fresh.add(saved.uid)
@@ -286,34 +293,67 @@ class Tenure:
     # ---- placement -------------------------------------------------------------------------------
 
     async def _place(self) -> None:
-        """Try every job that waits, oldest first; a job that does not fit does not hold up a later one."""
+        """Try every job that waits, by priority, then the oldest first; who does not fit holds up nobody."""
         now = self._clock()
+        self._placing.placer.catch_up()
+        self._fresh.update(self._placing.placer.lost())
         pool = self._jobs.keys() if self._room_changed else self._fresh
         waiting = [(job, tasks) for uid in pool if (job := self._jobs.get(uid)) and (tasks := to_place(job, now))]
         self._room_changed = False
         self._fresh.clear()
         room = Round(self._placing, self._store)
         offers: list[Offer] = []
-        for job, tasks in sorted(waiting, key=lambda each: (each[0].submitted_at, each[0].uid)):
+        for job, tasks in sorted(waiting, key=lambda each: _turn(each[0])):
             offer = await room.offer(job, tasks)
-            if offer.wait is not None and offer.wait.code is WaitCode.PORTS:
+            if offer.wait is not None and offer.wait.lack is Lack.PORTS:
                 self._fresh.add(job.uid)
             offers.append(offer)
+        await self._tell_claims()
         await _in_chunks([self._settle(offer) for offer in offers])
+        await self._tell_victims()
 
     async def _settle(self, offer: Offer) -> None:
         uid = offer.job.uid
-        if not offer.decisions:
+        if not offer.held:
             await self._advance(uid, offer.news)
             return
         written, _ = await asyncio.gather(
             self._advance(uid, offer.news, offer), self._planner.prepare(offer.job, offer.placements.keys())
         )
         if not written or not offer.is_taken(self._jobs.get(uid)):
-            for decision in offer.decisions:
-                self._placing.undo(decision)
+            for held in offer.held:
+                self._placing.undo(offer.job, held)
             self._fresh.add(uid)
             self._room_changed = True
+
+    async def _tell_claims(self) -> None:
+        """Write who lost its claim on a quota, or has it again.
+
+        Before what takes the quota is written: after a crash in between, the claim is found to be free and returns.
+        """
+        claims = self._placing.placer.claims()
+        await _in_chunks([self._advance(each.job, [Displaced(each.uids, each.displaced)]) for each in claims])
+
+    async def _tell_victims(self) -> None:
+        """Ask those to end on whose cells a place is kept for others.
+
+        Only reservations that are written still stand here. All are asked again whenever jobs are placed, until they
+        have ended, so that a crash between the two writes loses nothing.
+        """
+        placer = self._placing.placer
+        news: dict[JobUid, list[JobEvent]] = {}
+        for each in placer.preemptions():
+            news.setdefault(each.job, []).append(Preempted(each.uids, each.by, each.priority))
+        await _in_chunks([self._advance(uid, events) for uid, events in news.items()])
+        lost = [uid for uid in placer.lost() if uid in self._jobs]
+        if lost:
+            self._fresh.update(lost)
+            self._inbox.store_changed()  # who lost a reservation is decided anew at once
+
+
+def _turn(job: Job) -> tuple[int, datetime, str]:
+    """Who is tried first: a smaller value."""
+    return -PRIORITIES[job.spec.scheduling.priority_class], job.submitted_at, job.uid
 
 
 def _slots(job: Job) -> list[str]:

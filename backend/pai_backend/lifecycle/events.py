@@ -18,9 +18,10 @@ class Look:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Placement could not serve the job now, for this reason."""
+    """The job cannot go on now, for this reason. ``reserved`` are all places kept for it; None: as before."""
 
     why: str
+    reserved: Mapping[TaskUid, Placement] | None = None
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,23 @@ class Placed:
     """Placement decided: for every task of a gang at once, for some of the queued tasks of an incremental job."""
 
     placements: Mapping[TaskUid, Placement]
+
+
+@dataclass(frozen=True)
+class Preempted:
+    """These tasks must make way for another job, ``by``, of this priority; they are run again free of charge."""
+
+    uids: tuple[TaskUid, ...]
+    by: str
+    priority: int
+
+
+@dataclass(frozen=True)
+class Displaced:
+    """These tasks run on, but without their claim on the quota, or with it again."""
+
+    uids: tuple[TaskUid, ...]
+    displaced: bool
 
 
 @dataclass(frozen=True)
@@ -68,4 +86,4 @@ class TaskGone:
 
 
 TaskEvent = TaskPulling | TaskRunning | TaskExited | TaskForgotten | TaskGone
-JobEvent = Look | Waiting | Placed | TaskEvent
+JobEvent = Look | Waiting | Placed | Preempted | Displaced | TaskEvent

@@ -15,9 +15,11 @@ from pai_backend.lifecycle.completion import decide, stopped
 from pai_backend.lifecycle.derive import derive
 from pai_backend.lifecycle.effects import Effect, open_effects
 from pai_backend.lifecycle.events import (
+    Displaced,
     JobEvent,
     Look,
     Placed,
+    Preempted,
     TaskExited,
     TaskForgotten,
     TaskGone,
@@ -27,6 +29,7 @@ from pai_backend.lifecycle.events import (
 )
 from pai_backend.lifecycle.exits import explained
 from pai_backend.lifecycle.keeping import KEEP, is_kept, let_go, released
+from pai_backend.lifecycle.preempt import as_preempted, displaced, make_way
 from pai_backend.lifecycle.rerun import run_job_again, run_tasks_again
 from pai_backend.lifecycle.retry import wants_retry
 from pai_backend.lifecycle.table import Happening, IllegalTransition, advance
@@ -71,10 +74,14 @@ def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
     match event:
         case Look():
             return job
-        case Waiting(why=why):
-            return job.model_copy(update={"why": why})
+        case Waiting(why=why, reserved=reserved):
+            return _with_reserved(job.model_copy(update={"why": why}), reserved)
         case Placed(placements=placements):
             return _place(job, placements)
+        case Preempted():
+            return make_way(job, event)
+        case Displaced():
+            return displaced(job, event)
         case TaskPulling(uid=uid):
             return _with_task(job, uid, Happening.PULLING, {})
         case TaskRunning(uid=uid, since=since):
@@ -82,7 +89,7 @@ def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
             started = task.started_at if task is not None and task.started_at is not None else since
             return _with_task(job, uid, Happening.RUNNING, {"started_at": started})
         case TaskExited(uid=uid, exit=exit_):
-            return _end(job, uid, explained(exit_), now, keep)
+            return _end(job, uid, exit_, now, keep)
         case TaskGone(uid=uid):
             return _with_kept_task_gone(job, uid)
         case TaskForgotten(uid=uid):
@@ -99,9 +106,20 @@ def _place(job: Job, placements: Mapping[TaskUid, Placement]) -> Job:
     for task in job.tasks:
         if task.uid in placements:
             phase = advance(task.phase, Happening.PLACED)
-            task = task.model_copy(update={"phase": phase, "placement": placements[task.uid]})
+            task = task.model_copy(update={"phase": phase, "placement": placements[task.uid], "reserved": None})
         tasks.append(task)
     return job.model_copy(update={"tasks": tuple(tasks), "why": "", "backoff_until": None})
+
+
+def _with_reserved(job: Job, reserved: Mapping[TaskUid, Placement] | None) -> Job:
+    """The job with these places kept for its waiting tasks, and no others."""
+    if reserved is None or all(task.reserved == reserved.get(task.uid) for task in job.tasks):
+        return job
+    tasks = tuple(
+        task.model_copy(update={"reserved": reserved.get(task.uid) if task.phase is Phase.QUEUED else None})
+        for task in job.tasks
+    )
+    return job.model_copy(update={"tasks": tasks})
 
 
 def _end(job: Job, uid: TaskUid, exit_: TaskExit, now: datetime, keep: timedelta) -> Job:
@@ -109,6 +127,7 @@ def _end(job: Job, uid: TaskUid, exit_: TaskExit, now: datetime, keep: timedelta
     task = job.task(uid)
     if task is None or task.is_over:
         return job
+    exit_ = explained(as_preempted(task, exit_))
     changes: dict[str, object] = {"exit": exit_, "ended_at": exit_.at}
     if is_kept(job, task, exit_, keep):
         return _with_task(job, uid, Happening.KEPT, {**changes, "kept_until": now + keep})
@@ -162,8 +181,8 @@ def _ask_to_stop(task: Task, now: datetime) -> Task:
     if phase is Phase.STOPPING:
         return task.model_copy(update={"phase": phase})
     never_started = TaskExit(code=None, reason="stopped", message="stopped before it was started", at=now)
-    over: dict[str, object] = {"exit": never_started, "ended_at": now, "forgotten": True, "backoff_until": None}
-    return task.model_copy(update={"phase": phase, **over})
+    over: dict[str, object] = {"exit": never_started, "ended_at": now, "forgotten": True}
+    return task.model_copy(update={"phase": phase, "backoff_until": None, "reserved": None, **over})
 
 
 def _conclude(job: Job, now: datetime) -> Job:

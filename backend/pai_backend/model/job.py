@@ -137,7 +137,13 @@ class Task(Model):
     )
     backoff_until: datetime | None = Field(default=None, description="Before this it is not run again.")
     kept_until: datetime | None = Field(default=None, description="When a task kept for debugging is released.")
-    released_by: str = Field(default="", description="What let a kept task go: user, stop, clock, lost; else empty.")
+    released_by: str = Field(
+        default="", description="What let a kept task go: user, stop, clock, lost, preempted; else empty."
+    )
+    reserved: Placement | None = Field(
+        default=None, description="The place, without ports, that is kept for it while others are stopped there."
+    )
+    preempted_by: str = Field(default="", description="Why it was asked to make way, in words; else empty.")
 
     @property
     def name(self) -> str:

@@ -43,3 +43,7 @@ class Placement(Model):
     gpu_type: str = ""
     simulated_gpu: bool = False
     ports: dict[str, tuple[int, ...]] = Field(default_factory=dict, description="label -> ports")
+    cells: tuple[int, ...] = Field(default=(), description="All leaf cells it holds, by their index in the node.")
+    chain: str = Field(default="", description="The chain of these cells.")
+    owned: str = Field(default="", description="Type of the quota cell that pays; empty when opportunistic.")
+    displaced: bool = Field(default=False, description="It lost its claim on the quota and runs opportunistically.")

@@ -1,7 +1,7 @@
 """Where a job's tasks run: a pure library, no clock, no I/O, no asyncio.
 
-Two ways to place: ``first_fit`` over plain nodes, behind the interface in ``base``; and HiveD's cells, whose public
-face is here. The promise of the second: what a virtual cluster owns is a promise about *shapes*, not about counts.
+HiveD's cells, whose public face is here: what a virtual cluster owns is a promise about *shapes*, not about counts.
+``jobs`` puts the tasks of jobs on them, within the CPU and memory of the nodes.
 
     config = read_config(text)                      # HiveD's YAML; every fault at once when it is wrong
     cluster = Cluster(config)

@@ -20,6 +20,7 @@ from pai_backend.model.spec import (
     DocumentWarning,
     JobSpec,
     PortSpec,
+    PriorityClass,
     Resources,
     Scheduling,
     TaskRole,
@@ -70,6 +71,8 @@ def make_spec(
     env: Mapping[str, object] | None = None,
     gang: bool = True,
     debug: bool = False,
+    priority: PriorityClass | None = None,
+    lazy: bool = False,
 ) -> JobSpec:
     """A spec with the given roles, or with one role of one task."""
     return JobSpec(
@@ -80,7 +83,7 @@ def make_spec(
         gpu_type=gpu_type,
         retry_count=retry_count,
         env=dict(env or {}),
-        scheduling=Scheduling(gang_allocation=gang),
+        scheduling=Scheduling(gang_allocation=gang, priority_class=priority, lazy_preemption=lazy),
         debug=debug,
         task_roles=tuple(roles) or (make_role(),),
     )

@@ -62,7 +62,7 @@ async def test_a_job_that_does_not_fit_does_not_hold_up_a_later_one(tmp_path: Pa
         big = await lab.submit(make_spec(roles=[make_role(gpus=4)]))
         small = await lab.submit(on_gpu())
         await lab.running(small)
-        assert "no node is that large" in (await lab.store.job(big.uid)).why
+        assert "needs 4 GPU, and the virtual cluster default owns 2" in (await lab.store.job(big.uid)).why
 
 
 @pytest.mark.asyncio

@@ -1,0 +1,73 @@
+"""One sentence for each reason to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pai_backend.model.node import Node
+from pai_backend.scheduling.core.group import Group
+from pai_backend.scheduling.core.reason import Reason, WaitCode
+from pai_backend.scheduling.jobs.demand import Ask
+
+MOST_NAMED = 3
+"""Holders or nodes that a sentence names; it says how many more there are."""
+
+
+def about_cells(group: Group, reason: Reason) -> str:
+    """Why there are no cells for a group."""
+    kind = f"{group.leaf_type} GPU" if group.leaf_type else "GPU"
+    wanted = f"{reason.needed} {kind}" + (f" for {group.pods} tasks at once" if group.pods > 1 else "")
+    who = f": held by {named(reason.holders)}" if reason.holders else ""
+    match reason.code:
+        case WaitCode.QUOTA:
+            return f"needs {wanted}, and the virtual cluster {reason.vc} owns {reason.owned}: it cannot start as it is"
+        case WaitCode.SHAPE:
+            largest = f"no node gives a task of the virtual cluster {reason.vc} {reason.largest_pod} at once"
+            return f"needs {wanted}, {reason.largest_pod} in one task, and {largest}: it cannot start as it is"
+        case WaitCode.BAD_NODES:
+            return f"waits for {wanted}: not ready is {named(reason.nodes)}"
+        case WaitCode.NOT_SUGGESTED:
+            return f"waits for {wanted}: too little CPU or memory, or a port in use, on {named(reason.nodes)}"
+        case WaitCode.BEYOND_PRIORITY:
+            return f"waits for {wanted}: what could serve it is in use{who}"
+        case WaitCode.RESERVED:
+            return f"waits for {wanted}: what is free is kept for {named(reason.holders) or 'others'}"
+        case WaitCode.FRAGMENTED:
+            return f"waits for {wanted}: {reason.free} are free, at most {reason.largest} for one task"
+
+
+def about_type(wanted: str, have: Sequence[str]) -> str:
+    """That no node has such a GPU."""
+    kind = f"no node has a GPU of type {wanted}" if wanted else "no node has a GPU"
+    return f"{kind}; there is {', '.join(sorted(have)) or 'no GPU at all'}"
+
+
+def about_room(ask: Ask, count: int, nodes: Sequence[Node]) -> str:
+    """Why there is no room for tasks that need CPU and memory."""
+    wanted = f"{ask.cpus} CPU and {ask.memory_mb} MiB of memory"
+    if not nodes:
+        return "the cluster has no nodes yet"
+    able = [node for node in nodes if ask.cpus <= node.cpus and ask.memory_mb <= node.memory_mb]
+    if not able:
+        return f"a task needs {wanted}, and no node is that large: {_sizes(nodes)}"
+    if not any(node.ready for node in able):
+        return "; ".join(f"node {node.name} is not ready: {node.reason}" for node in able[:MOST_NAMED])
+    together = f", for {count} tasks at once" if count > 1 else ""
+    return f"waits for {wanted}{together}: what could serve it is in use"
+
+
+def about_preempting(victims: Sequence[str]) -> str:
+    """Why a group that has its place does not run yet."""
+    return f"has its place, and waits for {named(victims)} to be stopped there"
+
+
+def named(names: Iterable[str]) -> str:
+    """Some of the names, and how many more there are."""
+    known = list(names)
+    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    return ", ".join(known[:MOST_NAMED]) + more
+
+
+def _sizes(nodes: Sequence[Node]) -> str:
+    shown = [f"{node.name} has {node.cpus} CPU, {node.memory_mb} MiB" for node in nodes[:MOST_NAMED]]
+    return ", ".join(shown) + (f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else "")
