@@ -99,6 +99,19 @@ class JobFilter:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """Why a job waits, as the controller last answered; ``body`` is JSON, empty when it did not wait.
+
+    ``answered_at`` is None while it has never answered. ``open``: somebody has asked again since.
+    """
+
+    asked_at: datetime
+    answered_at: datetime | None
+    body: str
+    open: bool
+
+
+@dataclass(frozen=True)
 class AccessToken:
     """A token that a user made or signed in for, without the token: ``digest`` is its SHA-256 in hexadecimal."""
 
@@ -217,6 +230,23 @@ class Store(Protocol):
 
     async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
         """Store a host key unless one is there; returns the one that is kept."""
+        ...
+
+    # ---- why a job waits: asked by the api, answered by the controller --------------------------
+    async def ask_why(self, uid: JobUid, at: datetime) -> None:
+        """Ask the controller why a job waits; wakes it. Idempotent while the question is open."""
+        ...
+
+    async def asked_why(self, limit: int) -> list[JobUid]:
+        """Jobs with an open question, the longest open first."""
+        ...
+
+    async def answer_why(self, answers: Mapping[JobUid, str], at: datetime, epoch: int) -> None:
+        """Close these questions; wakes who waits for the answers. Raises Fenced."""
+        ...
+
+    async def explanation(self, uid: JobUid) -> Explanation | None:
+        """The last answer; None when nobody ever asked about this job."""
         ...
 
     # ---- reading -------------------------------------------------------------------------------

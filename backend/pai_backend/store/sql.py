@@ -21,6 +21,7 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, Task
 from pai_backend.store import (
     events,
+    explanations,
     keys,
     lease,
     listing,
@@ -33,7 +34,7 @@ from pai_backend.store import (
     tagging,
     tokens,
 )
-from pai_backend.store.base import AccessToken, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
+from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
@@ -180,6 +181,23 @@ class SqlStore:
         change = partial(keys.put_task_key, owner=owner, made=made, public=public)
         kept = await self._writer.run(change, announce=False)
         return private_pem if kept == made.data else await self._text(kept)
+
+    # ---- why a job waits -----------------------------------------------------------------------
+    async def ask_why(self, uid: JobUid, at: datetime) -> None:
+        """Open the question."""
+        await self._writer.run(partial(explanations.ask, uid=uid, at=at))
+
+    async def asked_why(self, limit: int) -> list[JobUid]:
+        """Open questions."""
+        return await self._database.read(partial(explanations.asked, limit=limit))
+
+    async def answer_why(self, answers: Mapping[JobUid, str], at: datetime, epoch: int) -> None:
+        """Close questions."""
+        await self._writer.run(partial(explanations.answer, answers=answers, at=at, epoch=epoch))
+
+    async def explanation(self, uid: JobUid) -> Explanation | None:
+        """The last answer."""
+        return await self._database.read(partial(explanations.explanation, uid=uid))
 
     # ---- reading -------------------------------------------------------------------------------
     async def job(self, uid: JobUid) -> Job:

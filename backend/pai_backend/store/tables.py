@@ -175,6 +175,24 @@ port_leases = Table(
     PrimaryKeyConstraint("machine", "port"),
 )
 
+explanations = Table(
+    "explanations",
+    metadata,
+    Column("job", String(32), ForeignKey("jobs.uid"), primary_key=True),
+    Column("asked_at", Instant, nullable=False),
+    Column("answered_at", Instant),
+    Column("body", Text, nullable=False),
+    Column("open", Boolean, nullable=False),
+    # The controller asks for these whenever anything was written; almost always there is none.
+    Index(
+        "ix_explanations_open",
+        "asked_at",
+        "job",
+        sqlite_where=text("open = 1"),
+        postgresql_where=text("open"),
+    ),
+)
+
 controller_lease = Table(
     "controller_lease",
     metadata,
