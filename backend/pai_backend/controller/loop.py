@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pai_backend.access.ports import PortRange
+from pai_backend.controller.explaining import Explainer
 from pai_backend.controller.lease import LeaseKeeper
 from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
@@ -100,6 +101,7 @@ class Controller:
             grace_s=self._options.grace_s,
             keep=self._options.keep,
         )
+        explainer = Explainer(self._store, tenure, placing, epoch=epoch, clock=self._clock)
         log.info("controller with epoch %d", epoch)
         try:
             async with asyncio.TaskGroup() as group:
@@ -107,6 +109,7 @@ class Controller:
                 group.create_task(tenure.watch_engine())
                 group.create_task(tenure.watch_store())
                 group.create_task(tenure.decide())
+                group.create_task(explainer.run())
         finally:
             await tenure.aclose()
 

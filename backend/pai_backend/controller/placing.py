@@ -18,6 +18,7 @@ from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.jobs.answers import Kept, Lack, Place, Waits
 from pai_backend.scheduling.jobs.demand import Ask
+from pai_backend.scheduling.jobs.linear import Allows
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.store.base import PortLease, slot_of
 
@@ -102,6 +103,10 @@ class Placing:
         self.ports.drop(decision.release)
         self.ports.add(decision.lease)
         return decision
+
+    def allows_ports(self) -> Allows:
+        """Whether a node's machine has the ports that a task fixes, as far as leases tell."""
+        return _FixedPorts(self.ports).allow
 
     def undo(self, job: Job, decision: Decision | Reservation) -> None:
         """Give back what :meth:`decide` held; the decision could not be written."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pai_backend.controller.carrying import Carrier
@@ -82,6 +82,16 @@ class Tenure:
         self._room_changed = True
         self._seen: set[TaskUid] = set()
         self._listed = False
+
+    @property
+    def jobs(self) -> Mapping[JobUid, Job]:
+        """The jobs that are not done with, as they are stored. To be read only."""
+        return self._jobs
+
+    @property
+    def knows_nodes(self) -> bool:
+        """Whether the engine has listed what there is."""
+        return self._listed
 
     # ---- news ------------------------------------------------------------------------------------
 
@@ -303,7 +313,7 @@ class Tenure:
         self._fresh.clear()
         room = Round(self._placing, self._store)
         offers: list[Offer] = []
-        for job, tasks in sorted(waiting, key=lambda each: _turn(each[0])):
+        for job, tasks in sorted(waiting, key=lambda each: turn(each[0])):
             offer = await room.offer(job, tasks)
             if offer.wait is not None and offer.wait.lack is Lack.PORTS:
                 self._fresh.add(job.uid)
@@ -351,7 +361,7 @@ class Tenure:
             self._inbox.store_changed()  # who lost a reservation is decided anew at once
 
 
-def _turn(job: Job) -> tuple[int, datetime, str]:
+def turn(job: Job) -> tuple[int, datetime, str]:
     """Who is tried first: a smaller value."""
     return -PRIORITIES[job.spec.scheduling.priority_class], job.submitted_at, job.uid
 

@@ -286,11 +286,13 @@ class Cluster(Trees):
         """A what-if: whatever is done to the cluster inside is undone at the end. Not for :meth:`reconfigure`."""
         groups, version, serial = dict(self.groups), self.version, self.serial
         records = [(held, held.record()) for held in groups.values()]
-        with self.journal.trial():
-            yield self
-        self.groups, self.version, self.serial = groups, version, serial
-        for held, record in records:
-            held.put_back(record)
+        try:
+            with self.journal.trial():
+                yield self
+        finally:
+            self.groups, self.version, self.serial = groups, version, serial
+            for held, record in records:
+                held.put_back(record)
 
     def check(self) -> None:
         """Raise Bug when a count is not what the trees say, or a promise could not be kept. For tests; costs a walk."""
