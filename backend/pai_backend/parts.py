@@ -16,6 +16,7 @@ from pai_backend.runtime_files import read_json
 if TYPE_CHECKING:
     from pai_backend.model.node import Node
     from pai_backend.observed import ObservedEngine
+    from pai_backend.scheduling.config.model import ClusterConfig
     from pai_backend.storage.reach import Reach
     from pai_backend.storage.room import FileRoom
     from pai_backend.store.keyring import KeySource
@@ -100,6 +101,27 @@ class Parts:
                 log.warning("%s Trying again in %.1f s.", self.database_trouble, pause)
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_RETRY_S, 2 * pause)
+
+    def cluster_config(self) -> ClusterConfig | None:
+        """The configuration of cells, None when there is none. Raises RoleError with the first fault of it."""
+        import yaml
+
+        from pai_backend.model.errors import DocumentError
+        from pai_backend.scheduling.config.read import read_config
+
+        given = self.settings.cluster.config
+        if given is None:
+            return None
+        try:
+            text = given.read_text(encoding="utf-8") if isinstance(given, Path) else yaml.safe_dump(given)
+            return read_config(text)
+        except (OSError, UnicodeDecodeError) as error:
+            raise RoleError(f"cluster.config: {given} cannot be read: {error}") from None
+        except DocumentError as error:
+            first, more = error.errors[0], len(error.errors) - 1
+            where = f"{given}:{first.line}:{first.column}" if isinstance(given, Path) else first.path
+            others = f" (and {more} more faults)" if more else ""
+            raise RoleError(f"cluster.config: {where}: {first.message}. {first.hint}{others}") from None
 
     def reach(self) -> Reach:
         """The storages as configured, and who may reach what of them."""

@@ -19,7 +19,7 @@ import tornado.netutil
 from pai_backend.access.proxy import ServiceProxy, proxy_rules
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
-from pai_backend.api.context import Address, ApiContext, Site
+from pai_backend.api.context import Address, ApiContext, CellRules, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.wire import MEDIA_TYPE, Check
 from pai_backend.auth.accounts import Account, Accounts
@@ -124,6 +124,8 @@ async def running_api(
     accounts: Sequence[Account] = (),
     rates: Limits | None = None,
     files: FileRoom | None = None,
+    cells: CellRules | None = None,
+    nodes: Sequence[Node] = (),
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
@@ -146,7 +148,9 @@ async def running_api(
             engine="local",
             base_url=url,
             service_domain="localhost",
-            virtual_clusters=("default", "research"),
+            virtual_clusters=tuple(cells.config.virtual_clusters)
+            if cells and cells.config
+            else ("default", "research"),
             allowed_origins=("https://lab.example.org",),
             max_document_bytes=max_document_bytes,
         ),
@@ -158,7 +162,8 @@ async def running_api(
         changes=changes,
         metrics=Metrics(),
         gateway=lambda: gateway[0] if gateway else None,
-        nodes=lambda: [CAROL],
+        nodes=lambda: list(nodes) or [CAROL],
+        cells=cells or CellRules(),
         checks=outcomes,
         files=files or FileRoom(LocalFiles(directory / "fs"), shared=("team",)),
     )

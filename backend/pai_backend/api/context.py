@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Protocol
@@ -14,10 +14,13 @@ from pai_backend.api.metrics import Metrics
 from pai_backend.api.wire import Check
 from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits
+from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
 from pai_backend.model.alias import Target
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.jobs.demand import Sizing, sizing_of
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Store
 
@@ -71,6 +74,26 @@ class Site:
     max_document_bytes: int = 1_048_576
 
 
+@dataclass(frozen=True)
+class CellRules:
+    """The configuration of cells, None when there is none; and which virtual clusters a user may use, if not all."""
+
+    config: ClusterConfig | None = None
+    grants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cells_for_all: bool = False
+
+    def granted(self, user: User, vc: str) -> bool:
+        """Whether the user may submit to this virtual cluster."""
+        return user.admin or user.name not in self.grants or vc in self.grants[user.name]
+
+    @cached_property
+    def sizing(self) -> Sizing:
+        """What the configuration says about the size of tasks."""
+        if self.config is None:
+            return Sizing(shared=True)
+        return sizing_of(self.config, cells_for_all=self.cells_for_all)
+
+
 def utc_now() -> datetime:
     """The time, for services that stamp what they make."""
     return datetime.now(UTC)
@@ -96,6 +119,7 @@ class ApiContext:
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
     files: FileRoom | None = None
+    cells: CellRules = CellRules()
     clock: Callable[[], datetime] = utc_now
 
     @cached_property

@@ -13,13 +13,19 @@ from pai_backend.api.handlers import (
     description,
     history,
     identity,
+    inspect,
     jobs,
     release,
     storage,
     v1,
 )
 
-_VARIANTS = {"/api/v1/user/{user}/jobs": "OfUser", "/api/v1/": "V1", "/api/v2/user/": "Singular"}
+_VARIANTS = {
+    "/v1/inspect/": "OfHived",
+    "/api/v1/user/{user}/jobs": "OfUser",
+    "/api/v1/": "V1",
+    "/api/v2/user/": "Singular",
+}
 _PATHS = frozenset({"path"})  # parts that may hold slashes
 _NUMBERS = frozenset({"attempt", "index", "run"})
 _PART = re.compile(r"\{(\w+)\}")
@@ -90,6 +96,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/events/stream", history.AllEvents),
     Route("/api/v2/cluster/nodes", cluster.Nodes),
     Route("/api/v2/cluster/sku-types", cluster.Skus),
+    Route("/api/v2/cluster/cells", inspect.Cells),
     Route("/api/v2/virtual-clusters", cluster.VirtualClusterMap),
     Route("/api/v2/virtual-clusters/{vc}", cluster.OneVirtualCluster),
     Route("/api/v2/keys", access.Keys),
@@ -125,6 +132,12 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v1/authn/basic/logout", identity.BasicLogout),
     Route("/api/v1/token", identity.TokenLogin),
     Route("/api/v1/user/{user}", identity.OneUser),
+    Route("/v1/inspect/clusterstatus", inspect.Cells),
+    Route("/v1/inspect/clusterstatus/physicalcluster", inspect.PhysicalCells),
+    Route("/v1/inspect/clusterstatus/virtualclusters/", inspect.VirtualCells),
+    Route("/v1/inspect/clusterstatus/virtualclusters/{vc}", inspect.CellsOfOne),
+    Route("/v1/inspect/affinitygroups/", inspect.Groups),
+    Route("/v1/inspect/affinitygroups/{path}", inspect.OneGroup),
     Route("/healthz", cluster.Healthz),
     Route("/readyz", cluster.Readyz),
     Route("/metrics", cluster.MetricsHandler),

@@ -220,7 +220,11 @@ def _absolute(settings: Settings) -> Settings:
         for name, path in (("log_dir", settings.log_dir), ("secret_key_file", settings.secret_key_file))
         if path is not None
     }
-    return settings.model_copy(update={"data_dir": _real(settings.data_dir), "api": api, **others})
+    cluster = settings.cluster
+    if isinstance(cluster.config, Path):
+        cluster = cluster.model_copy(update={"config": _real(cluster.config)})
+    moved = {"data_dir": _real(settings.data_dir), "api": api, "cluster": cluster, **others}
+    return settings.model_copy(update=moved)
 
 
 def _real(path: Path) -> Path:

@@ -174,6 +174,26 @@ class NodeSettings(Model):
     memory_mb: int = Field(default=16384, ge=1, description="MiB of memory it has to give.")
 
 
+class ClusterSettings(Model):
+    """Who owns which machines."""
+
+    config: Path | dict[str, Any] | None = Field(
+        default=None,
+        description="Cell types, machines and virtual clusters in the schema of HiveD: a YAML file, or (in a "
+        "configuration file) the configuration itself. None given: every virtual cluster may use every node.",
+    )
+    grants: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="Virtual clusters that a user may use, `{alice: [default, vc1]}`; a user who is not named may use "
+        "all, and so may admins.",
+    )
+    cells_for_cpu_tasks: bool = Field(
+        default=False,
+        description="Let tasks that ask for no GPU hold cells too, by their CPU and memory. Otherwise only those do "
+        "that name a `skuType` or a pinned cell.",
+    )
+
+
 class DebugSettings(Model):
     """Jobs that ask for debugging (`jobEnvs.isDebug`)."""
 
@@ -327,10 +347,14 @@ class Settings(Model):
     gateway: GatewaySettings = Field(default=GatewaySettings(), description="The SSH front door.")
     ports: PortSettings = Field(default=PortSettings(), description="Ports that tasks may get.")
     engine: EngineSettings = Field(default=EngineSettings(), description="What runs tasks.")
+    cluster: ClusterSettings = Field(default=ClusterSettings(), description="Who owns which machines.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")
     virtual_clusters: tuple[str, ...] = Field(
-        default=("default",), min_length=1, description="Names of the virtual clusters that documents may name."
+        default=("default",),
+        min_length=1,
+        description="Names of the virtual clusters that documents may name, where there is no `cluster.config`, which "
+        "names its own.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="How much is logged.")
     log_dir: Path | None = Field(

@@ -17,7 +17,7 @@ from pai_backend.access.proxy import ServiceProxy, proxy_rules
 from pai_backend.access.secrecy import SIGNING_SECRET
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
-from pai_backend.api.context import Address, ApiContext, Site
+from pai_backend.api.context import Address, ApiContext, CellRules, Site
 from pai_backend.api.metrics import Metrics
 from pai_backend.api.starting import Front, starting_application
 from pai_backend.api.wire import Check
@@ -42,8 +42,8 @@ DRAIN_S = 5.0  # answers under way may take this long at the end
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
-    """Serve until the process is told to end. Raises RoleError when the port or the token cannot be had."""
-    tokens = _tokens(parts.settings)
+    """Serve until the process is told to end. Raises RoleError when something of the configuration cannot be had."""
+    tokens, cells = _tokens(parts.settings), _cells(parts)
     listener = _listen(parts.settings)
     url = _url(listener)
     front = Front(starting_application(lambda: parts.database_trouble))
@@ -57,9 +57,9 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         store = await opening
         if store is not None:
             changes = Changes(store)
-            site = _site(parts, parts.settings.api.public_url or url)
+            site = _site(parts, parts.settings.api.public_url or url, cells)
             files = parts.files()
-            front.target = await _application(parts, store, site, tokens, changes, metrics, files)
+            front.target = await _application(parts, store, site, cells, tokens, changes, metrics, files)
             ready.role_is_ready(Role.API, url=url)
             await parts.stop.wait()
             await changes.aclose()
@@ -72,6 +72,7 @@ async def _application(
     parts: Parts,
     store: Store,
     site: Site,
+    cells: CellRules,
     tokens: TokenTable,
     changes: Changes,
     metrics: Metrics,
@@ -86,6 +87,7 @@ async def _application(
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
     ctx = ApiContext(
         site=site,
+        cells=cells,
         store=store,
         engine=engine,
         identity=Identity(store, tokens, _accounts(parts.settings, tokens)),
@@ -101,7 +103,12 @@ async def _application(
     return make_application(ctx, proxy_rules(proxy))
 
 
-def _site(parts: Parts, base_url: str) -> Site:
+def _cells(parts: Parts) -> CellRules:
+    cluster = parts.settings.cluster
+    return CellRules(parts.cluster_config(), cluster.grants, cluster.cells_for_cpu_tasks)
+
+
+def _site(parts: Parts, base_url: str, cells: CellRules) -> Site:
     settings = parts.settings
     return Site(
         name=settings.cluster_name,
@@ -109,7 +116,7 @@ def _site(parts: Parts, base_url: str) -> Site:
         engine=settings.engine.kind,
         base_url=base_url.rstrip("/"),
         service_domain=settings.api.service_domain,
-        virtual_clusters=settings.virtual_clusters,
+        virtual_clusters=tuple(cells.config.virtual_clusters) if cells.config else settings.virtual_clusters,
         allowed_origins=settings.api.allowed_origins,
         max_document_bytes=settings.api.max_document_bytes,
     )

@@ -10,6 +10,7 @@ from pai_backend.access.ports import PortRange
 from pai_backend.config.settings import Role
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.parts import Parts, ReadyLine
+from pai_backend.scheduling.jobs.placer import Placer
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
@@ -27,5 +28,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         reach=parts.reach(),
         keep=timedelta(seconds=settings.debug.keep_s),
     )
+    config, for_all = parts.cluster_config(), settings.cluster.cells_for_cpu_tasks
     ready.role_is_ready(Role.CONTROLLER)
-    await Controller(store, parts.engine(), options).run(parts.stop)
+    controller = Controller(store, parts.engine(), options, placer=lambda: Placer(config, cells_for_all=for_all))
+    await controller.run(parts.stop)

@@ -86,7 +86,7 @@ MISTAKES = [
     ("api:\n\n  port: many\n", "{file}:3: api.port must be a whole number."),
     ("api: 5\n", "{file}:1: api must be an object."),
     ("api: {port: 70000}\n", "{file}:1: api.port must be at most 65535."),
-    ("cluster: x\n", "{file}:1: cluster is not known. Did you mean cluster_name?"),
+    ("clustername: x\n", "{file}:1: clustername is not known. Did you mean cluster_name?"),
     (
         "engine:\n  nodes:\n    - {name: a}\n    - {name: b, cpu: 3}\n",
         "{file}:4: engine.nodes[1].cpu is not known. Did you mean engine.nodes[1].cpus?",

@@ -21,6 +21,8 @@ from pai_backend.api.wire import (
 from pai_backend.model.errors import NoVirtualCluster
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.jobs.quota import owned_resources
 
 ANY_GPU, CPU = "GPU", "CPU"
 """Kinds of hardware without a name of their own."""
@@ -52,7 +54,8 @@ class ClusterService:
     async def virtual_clusters(self) -> VirtualClusters:
         """Every configured virtual cluster and the load on it."""
         jobs, nodes = await self._ctx.store.unfinished(), self._ctx.nodes()
-        return VirtualClusters({name: _load(name, jobs, nodes) for name in self._ctx.site.virtual_clusters})
+        names, config = self._ctx.site.virtual_clusters, self._ctx.cells.config
+        return VirtualClusters({name: _load(name, jobs, nodes, config) for name in names})
 
     async def node_gpus(self) -> VirtualClusters:
         """Every node's GPUs: in use, free, all."""
@@ -65,7 +68,7 @@ class ClusterService:
     async def virtual_cluster(self, name: str) -> VirtualCluster:
         """One of them. Raises NoVirtualCluster."""
         self._require(name)
-        return _load(name, await self._ctx.store.unfinished(), self._ctx.nodes())
+        return _load(name, await self._ctx.store.unfinished(), self._ctx.nodes(), self._ctx.cells.config)
 
     def sku_types(self, virtual_cluster: str | None) -> SkuTypes:
         """Kinds of hardware, and what one unit of each has: a GPU with its share of its node, or a CPU with its.
@@ -105,20 +108,28 @@ class ClusterService:
         return self._ctx.metrics.text(await self._ctx.store.job_counts(), left)
 
 
-def _load(name: str, jobs: Sequence[Job], nodes: Sequence[Node]) -> VirtualCluster:
-    """One virtual cluster; it has no quota, so it may use everything and is guaranteed nothing of its own."""
+def _load(name: str, jobs: Sequence[Job], nodes: Sequence[Node], config: ClusterConfig | None) -> VirtualCluster:
+    """One virtual cluster. Without a configuration of cells it has no quota, and may use everything.
+
+    With one, its capacity is its share of all GPUs, and what it uses may exceed that: opportunistic jobs count.
+    """
     mine = [job for job in jobs if job.spec.virtual_cluster == name and not job.state.final]
     running = [(job, task) for job in mine for task in job.tasks if task.holds_place]
     held = [job.spec.role(task.role).resources for job, task in running]
     gpus, total = sum(each.gpus for each in held), sum(len(node.gpus) for node in nodes)
     used = _amounts(sum(each.cpus for each in held), sum(each.memory_mb for each in held), gpus)
     everything = _amounts(sum(node.cpus for node in nodes), sum(node.memory_mb for node in nodes), total)
+    capacity = 100
+    if config is not None:
+        owned, cpus, memory_mb = owned_resources(config, name)
+        capacity = round(100 * owned / total) if total else 0
+        everything = _amounts(cpus, memory_mb, owned)
     return VirtualCluster(
-        capacity=100,
+        capacity=capacity,
         max_capacity=100,
         used_capacity=round(100 * gpus / total) if total else 0,
         num_jobs=len(mine),
-        dedicated=False,
+        dedicated=config is not None,
         resources_used=used,
         resources_guaranteed=everything,
         resources_total=everything,

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
+from pai_backend.api.services.cells import check_cells
 from pai_backend.api.wire import Detail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
@@ -59,12 +60,13 @@ class JobService:
     async def create(self, user: User, text: bytes, name: str | None, filename: str, media_type: str) -> Job:
         """Take a document and store a waiting job.
 
-        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, NoSuchStorage, NameTaken.
+        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster),
+        NoSuchStorage, NameTaken.
         """
         document = await self._read(text, filename)
         _check_secrets(document)
         spec = _renamed(document.spec, name)
-        self._check_virtual_cluster(document)
+        check_cells(user, document, self._ctx.site.virtual_clusters, self._ctx.cells)
         check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
@@ -77,9 +79,9 @@ class JobService:
         try:
             document = await self._read(text, filename)
             _check_secrets(document)
-            self._check_virtual_cluster(document)
+            check_cells(user, document, self._ctx.site.virtual_clusters, self._ctx.cells)
             check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
-        except (DocumentError, NoVirtualCluster, NoSuchStorage) as error:
+        except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)
             return Validation(valid=False, dialect=None, name=None, warnings=(), errors=errors, spec=None)
         return Validation(
@@ -153,18 +155,6 @@ class JobService:
         if len(text) > LARGE_DOCUMENT_BYTES or (b"&" in text and not _begins_as_json(text)):
             return await asyncio.to_thread(read_document, text, filename or None)
         return read_document(text, filename or None)
-
-    def _check_virtual_cluster(self, document: Document) -> None:
-        wanted, known = document.spec.virtual_cluster, self._ctx.site.virtual_clusters
-        if wanted in known:
-            return
-        like = nearest(wanted, known)
-        message = f"There is no virtual cluster {wanted}; there are: {', '.join(known)}."
-        hint = f"Did you mean {like}?" if like else f"Set virtualCluster to one of: {', '.join(known)}."
-        path = ("defaults", "virtualCluster") if document.dialect.is_v2 else ("virtualCluster",)
-        line, column = place_of(document, path) or (None, None)
-        fault = Fault(path=f"$.{'.'.join(path)}", message=message, line=line, column=column, hint=hint)
-        raise NoVirtualCluster(message, errors=[fault], hint=hint)
 
 
 def check_storages(user: User, document: Document, mounts: Sequence[Mount]) -> None:

@@ -1,0 +1,125 @@
+"""What can be told wrong about a job at submit, by the cluster configuration alone.
+
+Source: OpenPAI's rest-server (``v2/hived.js``): kinds of cells that do not exist or are not the virtual cluster's, and
+gangs that are larger than all that it owns, are refused at once. An incremental or opportunistic job is not: it runs
+with what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
+from pai_backend.scheduling.config.model import ClusterConfig, PhysicalCell, Sku
+from pai_backend.scheduling.jobs.demand import Sizing, mebibytes
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Something that can never be right, with its place in a v2 document and the remedy."""
+
+    path: tuple[str, ...]
+    message: str
+    hint: str
+
+
+def misfits(spec: JobSpec, config: ClusterConfig, sizing: Sizing) -> list[Misfit]:
+    """All that is wrong with a job whose virtual cluster exists."""
+    found = [wrong for role in spec.task_roles for wrong in _of_role(spec, role, config, sizing)]
+    if not found and spec.scheduling.gang_allocation and not _is_opportunistic(spec):
+        found += _quota(spec, config, sizing)
+    return found
+
+
+def owned_leaves(config: ClusterConfig, vc: str, leaf_type: str = "", pinned_id: str = "") -> int:
+    """Leaf cells that a virtual cluster owns: those of one pinned cell, or all others, of a type if one is given."""
+    owner = config.virtual_clusters[vc]
+    if pinned_id:
+        pins = {cell.pinned_id: cell.type for cell in _cells(config) if cell.pinned_id}
+        return _leaves(config, pins[pinned_id]) if pinned_id in owner.pinned else 0
+    total = 0
+    for quota in owner.quotas:
+        if leaf_type in ("", config.levels(quota.chain)[0]):
+            total += quota.number * _leaves(config, quota.type)
+    return total
+
+
+def owned_resources(config: ClusterConfig, vc: str) -> tuple[int, int, int]:
+    """GPUs, CPUs and MiB that a virtual cluster owns, pinned cells included, by the SKUs of its cells."""
+    by_type: dict[str, int] = {}
+    owner = config.virtual_clusters[vc]
+    pins = {cell.pinned_id: cell.type for cell in _cells(config) if cell.pinned_id}
+    owned = [(quota.type, quota.number) for quota in owner.quotas] + [(pins[name], 1) for name in owner.pinned]
+    for kind, number in owned:
+        leaf = config.levels(kind)[0]
+        by_type[leaf] = by_type.get(leaf, 0) + number * _leaves(config, kind)
+    skus = [(config.skus.get(leaf, Sku()), count) for leaf, count in by_type.items()]
+    return (
+        sum(sku.gpu * count for sku, count in skus),
+        sum(sku.cpu * count for sku, count in skus),
+        sum(mebibytes(sku.memory) * count for sku, count in skus),
+    )
+
+
+def _of_role(spec: JobSpec, role: TaskRole, config: ClusterConfig, sizing: Sizing) -> Iterator[Misfit]:
+    place = ("extras", "hivedScheduler", "taskRoles", role.name)
+    owner = config.virtual_clusters[spec.virtual_cluster]
+    if role.pinned_cell_id:
+        if role.pinned_cell_id not in owner.pinned:
+            message = f"the virtual cluster {owner.name} has no pinned cell {role.pinned_cell_id}"
+            yield Misfit((*place, "pinnedCellId"), message, f"It has: {', '.join(owner.pinned) or 'none'}.")
+        elif _is_opportunistic(spec):
+            yield Misfit(
+                (*place, "pinnedCellId"),
+                "an opportunistic job cannot use a pinned cell",
+                "Leave it out, or choose another jobPriorityClass.",
+            )
+        return
+    kind = sizing.leaf_type(spec, role)
+    where = (*place, "skuType") if role.sku_type else ("gpuType",)
+    kinds = tuple(dict.fromkeys(config.levels(chain)[0] for chain in config.chains()))
+    if not kind or not sizing.leaves(spec, role):
+        return
+    if kind not in kinds:
+        yield Misfit(where, f"there are no cells of type {kind}", f"There are: {', '.join(kinds) or 'none'}.")
+    elif not _is_opportunistic(spec) and not owned_leaves(config, owner.name, kind):
+        have = ", ".join(sizing.owned.get(owner.name, ())) or "nothing"
+        message = f"the virtual cluster {owner.name} has no cells of type {kind}"
+        yield Misfit(where, message, f"It has: {have}; an opportunistic job may use any type.")
+
+
+def _quota(spec: JobSpec, config: ClusterConfig, sizing: Sizing) -> Iterator[Misfit]:
+    vc, wanted = spec.virtual_cluster, dict[tuple[str, str], int]()
+    for role in spec.task_roles:
+        key = (sizing.leaf_type(spec, role), role.pinned_cell_id or "")
+        wanted[key] = wanted.get(key, 0) + role.instances * sizing.leaves(spec, role)
+    for (kind, pin), leaves in wanted.items():
+        owned = owned_leaves(config, vc, kind, pin)
+        if leaves > owned:
+            of = f" of type {kind}" if kind else f" in pinned cell {pin}" if pin else ""
+            yield Misfit(
+                ("taskRoles",),
+                f"the job requests {leaves} SKUs{of}, which exceeds the maximum of {owned} SKUs in VC {vc}",
+                "Ask for fewer or smaller tasks, set extras.gangAllocation to false, or use another virtual cluster.",
+            )
+
+
+def _is_opportunistic(spec: JobSpec) -> bool:
+    return spec.scheduling.priority_class is PriorityClass.OPPO
+
+
+def _leaves(config: ClusterConfig, kind: str) -> int:
+    leaves = 1
+    while kind in config.cell_types:
+        leaves *= config.cell_types[kind].count
+        kind = config.cell_types[kind].child
+    return leaves
+
+
+def _cells(config: ClusterConfig) -> Iterator[PhysicalCell]:
+    stack = list(reversed(config.physical))
+    while stack:
+        cell = stack.pop()
+        yield cell
+        stack.extend(reversed(cell.children))
