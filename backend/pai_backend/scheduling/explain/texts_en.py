@@ -71,8 +71,8 @@ _SENTENCES: dict[Cause, Say] = {
     Cause.TYPE: lambda w: f"Virtual cluster {w.vc} owns no GPUs{_typed(w)}.",
     Cause.QUOTA: lambda w: f"It needs {_gpus(w.needed)}{_typed(w)}, and {_where(w)} owns {w.owned}.",
     Cause.SHAPE: lambda w: (
-        f"It needs tasks of {_gpus(w.largest_task)}, and {_where(w)} owns {_gpus(w.owned)}{_typed(w)}, but not in pieces "
-        "large enough."
+        f"It needs tasks of {_gpus(w.largest_task)}, and {_where(w)} owns {_gpus(w.owned)}{_typed(w)}, but not in "
+        "pieces large enough."
     ),
     Cause.CAP: _cap,
     Cause.BAD_NODES: lambda w: f"It would start if these nodes were well: {_names([*w.nodes])}.",

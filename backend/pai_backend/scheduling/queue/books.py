@@ -93,7 +93,7 @@ class Books:
         """A start could not be carried out: the group waits again, where it stood. Raises KeyError for others."""
         entry = self.running[name]
         self.release(name)
-        self.add(entry)
+        self.enter(Ticket(entry, entry.key))
 
     def set_aside(self, name: str) -> None:
         """As :meth:`put_back`, and do not ask again before nodes or cells change: a node there lacks something else."""

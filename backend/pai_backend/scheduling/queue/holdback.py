@@ -18,7 +18,7 @@ from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 
 Ends = Callable[[str], datetime | None]
-"""When a running group is expected to end; None when nobody knows."""
+"""When a running group is expected to end; None when nobody knows. Asked of groups that have only just started, too."""
 Pick = tuple[int, Plan]
 
 

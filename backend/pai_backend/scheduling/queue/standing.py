@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import nsmallest
 
 from pai_backend.scheduling.queue.books import Books
 from pai_backend.scheduling.queue.entry import Entry, Ticket, kind_of
@@ -20,10 +21,17 @@ def standing(books: Books, entry: Entry) -> tuple[int, int]:
     return before + 1, total
 
 
-def those_ahead(books: Books, entry: Entry) -> list[Ticket]:
-    """Who waits before it without cells kept for them, in order."""
-    found = [ticket for kind in _kinds(books, entry) for ticket in kind.tickets() if ticket.key < entry.key]
-    return sorted(found, key=lambda ticket: ticket.key)
+def first_waiting(books: Books, entry: Entry, most: int) -> list[Ticket]:
+    """The first of the same queue that have no cells kept for them, in order; parked ones left out."""
+    heads = (
+        ticket
+        for kind in _kinds(books, entry)
+        for variant in kind.variants.values()
+        for line in variant.lines.values()
+        if line.parked is None
+        for ticket in line.tickets[:most]
+    )
+    return nsmallest(most, heads, key=lambda ticket: ticket.key)
 
 
 def _kinds(books: Books, entry: Entry) -> Iterator[Kind]:

@@ -1,0 +1,253 @@
+"""Random arrivals, ends and faults through the queue: order, caps, patience and the cluster's laws hold after each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from pai_backend.model.errors import PaiError
+from pai_backend.scheduling import Cluster, ClusterConfig, Wait
+from pai_backend.scheduling.explain import apply, changes, explain
+from pai_backend.scheduling.queue import Cap, Entry, Pass, Patience, Policy, Queue, VcCaps
+from pai_backend.scheduling.queue.entry import kind_of
+from pai_backend.scheduling.queue.moving import Side, move
+from pai_backend.scheduling.queue.policy import scopes
+from tests.property.scheduling.clusters import VCS, configs, groups
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+USERS = ("alice", "bob")
+CAPS = st.builds(Cap, st.sampled_from([None, None, 2, 4]), st.sampled_from([None, None, 3, 6]))
+POLICIES = st.builds(
+    lambda total, user, overtaken: Policy(vc=VcCaps(total, user), patience=Patience(overtaken, timedelta(minutes=10))),
+    CAPS,
+    CAPS,
+    st.integers(1, 3),
+)
+
+
+class Waiting(RuleBasedStateMachine):
+    """Drives a queue and its twin on equal clusters; whatever one does, the other must."""
+
+    queue: Queue
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = START
+        self.count = 0
+        self.blocked: set[str] = set()
+        """Nodes without CPU to spare."""
+        self.aside: set[str] = set()
+        """Groups that were set aside, until nodes or cells change."""
+
+    @initialize(config=configs(), policy=POLICIES)
+    def start(self, config: ClusterConfig, policy: Policy) -> None:
+        self.queue, self.twin = (Queue(Cluster(config), policy, suggest=self.suggested) for _ in range(2))
+        self.overtaken: dict[str, int] = {}
+
+    def suggested(self, entry: Entry) -> frozenset[str] | None:
+        if entry.needs is None:
+            return None
+        return frozenset(self.queue.cluster.nodes) - self.blocked
+
+    # -- what is done ----------------------------------------------------------------------------------------------
+
+    @rule(data=st.data(), user=st.sampled_from(USERS), needs=st.sampled_from([None, "much"]))
+    def submit(self, data: st.DataObject, user: str, needs: str | None) -> None:
+        self.count += 1
+        group = data.draw(groups(self.queue.cluster.config, f"g{self.count}", lazy=True))
+        entry = Entry(group, user, self.count, needs)
+        try:
+            self.queue.add(entry)
+        except PaiError as error:
+            note(f"{group.name} refused: {error.message}")
+            return
+        self.twin.add(entry)
+        note(f"submitted {entry}")
+        self.advance()
+
+    @precondition(lambda self: self.queue.running or self.queue.claims or self.queue.waiting)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        every = sorted([*self.queue.running, *self.queue.claims, *self.queue.waiting])
+        name = data.draw(st.sampled_from(every))
+        note(f"{name} ended")
+        self.queue.release(name)
+        self.twin.release(name)
+        self.advance()
+
+    @precondition(lambda self: self.queue.running)
+    @rule(data=st.data(), aside=st.booleans())
+    def put_back(self, data: st.DataObject, aside: bool) -> None:
+        name = data.draw(st.sampled_from(sorted(self.queue.running)))
+        for queue in (self.queue, self.twin):
+            (queue.set_aside if aside else queue.put_back)(name)
+        assert name in self.queue.waiting
+        if aside:
+            entry = self.queue.waiting[name].entry
+            self.aside |= {
+                each
+                for each, ticket in self.queue.waiting.items()
+                if ticket.line is not None
+                and ticket.line.variant.asleep
+                and kind_of(ticket.entry.group) == kind_of(entry.group)
+            }
+        self.advance()
+        assert not aside or name in self.queue.waiting, "it was asked again though nothing changed"
+
+    @rule(data=st.data())
+    def health(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.queue.cluster.nodes)))
+        healthy = data.draw(st.booleans())
+        note(f"{name} healthy={healthy}")
+        for queue in (self.queue, self.twin):
+            queue.set_node_health(name, healthy=healthy)
+        self.advance()
+
+    @rule(data=st.data())
+    def cpu(self, data: st.DataObject) -> None:
+        self.blocked = set(data.draw(st.lists(st.sampled_from(sorted(self.queue.cluster.nodes)), max_size=2)))
+        note(f"no CPU left on {self.blocked}")
+        for queue in (self.queue, self.twin):
+            queue.nodes_changed()
+        self.advance()
+
+    @rule(minutes=st.integers(1, 8))
+    def pass_time(self, minutes: int) -> None:
+        self.now += timedelta(minutes=minutes)
+        note(f"{minutes} minutes later")
+        self.advance()
+
+    @rule(config=configs())
+    def reconfigure(self, config: ClusterConfig) -> None:
+        note("another configuration")
+        for queue in (self.queue, self.twin):
+            queue.cluster.reconfigure(config)
+        self.advance()
+
+    @precondition(lambda self: len(self.queue.waiting) > 1)
+    @rule(data=st.data(), side=st.sampled_from(Side), user=st.sampled_from([*USERS, None]))
+    def reorder(self, data: st.DataObject, side: Side, user: str | None) -> None:
+        name, other = (data.draw(st.sampled_from(sorted(self.queue.waiting))) for _ in range(2))
+        before = {each: ticket.entry for each, ticket in self.queue.waiting.items()}
+        try:
+            changed = move(self.queue, name, side, other, user=user)
+        except PaiError as error:
+            note(f"not moved: {error.message}")
+            return
+        assert move(self.twin, name, side, other, user=user) == changed
+        after = {each: ticket.entry for each, ticket in self.queue.waiting.items()}
+        assert sorted(entry.order for entry in after.values()) == sorted(entry.order for entry in before.values())
+        if user is not None:
+            assert all(after[each] == entry for each, entry in before.items() if entry.user != user)
+        if name != other:
+            first = name if side is Side.BEFORE else other
+            assert after[first].key < after[other if first == name else name].key
+        self.advance()
+
+    # -- what must hold --------------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """One pass after another until nothing is left to ask, each of them checked."""
+        self.aside = {name for name in self.aside if name in self.queue.waiting}
+        for _ in range(20):
+            before = self._waiting_keys()
+            answer, other = self.queue.advance(self.now), self.twin.advance(self.now)
+            assert answer == other, "the same operations led to another answer"
+            decided = [f"{type(each).__name__} {each.entry.group.name}" for each in answer.decided]
+            note(f"pass: {decided}, kept {answer.held_back}")
+            self._same_kind_in_order(answer, before)
+            if not answer.more:
+                return
+        pytest.fail("passes do not come to an end")
+
+    def _waiting_keys(self) -> dict[str, Entry]:
+        return {name: ticket.entry for name, ticket in self.queue.waiting.items()}
+
+    def _same_kind_in_order(self, answer: Pass, before: dict[str, Entry]) -> None:
+        """Of equal groups of one user with equal needs, the earlier starts first."""
+        for each in answer.started:
+            for name, entry in before.items():
+                same = kind_of(entry.group) == kind_of(each.entry.group) and entry.user == each.entry.user
+                equal = same and entry.needs == each.entry.needs and entry.group.members == each.entry.group.members
+                equal = equal and entry.group.vc == each.entry.group.vc
+                if equal and entry.key < each.entry.key and name in self.queue.waiting:
+                    pytest.fail(f"{each.entry.group.name} started before {name}")
+
+    @invariant()
+    def laws(self) -> None:
+        """The cluster's own laws: a reservation never breaks what others are promised."""
+        if hasattr(self, "queue"):
+            self.queue.cluster.check()
+            assert set(self.queue.cluster.groups) == {*self.queue.running, *self.queue.claims}
+
+    @invariant()
+    def caps(self) -> None:
+        """What runs, counted anew, exceeds no cap."""
+        if not hasattr(self, "queue"):
+            return
+        used: dict[object, list[Entry]] = {}
+        entries = [*self.queue.running.values()]
+        entries += [claim.ticket.entry for claim in self.queue.claims.values() if not claim.held_back]
+        for entry in entries:
+            if entry.group.priority >= 0:
+                for scope, cap in scopes(self.queue.policy, entry.group.vc, entry.user):
+                    used.setdefault((scope, cap), []).append(entry)
+        for (_, cap), own in used.items():  # type: ignore[misc]
+            assert cap.tasks is None or sum(entry.group.pods for entry in own) <= cap.tasks
+            assert cap.gpus is None or sum(entry.group.leaves for entry in own) <= cap.gpus
+
+    @invariant()
+    def nobody_waits_for_nothing(self) -> None:
+        """After a pass nobody could start who is not at a cap, behind somebody who is, or behind kept cells."""
+        if not hasattr(self, "queue") or not self.queue.is_settled:
+            return
+        for queue in (self.queue, self.twin):
+            for name, ticket in queue.waiting.items():
+                if ticket.line is None or queue.gates.blocking(ticket.entry) or name in self.aside:
+                    continue
+                decision = queue.cluster.try_place(ticket.entry.group, queue.nodes_for(ticket.entry))
+                assert isinstance(decision, Wait), f"{name} waits and could have {decision}"
+
+    @invariant()
+    def patience(self) -> None:
+        """Nobody who is first is overtaken more often than patience allows."""
+        if hasattr(self, "queue"):
+            for name, ticket in self.queue.waiting.items():
+                assert ticket.overtaken <= self.queue.policy.patience.overtaken, f"{name} was overtaken too often"
+
+    @precondition(lambda self: self.queue.is_settled and self.queue.waiting)
+    @rule(data=st.data())
+    def suggestions_work(self, data: st.DataObject) -> None:
+        """Each suggested change really starts the group, and leaves everybody else where they are."""
+        name = data.draw(st.sampled_from(sorted(self.queue.waiting)))
+        version = self.queue.cluster.version
+        found = changes(self.queue, self.queue.waiting[name].entry, self.now, VCS)
+        assert changes(self.twin, self.twin.waiting[name].entry, self.now, VCS) == found
+        told = explain(self.queue, name, self.now, vcs=VCS)
+        assert told == explain(self.twin, name, self.now, vcs=VCS)
+        assert told.changes == found
+        assert all(text.sentence and text.remedy for text in told.texts.values())
+        assert self.queue.cluster.version == version, "asking why changed something"
+        if not found:
+            return
+        change = data.draw(st.sampled_from(found))
+        entry = self.queue.waiting[name].entry
+        changed = Entry(apply(entry.group, change), entry.user, entry.order, entry.needs)
+        note(f"{name} with {change}")
+        running = set(self.queue.running)
+        for queue in (self.queue, self.twin):
+            queue.release(name)
+            queue.add(changed)
+        self.advance()
+        assert name in self.queue.running, f"{change} did not start {name}"
+        assert running < set(self.queue.running)
+
+
+TestWaiting = Waiting.TestCase
+TestWaiting.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
