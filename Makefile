@@ -10,7 +10,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lab test check unit bench crash fuzz format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit bench crash fuzz format pictures docs shape clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ install: .venv/.installed ## Install everything into .venv, editable
 
 demo: install ## Run the main job: the example notebook, from submit to SSH
 	@$(BIN)/python examples/demo.py
+
+demo-lab: install ## Run the seeds' scheduling lab on two simulated machines; prints its report, draws lab-gantt.svg
+	@$(BIN)/python examples/demo_lab.py
 
 lab: install ## Open JupyterLab with the panel and the example notebook
 	@$(BIN)/python examples/lab.py
