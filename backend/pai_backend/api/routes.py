@@ -18,6 +18,7 @@ from pai_backend.api.handlers import (
     release,
     storage,
     v1,
+    why,
 )
 
 _VARIANTS = {
@@ -79,6 +80,7 @@ ROUTES: tuple[Route, ...] = (
     Route(_JOB, jobs.OneJob),
     Route(f"{_JOB}/executionType", jobs.JobExecutionType),
     Route(f"{_JOB}/release", release.JobRelease),
+    Route(f"{_JOB}/why", why.JobWhy),
     Route(f"{_JOB}/config", jobs.JobConfig),
     Route(f"{_JOB}/tag", jobs.JobTag),
     Route(f"{_JOB}/events", history.Events),

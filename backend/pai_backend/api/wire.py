@@ -16,6 +16,7 @@ from pai_backend.model.errors import Fault
 from pai_backend.model.job import Event, JobExit
 from pai_backend.model.node import Gpu
 from pai_backend.model.spec import DocumentWarning, JobSpec
+from pai_backend.model.waiting import Waiting
 
 MEDIA_TYPE = "application/vnd.jupyter-pai+json"
 """What a client names in ``Accept`` to have the shapes of this module where OpenPAI has its own."""
@@ -155,6 +156,18 @@ class Said(Model):
 
     status: int
     message: str
+
+
+class Why(Camel):
+    """Why a job waits. ``waiting`` has the names of :mod:`pai_backend.model.waiting`, which all faces share."""
+
+    id: str
+    state: str
+    phase: str
+    sentence: str = Field(description="As in the list; empty when it does not wait.")
+    waiting: Waiting | None = Field(description="The reason; null when the job does not wait for GPUs.")
+    as_of: datetime | None = Field(description="When the controller said so; null when it has not.")
+    current: bool = Field(description="False when the controller did not answer in time: this is what it said before.")
 
 
 class Released(Said):
