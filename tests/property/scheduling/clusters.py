@@ -123,9 +123,17 @@ def fingerprint(cluster: Cluster) -> object:
         (
             [[cell.address for cell in cells] for cells in chain.buddy.lists],
             list(chain.buddy.left),
-            [sorted(cell.address for cell in cells) for cells in chain.buddy.bad],
+            [[cell.address for cell in cells] for cells in chain.buddy.bad],
             [
-                (node.name, node.guaranteed, node.oppo, node.reserved, node.broken, _masks(node.running))
+                (
+                    node.name,
+                    node.guaranteed,
+                    node.oppo,
+                    node.reserved,
+                    node.broken,
+                    _masks(node.running),
+                    [unit.address for unit in node.units],
+                )
                 for node in chain.nodes
             ],
             [node.name for node in chain.ranking.everything()],
@@ -133,10 +141,10 @@ def fingerprint(cluster: Cluster) -> object:
         for chain in cluster.chains.values()
     ]
     quotas = [
-        [
-            (unit.address, str(unit.physical), unit.used, _masks(unit.owners), unit.root.doomed)
-            for unit in each.ranking.everything()
-        ]
+        (
+            [(unit.address, str(unit.physical), unit.used, _masks(unit.owners)) for unit in each.ranking.everything()],
+            [root.address for root in each.doomed],
+        )
         for each in (*cluster.quotas.values(), *cluster.pinned.values())
     ]
     held = sorted(

@@ -63,25 +63,29 @@ class Binder:
         chain.promised[level] += delta
         self.journal.note(_undo_free, root, delta)
 
-    def _pair(self, cell: VirtualCell, real: PhysicalCell) -> None:
+    def _pair(self, cell: VirtualCell, real: PhysicalCell, at: int | None = None) -> None:
+        """Join the two; a unit becomes number ``at`` of its node's units, the last when None."""
         cell.physical, real.virtual = real, cell
         if cell.parent is not None:
             cell.parent.bound += 1
         if isinstance(cell, Unit):
-            _node_of(real).units.append(cell)
+            units = _node_of(real).units
+            units.insert(len(units) if at is None else at, cell)
             cell.quotas.ranking.touch(cell)
         self.journal.note(self._part, cell)
 
     def _part(self, cell: VirtualCell) -> None:
-        real = cell.physical
+        real, at = cell.physical, None
         assert real is not None
         cell.physical = real.virtual = None
         if cell.parent is not None:
             cell.parent.bound -= 1
         if isinstance(cell, Unit):
-            _node_of(real).units.remove(cell)
+            units = _node_of(real).units
+            at = units.index(cell)
+            del units[at]
             cell.quotas.ranking.touch(cell)
-        self.journal.note(self._pair, cell, real)
+        self.journal.note(self._pair, cell, real, at)
 
     def pin(self, root: VirtualCell, real: PhysicalCell) -> None:
         """Bind a pinned quota cell for good; at start, before anything else is bound."""

@@ -114,6 +114,8 @@ class Quotas:
         """Priority -> leaves that count as in use by groups of it."""
         self.owners: dict[Held, int] = {}
         """Groups -> leaves that count as theirs."""
+        self._newest = 0
+        self._sorted = True
         self.doomed: list[VirtualCell] = []
         """Roots bound to bad cells for want of healthy ones, oldest first."""
 
@@ -140,6 +142,30 @@ class Quotas:
         self.sizes = Counter(unit.size for unit in self.units)
         most = max((unit.size for unit in self.units), default=1)
         self.ranking = Ranking(self.units, _measure_unit, most, journal)
+
+    def credit(self, held: Held, leaves: int) -> None:
+        """So many more leaves count as the group's; fewer when negative."""
+        priority = held.group.priority
+        owned = self.owned.get(priority, 0) + leaves
+        if owned:
+            self.owned[priority] = owned
+        else:
+            del self.owned[priority]
+        own = self.owners.get(held, 0)
+        if own + leaves:
+            if not own:
+                self._sorted = self._sorted and held.serial >= self._newest
+                self._newest = max(self._newest, held.serial)
+            self.owners[held] = own + leaves
+        else:
+            del self.owners[held]
+
+    def oldest_first(self) -> Iterator[Held]:
+        """The owners by order of submission. They nearly always are in it; after an undo they are sorted again."""
+        if not self._sorted:
+            self.owners = dict(sorted(self.owners.items(), key=lambda item: item[0].serial))
+            self._sorted = True
+        return iter(self.owners)
 
     def unbound_root(self, level: int) -> VirtualCell | None:
         """The first quota cell of that level that stands on nothing."""

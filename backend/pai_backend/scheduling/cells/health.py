@@ -99,15 +99,22 @@ class Health:
             self._set_doomed(root, doomed=False)
 
     def _set_doomed(self, root: VirtualCell, *, doomed: bool) -> None:
-        root.doomed = doomed
+        others = root.quotas.doomed
         if doomed:
-            root.quotas.doomed.append(root)
+            self._doom_at(root, len(others))
+            self.journal.note(self._spare, root)
         else:
-            root.quotas.doomed.remove(root)
-        self.journal.note(self._undo_doomed, root)
+            at = others.index(root)
+            self._spare(root)
+            self.journal.note(self._doom_at, root, at)
 
-    def _undo_doomed(self, root: VirtualCell) -> None:
-        self._set_doomed(root, doomed=not root.doomed)
+    def _doom_at(self, root: VirtualCell, at: int) -> None:
+        root.doomed = True
+        root.quotas.doomed.insert(at, root)
+
+    def _spare(self, root: VirtualCell) -> None:
+        root.doomed = False
+        root.quotas.doomed.remove(root)
 
     @contextmanager
     def later(self, *, settle: bool = True) -> Iterator[None]:

@@ -114,18 +114,9 @@ class Holding:
         if left:
             unit.owners[held] = left
         unit.used ^= mask
-        self._account(unit, held, left.bit_count() - (left ^ mask).bit_count())
+        unit.quotas.credit(held, left.bit_count() - (left ^ mask).bit_count())
         unit.quotas.ranking.touch(unit)
         self.journal.note(self._own, unit, held, mask)
-
-    def _account(self, unit: Unit, held: Held, delta: int) -> None:
-        quotas, priority = unit.quotas, held.group.priority
-        owned = quotas.owned.pop(priority, 0) + delta
-        if owned:
-            quotas.owned[priority] = owned
-        leaves = quotas.owners.pop(held, 0) + delta
-        if leaves:
-            quotas.owners[held] = leaves
 
     def _running(self, node: Node, held: Held, mask: int) -> None:
         left = node.running.pop(held, 0) ^ mask

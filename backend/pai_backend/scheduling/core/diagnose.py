@@ -57,7 +57,7 @@ class _Diagnosis:
             return self._of(WaitCode.NOT_SUGGESTED, nodes=excluded)
         kept = any(option.chain.reserved for option in self.options)
         others = self.cluster.groups.values() if kept else ()
-        waiting = [held for held in others if held.state is State.PREEMPTING]
+        waiting = sorted((held for held in others if held.state is State.PREEMPTING), key=lambda held: held.serial)
         if waiting and self._fits(self.limits, _is_preempting):
             return self._of(WaitCode.RESERVED, holders=waiting)
         if any(self._free(option) >= self.needed for option in self.options):
@@ -97,9 +97,11 @@ class _Diagnosis:
         """Groups that are in the way and cannot be ended for this one."""
         for option in self.options:
             if option.quotas is not None:
-                yield from (held for held in option.quotas.owners if held.group.priority >= self.group.priority)
+                owners = option.quotas.oldest_first()
+                yield from (held for held in owners if held.group.priority >= self.group.priority)
             else:
-                yield from (held for held in self.cluster.groups.values() if held.chain == option.chain.name)
+                others = sorted(self.cluster.groups.values(), key=lambda held: held.serial)
+                yield from (held for held in others if held.chain == option.chain.name)
 
     def _of(
         self, code: WaitCode, *, holders: Iterable[Held] = (), nodes: Sequence[str] = (), within: str = ""

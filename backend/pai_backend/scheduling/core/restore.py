@@ -220,7 +220,7 @@ def _weakest_root(cluster: Cluster, held: Held, quotas: Quotas, level: int, resu
     if not rated:
         return None
     *_, root, owners = min(rated, key=lambda each: each[:2])
-    for owner in owners:
+    for owner in sorted(owners, key=lambda held: held.serial):
         if owner.state is not State.PREEMPTING:
             displace(cluster.holding, owner, held.group.name)
             result.displaced.append(owner.group.name)

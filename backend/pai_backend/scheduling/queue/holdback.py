@@ -7,7 +7,7 @@ or a lower priority may take. Nobody is ended for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from pai_backend.scheduling.cells.held import Held, State
@@ -38,7 +38,7 @@ def keep_cells(
     for option in options:
         assert option.quotas is not None
         going = sorted(
-            (held for held in option.quotas.owners if _may_end(held)), key=lambda held: _expected(held, ends)
+            (held for held in option.quotas.oldest_first() if _may_end(held)), key=lambda held: _expected(held, ends)
         )
         best = _soonest(cluster, group, option, limits, going)
         if best is not None and (found is None or best[0] < found[0]):
@@ -46,12 +46,12 @@ def keep_cells(
     return None if found is None else _reserve(cluster, group, found[1])
 
 
-def in_the_way(held: Held) -> list[Held]:
-    """Who still runs on cells that are kept for this group, in order of submission."""
-    found: dict[Held, None] = {}
+def in_the_way(held: Held) -> Iterator[Held]:
+    """Who still runs on cells that are kept for this group; once for each of its pods."""
     for spot in held.spots:
-        found.update((other, None) for other, mask in spot.node.running.items() if mask & spot.mask)
-    return sorted(found, key=lambda other: other.serial)
+        for other, mask in spot.node.running.items():
+            if mask & spot.mask:
+                yield other
 
 
 def is_good(held: Held) -> bool:
