@@ -14,6 +14,8 @@ from pathlib import Path
 
 import httpx
 
+from jupyter_pai.client import MEDIA_TYPE
+
 ROOT = Path(__file__).resolve().parents[2]
 PANEL = ROOT / "jupyter_pai" / "labextension"
 
@@ -51,8 +53,9 @@ class LabSite:
         return f"{self.url}lab/workspaces/test?reset&token={self.token}"
 
     def get(self, path: str) -> object:
-        """The JSON answer of the API below the Jupyter server."""
-        answer = httpx.get(f"{self.url}pai/api/v2/{path}", headers=self._headers, timeout=30)
+        """The JSON answer of the API below the Jupyter server, in our own shape."""
+        headers = {**self._headers, "Accept": MEDIA_TYPE}
+        answer = httpx.get(f"{self.url}pai/api/v2/{path}", headers=headers, timeout=30)
         answer.raise_for_status()
         return answer.json()
 
