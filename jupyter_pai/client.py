@@ -181,6 +181,10 @@ class AsyncClient:
         query: Query = {"task": ",".join(tasks) or None}
         return cast(wire.Released, await self._json("POST", job_path(job, "/release"), query, value={}))
 
+    async def why(self, job: str) -> wire.Why:
+        """Why a job waits, and what would start it now. Raises NotFound."""
+        return cast(wire.Why, await self._json("GET", job_path(job, "/why")))
+
     async def source(self, job: str) -> Source:
         """The submitted document, byte for byte."""
         response = await self.request("GET", job_path(job, "/config"))

@@ -32,7 +32,7 @@ from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
 from jupyter_pai.wire import JobDetail
 
-VERBS = ("submit", "list", "show", "status", "logs", "stop", "release", "ssh", "open", "config", "upload")
+VERBS = ("submit", "list", "show", "status", "why", "logs", "stop", "release", "ssh", "open", "config", "upload")
 
 
 def _say(text: str) -> None:
@@ -52,7 +52,7 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, logs, stop, release, ssh, open, config, upload.
+        Verbs: submit, list, show, status, why, logs, stop, release, ssh, open, config, upload.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -166,6 +166,11 @@ class PaiMagics(Magics):
             self._wait(client, self._name(args.job), show_log=False)
             return None
         return Shown(render.status_text(client.job(self._name(args.job))))
+
+    @verb("pai why")
+    @argument("job", help="name, alias or $variable")
+    def _why(self, args: Namespace) -> Shown:
+        return Shown(render.why_text(self._connected().why(self._name(args.job))))
 
     @verb("pai logs")
     @argument("job", help="name, alias or $variable")

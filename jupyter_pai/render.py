@@ -8,7 +8,18 @@ from datetime import datetime
 
 from jupyter_pai.errors import ClientError, Fault
 from jupyter_pai.excerpt import lines_to_show
-from jupyter_pai.wire import FINAL_STATES, JobDetail, JobExit, JobSummary, JobWarning, Task, TaskExit, tasks_of
+from jupyter_pai.wire import (
+    FINAL_STATES,
+    Change,
+    JobDetail,
+    JobExit,
+    JobSummary,
+    JobWarning,
+    Task,
+    TaskExit,
+    Why,
+    tasks_of,
+)
 
 CARET_CONTEXT = 60
 """Characters of a long source line shown before and behind the place of a fault."""
@@ -159,6 +170,43 @@ def _exit_lines(exit_: JobExit | TaskExit | None, whose: str = "") -> list[str]:
     remedy = exit_.get("remedy")
     said = f"  {whose}exit status {exit_['status']}: {safe(exit_['message'])}"
     return [said, f"  {safe(remedy)}"] if remedy else [said]
+
+
+def why_text(why: Why) -> str:
+    """Why a job waits, who holds what it needs, and what would start it now."""
+    waiting = why["waiting"]
+    if waiting is None:
+        said = why["sentence"] or ("it does not wait" if why["state"] != "WAITING" else "nothing is known yet")
+        return f"{safe(why['id'])}: {safe(said)}"
+    told = waiting["texts"]["en"]
+    lines = [f"{safe(why['id'])}: {safe(told['sentence'])}", f"  {safe(told['remedy'])}"]
+    lines.append(f"  {waiting['position']} of {waiting['waiting']} in the queue of {safe(waiting['vc'])}")
+    if waiting["starts_at"]:
+        lines.append(f"  expected to start {clock(waiting['starts_at'])}")
+    lines += [f"  or: {change_words(change)}" for change in waiting["changes"][1:]]
+    if not why["current"]:
+        lines.append(f"  As of {clock(why['asOf'])}: the controller does not answer now.")
+    holders = [(each["group"], each["user"], each["vc"], each["priority"], each["gpus"]) for each in waiting["holders"]]
+    if holders:
+        lines += ["", table(("HELD BY", "USER", "VC", "PRIORITY", "GPUS"), holders)]
+    return "\n".join(lines)
+
+
+def change_words(change: Change) -> str:
+    """A change with which the job would start, without saying so."""
+    match change["kind"]:
+        case "type":
+            return f"GPU type {safe(change['leaf_type'])}"
+        case "virtual-cluster":
+            return f"virtual cluster {safe(change['vc'])}"
+        case "fewer-tasks":
+            return f"{change['after']} tasks instead of {change['before']}"
+        case "smaller-tasks":
+            return f"{change['after']} GPUs a task instead of {change['before']}"
+        case "opportunistic":
+            return "as an opportunistic job, which may be stopped for others"
+        case other:
+            return safe(other)
 
 
 def state_line(job: JobDetail) -> str:

@@ -234,6 +234,60 @@ class ValidationAnswer(TypedDict):
     errors: list[FaultBody]
 
 
+class Told(TypedDict):
+    """A reason in words."""
+
+    sentence: str
+    remedy: str
+
+
+class Holder(TypedDict):
+    """A group that has what another needs."""
+
+    group: str
+    user: str
+    vc: str
+    priority: int
+    gpus: int
+    until: str | None
+
+
+class Change(TypedDict):
+    """Something with which a job would start now."""
+
+    kind: str
+    leaf_type: str
+    vc: str
+    member: int
+    before: int
+    after: int
+
+
+class Waiting(TypedDict):
+    """Why a job waits for GPUs: what the fronts show of it. docs/scheduling.md describes all."""
+
+    cause: str
+    vc: str
+    position: int
+    waiting: int
+    starts_at: str | None
+    holders: list[Holder]
+    changes: list[Change]
+    texts: dict[str, Told]
+
+
+class Why(TypedDict):
+    """Why a job waits, and since when that is known."""
+
+    id: str
+    state: str
+    phase: str
+    sentence: str
+    waiting: Waiting | None
+    asOf: str | None
+    current: bool
+
+
 class Info(TypedDict):
     """Which backend this is."""
 

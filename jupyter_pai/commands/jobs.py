@@ -1,4 +1,4 @@
-"""``list``, ``show``, ``status``, ``logs``, ``stop``, ``release`` and ``open``: jobs that exist."""
+"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``release`` and ``open``: jobs that exist."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb = _job_verb(verbs, common, "show", "everything about a job", show)
     verb = _job_verb(verbs, common, "status", "a job's state in a line; exit code 1 if it failed", status)
     verb.add_argument("--watch", action="store_true", help="print each change until the job has ended")
+    _job_verb(verbs, common, "why", "why a job waits, and what would start it now", why)
     verb = _job_verb(verbs, common, "logs", "print what a task has written", logs)
     verb.add_argument("-f", "--follow", action="store_true", help="go on until the task has ended")
     verb.add_argument("--role", help="the task's role; default: the first")
@@ -76,6 +77,14 @@ def status(args: argparse.Namespace, out: Output) -> int:
         job = client.job(args.job)
     out.result(job, render.status_text(job))
     return JOB_FAILED if job["state"] == "FAILED" else OK
+
+
+def why(args: argparse.Namespace, out: Output) -> int:
+    """Why it waits; fine when it does not."""
+    with connected() as client:
+        told = client.why(args.job)
+    out.result(told, render.why_text(told))
+    return OK
 
 
 def logs(args: argparse.Namespace, out: Output) -> int:

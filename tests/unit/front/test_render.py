@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from jupyter_pai import render
 from jupyter_pai.errors import Fault, InvalidDocument
+from jupyter_pai.wire import Why
 from tests.support.fake_backend import job_body, task_body
 
 
@@ -108,3 +111,59 @@ def test_a_stop_request_is_answered_as_such_and_a_late_one_with_the_end() -> Non
     job = job_body("train", "j1")
     assert render.stop_line({**job, "state": "RUNNING"}) == "train: asked to stop"
     assert render.stop_line({**job, "state": "SUCCEEDED"}).startswith("train: SUCCEEDED")
+
+
+def why_body(**changes: object) -> Why:
+    waiting = {
+        "cause": "priority",
+        "vc": "vision",
+        "position": 2,
+        "waiting": 5,
+        "starts_at": None,
+        "holders": [],
+        "changes": [],
+        "texts": {"en": {"sentence": "It needs 4 GPUs.", "remedy": "Wait."}},
+    }
+    known = {"state": "WAITING", "phase": "queued", "sentence": "short", "current": True, "asOf": None}
+    body = {"id": "ann~job", **known, "waiting": waiting | changes}
+    return cast(Why, body)
+
+
+def test_why_a_job_waits_is_told_with_the_remedy_and_the_place_in_the_queue() -> None:
+    assert render.why_text(why_body()).splitlines() == [
+        "ann~job: It needs 4 GPUs.",
+        "  Wait.",
+        "  2 of 5 in the queue of vision",
+    ]
+
+
+def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() -> None:
+    shape = {"leaf_type": "V100", "vc": "tools", "member": 0, "before": 4, "after": 2}
+    kinds = ("fewer-tasks", "type", "virtual-cluster", "fewer-tasks", "smaller-tasks", "opportunistic", "magic")
+    lines = render.why_text(why_body(changes=[{"kind": kind, **shape} for kind in kinds])).splitlines()
+    assert [line.strip() for line in lines if line.startswith("  or: ")] == [
+        "or: GPU type V100",
+        "or: virtual cluster tools",
+        "or: 2 tasks instead of 4",
+        "or: 2 GPUs a task instead of 4",
+        "or: as an opportunistic job, which may be stopped for others",
+        "or: magic",
+    ]
+
+
+def test_who_holds_what_a_job_needs_is_a_table() -> None:
+    holder = {"group": "bob~night/default", "user": "bob", "vc": "speech", "priority": 10, "gpus": 8, "until": None}
+    lines = render.why_text(why_body(holders=[holder])).splitlines()
+    assert lines[-2].split() == ["HELD", "BY", "USER", "VC", "PRIORITY", "GPUS"]
+    assert lines[-1].split() == ["bob~night/default", "bob", "speech", "10", "8"]
+
+
+def test_an_old_answer_says_so() -> None:
+    old = why_body() | {"current": False, "asOf": "2026-11-21T12:00:00Z"}
+    assert "the controller does not answer now" in render.why_text(cast(Why, old))
+
+
+def test_a_job_that_waits_for_no_gpu_has_its_sentence() -> None:
+    assert render.why_text(cast(Why, why_body() | {"waiting": None})) == "ann~job: short"
+    ran = why_body() | {"waiting": None, "state": "RUNNING", "sentence": ""}
+    assert render.why_text(cast(Why, ran)) == "ann~job: it does not wait"
