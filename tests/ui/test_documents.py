@@ -45,7 +45,7 @@ def test_faults_of_yaml_are_marked_at_their_lines(page: Page, shoot: Shoot) -> N
 def test_a_kept_task_says_until_when_and_is_let_go_by_its_button(page: Page, lab: LabSite, shoot: Shoot) -> None:
     value = json.loads(HELLO.read_text(encoding="utf-8"))
     value["jobEnvs"] = {"isDebug": True}
-    value["taskRoles"][0]["command"] = "echo as far as it came; exit 3"
+    value["taskRoles"][0] |= {"command": "echo as far as it came; exit 3", "minFailedTaskCount": 1}
     paste(page, json.dumps(value, indent=2))
     job = submit(page, "kept-in-the-panel")
     expect(job.get_by_role("table", name="Tasks")).to_contain_text("kept until")
