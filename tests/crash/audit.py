@@ -21,7 +21,8 @@ class Expected:
     """A short job and the exit code it must end with; one with ``stop`` is asked to stop once it is submitted.
 
     With ``failures`` it is incremental, and each of its tasks fails so many times before. With ``debug`` a failed
-    task is kept; ``release`` says whether somebody lets it go before the clock does.
+    task is kept; ``release`` says whether somebody lets it go before the clock does. With a priority ``on_gpu`` each
+    task wants one of the few GPUs, so that it is preempted, or preempts.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Expected:
     failures: int = 0
     debug: bool = False
     release: bool = False
+    on_gpu: str = ""
 
     @property
     def kept(self) -> bool:
@@ -42,6 +44,8 @@ class Expected:
         """Its document, OpenPAI v2 when it is incremental, else v1; each run of a task adds one line to ``runs``."""
         line = f'me="$PAI_JOB_NAME $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"; echo "$me" >> {runs}'
         rest = f"echo begin; sleep {self.seconds}; echo end; exit {self.code}"
+        if self.on_gpu:
+            return json.dumps(self._on_gpu(f"{line}; {rest}")).encode()
         if self.failures:
             command = f'{line}; if [ "$(grep -c "^$me$" {runs})" -le {self.failures} ]; then exit 9; fi; {rest}'
             return json.dumps(self._incremental(command)).encode()
@@ -57,13 +61,19 @@ class Expected:
         env = {"jobEnvs": {"isDebug": True}} if self.debug else {}
         return json.dumps({"jobName": self.name, "image": "none", "taskRoles": [role], **env}).encode()
 
+    def _on_gpu(self, command: str) -> dict[str, object]:
+        return self._v2(command, 1, {"hivedScheduler": {"jobPriorityClass": self.on_gpu}})
+
     def _incremental(self, command: str) -> dict[str, object]:
+        return self._v2(command, 0, {"gangAllocation": False})
+
+    def _v2(self, command: str, gpus: int, extras: dict[str, object]) -> dict[str, object]:
         role = {
             "instances": self.instances,
             "dockerImage": "none",
             "completion": {"minFailedInstances": -1, "minSucceededInstances": -1},
             "taskRetryCount": self.failures,
-            "resourcePerInstance": {"cpu": 1, "memoryMB": 100, "gpu": 0},
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 100, "gpu": gpus},
             "commands": [command],
         }
         return {
@@ -72,7 +82,7 @@ class Expected:
             "type": "job",
             "prerequisites": [{"type": "dockerimage", "name": "none", "uri": "none"}],
             "taskRoles": {"short": role},
-            "extras": {"gangAllocation": False},
+            "extras": extras,
         }
 
 
@@ -82,7 +92,7 @@ async def audit(backend: Backend, expected: list[Expected]) -> list[str]:
     await store.open()
     try:
         jobs = await _all_jobs(store)
-        findings = _exits(expected, jobs) + _runs(expected, backend.runs)
+        findings = _exits(expected, jobs) + _runs(expected, backend.runs, jobs)
         findings += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.port_leases()]
         findings += [finding for job in jobs.values() for finding in await _history(store, job)]
         findings += _logs(backend, {job.name: jobs[job.name] for job in expected if not job.stop and job.name in jobs})
@@ -112,24 +122,41 @@ def _exits(expected: list[Expected], jobs: dict[str, Job]) -> list[str]:
             continue
         for task in job.tasks if job else ():
             code = task.exit.status if task.exit else None
-            if code != want.code or task.attempt != want.failures:
-                how = f"{code} in run {task.attempt}, not {want.code} in run {want.failures}"
+            run = task.attempt - job.attempt if job else 0
+            if code != want.code or run != want.failures:
+                how = f"{code} in run {run}, not {want.code} in run {want.failures}"
                 found.append(f"{want.name} task {task.index}: exit {how}: {task.exit}")
             if bool(task.released_by) != want.kept:
                 found.append(f"{want.name} task {task.index}: released by {task.released_by!r}, kept: {want.kept}")
-        if job is not None and job.attempt:
+        if job is not None and (job.attempt, job.retries.total) != (_preemptions(job), job.retries.free):
             found.append(f"{want.name} was run {job.attempt + 1} times: {job.retries}")
+        if job is not None and job.attempt and want.on_gpu != "test":
+            found.append(f"{want.name} was preempted though nobody comes before it")
     return found
 
 
-def _runs(expected: list[Expected], runs: Path) -> list[str]:
+def _preemptions(job: Job) -> int:
+    """How often it may have been run again: every time that the platform took its place from it."""
+    return job.retries.resource
+
+
+def _runs(expected: list[Expected], runs: Path, jobs: dict[str, Job]) -> list[str]:
+    """Tasks that did not run as often as they should. One that is preempted may not have come to run."""
     seen = Counter(runs.read_text(encoding="utf-8").splitlines())
     wanted = Counter(
         f"{job.name} {index}" for job in expected for index in range(job.instances) for _ in range(job.failures + 1)
     )
     may_be_stopped_first = {f"{job.name} {index}" for job in expected if job.stop for index in range(job.instances)}
     missing = {name: count for name, count in (wanted - seen).items() if name not in may_be_stopped_first}
-    odd = (seen - wanted) + Counter(missing)
+    again = Counter(
+        {
+            f"{job.name} {index}": jobs[job.name].attempt
+            for job in expected
+            if job.name in jobs
+            for index in range(job.instances)
+        }
+    )
+    odd = (seen - wanted - again) + Counter(missing)
     return [f"task {name!r} ran {seen[name]} times" for name in sorted(odd)]
 
 
@@ -138,9 +165,9 @@ async def _history(store: SqlStore, job: Job) -> list[str]:
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
         return [f"{job.name}: its event log has gaps: {[event.seq for event in events]}"]
     seen = Counter(event.type for event in events)
-    runs = sum(task.attempt for task in job.tasks)
+    runs = sum(task.attempt - job.attempt for task in job.tasks)
     kept = sum(bool(task.released_by) for task in job.tasks)
-    wanted = {"job.exit": 1, "task.retry": runs, "task.kept": kept, "task.released": kept}
+    wanted = {"job.exit": 1, "job.retry": job.attempt, "task.retry": runs, "task.kept": kept, "task.released": kept}
     return [
         f"{job.name}: {seen[kind]} times {kind} in its event log, not {count}"
         for kind, count in wanted.items()

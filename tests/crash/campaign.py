@@ -3,7 +3,8 @@
 The backend runs each role in its own process. A kill hits one of them, or all at once with their
 supervisor, which is then started again as a user's next command would. Jobs write one line each time
 their command runs, so a second run shows. Some are incremental and have tasks that are to run again, some keep
-failed tasks for debugging; of these a part is let go by hand, the others by the clock.
+failed tasks for debugging; of these a part is let go by hand, the others by the clock. Some want one of two GPUs, and
+preempt each other.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Campaign:
 
     def _job(self, number: int, rng: random.Random) -> Expected:
         failures = rng.choice([0, 0, 0, 1, 2])
+        debug = not failures and rng.random() < 0.3
+        on_gpu = rng.choice(["", "test", "test", "prod"]) if not failures and not debug else ""
         return Expected(
             name=f"short-{number:04d}",
             code=rng.choice([0, 0, 1, 7, 42, 137]),
@@ -84,8 +87,9 @@ class Campaign:
             seconds=round(rng.uniform(0.0, 1.5), 2),
             stop=rng.random() < 0.15,
             failures=failures,
-            debug=not failures and rng.random() < 0.3,
+            debug=debug,
             release=rng.random() < 0.5,
+            on_gpu=on_gpu,
         )
 
     async def _submit(self, backend: Backend, queue: asyncio.Queue[Expected]) -> None:

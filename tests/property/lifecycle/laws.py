@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pai_backend.lifecycle.effects import Effect, Forget, Refresh, Start, open_effects
-from pai_backend.lifecycle.events import JobEvent, TaskGone
+from pai_backend.lifecycle.events import JobEvent, Preempted, TaskGone
 from pai_backend.lifecycle.step import to_place
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Desired, ExitKind, Job, Phase, Retries, State, Task
@@ -86,6 +86,7 @@ def _check_counted(limit: int, kind: ExitKind, before: Retries, after: Retries, 
 def _check_task(before: Job, event: JobEvent, old: Task, new: Task, now: datetime, story: str) -> None:
     assert (new.exit is not None) == new.is_over, f"an exit without an end\n{story}"
     assert (new.phase is Phase.BACKING_OFF) == (new.backoff_until is not None), f"a pause without an end\n{story}"
+    assert new.reserved is None or new.phase is Phase.QUEUED, f"a place is kept for what does not wait\n{story}"
     if old.exit is not None and new.uid == old.uid:
         assert new.exit == old.exit, f"an exit was rewritten\n{story}"
     if old.phase is not Phase.KEPT or new.phase is Phase.KEPT:
@@ -95,6 +96,7 @@ def _check_task(before: Job, event: JobEvent, old: Task, new: Task, now: datetim
         "clock": old.kept_until is not None and now >= old.kept_until,
         "stop": before.desired is Desired.STOP,
         "lost": isinstance(event, TaskGone) and event.uid == old.uid,
+        "preempted": isinstance(event, Preempted) and old.uid in event.uids,
     }
     assert new.uid == old.uid, f"a kept task was run again before it was let go\n{story}"
     assert reasons.get(new.released_by, False), f"a kept task was let go without a reason\n{story}"

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from pai_backend.lifecycle.effects import Effect
 from pai_backend.lifecycle.events import (
+    Displaced,
     JobEvent,
     Look,
     Placed,
+    Preempted,
     TaskExited,
     TaskForgotten,
     TaskGone,
@@ -98,6 +100,9 @@ class Story:
             gang = self.job.spec.scheduling.gang_allocation
             some = waiting if gang else data.draw(st.lists(st.sampled_from(waiting), min_size=1, unique=True))
             events += [Placed(dict.fromkeys(some, HERE))] * 3
+            events.append(Waiting("others are stopped there", dict.fromkeys(some, HERE)))
+        everyone = tuple(task.uid for task in self.job.tasks)
+        events += [Preempted(everyone, "bob~first", 100), Displaced(everyone, data.draw(st.booleans()))]
         for task in self.job.tasks:
             if task.phase in (Phase.STARTING, Phase.RUNNING, Phase.STOPPING, Phase.KEPT):
                 events.append(TaskRunning(task.uid, self.now))
