@@ -97,6 +97,13 @@ class JobFilter:
     limit: int = 100
     count: bool = True
 
+    @property
+    def owners(self) -> tuple[str, ...] | None:
+        """Whose jobs are meant; None for everybody's."""
+        if self.user is None:
+            return self.usernames or None
+        return (self.user,) if not self.usernames or self.user in self.usernames else ()
+
 
 @dataclass(frozen=True)
 class Explanation:

@@ -1,117 +1,143 @@
 """The job list: a page of summaries and the count, from columns alone.
 
-A page is found in an index that holds everything lists filter and order by (``ix_jobs_list``), whatever the filter and
-the order: 100,000 jobs are looked through in some 25 ms, and only the rows of the page itself are then read. An index
-for each order would be faster where nothing is filtered, and no help where something is. A table of tags to join with
-took 150 ms for a tag that half of the jobs have; as texts in the index they take as long as any filter.
+How many jobs match is known before the page is read (``tally``, ``matching``), and so is the cheapest of four ways:
+
+- all jobs match, or all of some users: along the order's own index, however far the page is from its beginning;
+- few jobs match, and their uids are known: these are read and sorted;
+- a good share of those jobs match: along the same index, with a look at each job, until the page is full. Jobs that
+  match may be anywhere in the order, even all at its end; so the walk is bounded, and a page that is not full then is
+  found in the last way;
+- else: those that match are found in ``ix_jobs_filter``, which holds what they are sorted by.
+
+Measured in docs/adr/0010.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from pydantic_core import to_json
-from sqlalchemy import Column, ColumnElement, Connection, Integer, func, literal, or_, select
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy import ColumnElement, Connection, Select, Subquery, UnaryExpression, select
+from sqlalchemy.sql.elements import KeyedColumnElement
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.store.base import JobFilter, JobSummary
+from pai_backend.store.matching import FILTERED, Findings, Matches, conditions, details, owned, unaided
 from pai_backend.store.rows import SUMMARY, to_summary
 from pai_backend.store.tables import jobs
+from pai_backend.store.tally import Tally, tally
 
-
-class _place_in(FunctionElement[int]):  # noqa: N801 — a function of SQL, written as one
-    """Where a text holds another, counted from 1, or 0. Each database has a name of its own for it. The case counts."""
-
-    type = Integer()
-    inherit_cache = True
-
-
-@compiles(_place_in, "sqlite")
-def _instr(element: _place_in, compiler: SQLCompiler, **options: Any) -> str:
-    return f"instr({compiler.process(element.clauses, **options)})"
-
-
-@compiles(_place_in, "postgresql")
-def _strpos(element: _place_in, compiler: SQLCompiler, **options: Any) -> str:
-    return f"strpos({compiler.process(element.clauses, **options)})"
-
-
-# An expression, so that SQLite does not walk the index on names with a look at a wide row for each.
-_NAME = jobs.c.name + literal("")
-
-ORDERS: dict[str, ColumnElement[Any]] = {
-    "submissionTime": jobs.c.submitted_at,
-    "launchedTime": jobs.c.launched_at,
-    "completedTime": jobs.c.completed_at,
-    "name": _NAME,
-    "username": jobs.c.username,
-    "virtualCluster": jobs.c.virtual_cluster,
-    "state": jobs.c.state,
-    "retries": jobs.c.retries,
-    "totalTaskNumber": jobs.c.task_count,
-    "totalGpuNumber": jobs.c.gpu_count,
-    "jobPriority": jobs.c.priority,
+ORDERS: dict[str, str] = {
+    "submissionTime": "submitted_at",
+    "launchedTime": "launched_at",
+    "completedTime": "completed_at",
+    "name": "name",
+    "username": "username",
+    "virtualCluster": "virtual_cluster",
+    "state": "state",
+    "retries": "retries",
+    "totalTaskNumber": "task_count",
+    "totalGpuNumber": "gpu_count",
+    "jobPriority": "priority",
     # OpenPAI's other spellings (REST v2, parameter order)
-    "completionTime": jobs.c.completed_at,
-    "jobName": _NAME,
-    "vc": jobs.c.virtual_cluster,
+    "completionTime": "completed_at",
+    "jobName": "name",
+    "vc": "virtual_cluster",
 }
-"""What a list can be ordered by: the summary's field names."""
+"""What a list can be ordered by, the summary's field names, and the columns that they are."""
 
-_COUNTS = select(jobs.c.state, func.count().label("number")).group_by(jobs.c.state)
+LOOK, STEP = 12.0, 0.5
+"""What a look at a job costs, and a step along an index, where a job in ``ix_jobs_filter`` costs 1 (SQLite: 0.2 us)."""
+
+SLACK = 2
+"""A walk goes so many times as far as it would have to if those that match were spread evenly."""
 
 
-def page(conn: Connection, which: JobFilter) -> list[JobSummary]:
-    """One page. Raises InvalidParameters for an unknown order or a negative bound."""
+@dataclass(frozen=True)
+class Order:
+    """A column and a direction; the uid makes the order total, so that pages neither overlap nor leave gaps."""
+
+    column: str
+    descending: bool
+
+    def by(self, table: Subquery | None = None) -> Sequence[ColumnElement[object]]:
+        """What to order ``jobs``, or a part of it, by."""
+        columns = jobs.c if table is None else table.c
+        first, last = self._directed(columns[self.column]), self._directed(columns["uid"])
+        # Jobs that have no such value yet come last either way; the two databases differ about NULL by themselves.
+        return (first.nulls_last(), last) if jobs.c[self.column].nullable else (first, last)
+
+    def _directed(self, column: KeyedColumnElement[object]) -> UnaryExpression[object]:
+        return column.desc() if self.descending else column.asc()
+
+
+def listed(conn: Connection, which: JobFilter, findings: Findings) -> tuple[list[JobSummary], int]:
+    """One page and how many match on all pages together, both of one snapshot.
+
+    Raises InvalidParameters for an unknown order or a negative bound.
+    """
     order = _order(which)
-    found = select(jobs.c.uid).where(*_conditions(which)).order_by(*order)
-    page = found.offset(which.offset).limit(which.limit).subquery()
-    rows = conn.execute(select(*SUMMARY).join(page, page.c.uid == jobs.c.uid).order_by(*order))
+    numbers = tally(conn, which)
+    matches = findings.matches(conn, which, numbers)
+    expected = max(0, min(which.limit, matches.total - which.offset))
+    if expected == 0:
+        return [], matches.total
+    for way in ways(which, order, matches, numbers):
+        rows = _read(conn, way, order)
+        if len(rows) == expected:
+            break
+    return rows, matches.total
+
+
+def _read(conn: Connection, found: Select[tuple[str]], order: Order) -> list[JobSummary]:
+    page = found.subquery()
+    rows = conn.execute(select(*SUMMARY).join(page, page.c.uid == jobs.c.uid).order_by(*order.by()))
     return [to_summary(row) for row in rows]
 
 
-def total(conn: Connection, which: JobFilter) -> int:
-    """How many jobs match, on all pages together."""
-    return conn.execute(select(func.count()).select_from(jobs).where(*_conditions(which))).scalar_one()
+def ways(which: JobFilter, order: Order, matches: Matches, numbers: Tally) -> list[Select[tuple[str]]]:
+    """The queries for a page's uids that are worth trying, the cheapest first; the last finds all of it."""
+    if matches.uids is not None:
+        known = select(jobs.c.uid).where(jobs.c.uid.in_(matches.uids)).order_by(*order.by())
+        return [_cut(known, which)]
+    rows = which.offset + which.limit
+    steps_a_row = numbers.all / numbers.of_users
+    if matches.total == numbers.of_users and rows * steps_a_row * STEP <= numbers.in_reach:
+        return [_cut(_along(which, order), which)]
+    found = [_cut(_sorted(which, order), which)]
+    looks = SLACK * rows * numbers.of_users // matches.total
+    if looks * (LOOK + steps_a_row * STEP) <= numbers.in_reach:
+        found.insert(0, _cut(_walk(which, order, looks), which))
+    return found
 
 
-def counts(conn: Connection) -> dict[str, int]:
-    """Number of jobs by state; states without jobs are left out."""
-    return {row.state: row.number for row in conn.execute(_COUNTS)}
+def _cut(found: Select[tuple[str]], which: JobFilter) -> Select[tuple[str]]:
+    return found.offset(which.offset).limit(which.limit)
 
 
-def _conditions(which: JobFilter) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if which.user is not None:
-        conditions.append(jobs.c.username == which.user)
-    if which.usernames:
-        conditions.append(jobs.c.username.in_(which.usernames))
-    if which.states:
-        conditions.append(jobs.c.state.in_([state.value for state in which.states]))
-    if which.virtual_clusters:
-        conditions.append(jobs.c.virtual_cluster.in_(which.virtual_clusters))
-    if which.priorities:
-        named = [priority for priority in which.priorities if priority is not None]
-        unnamed = [jobs.c.priority.is_(None)] if None in which.priorities else []
-        conditions.append(or_(jobs.c.priority.in_(named), *unnamed))
-    if which.with_tags:
-        conditions.append(or_(*(_has(tag) for tag in which.with_tags)))
-    conditions += [~_has(tag) for tag in which.without_tags]
-    if which.keyword:
-        conditions.append(jobs.c.search.contains(which.keyword.lower(), autoescape=True))
-    return conditions
+def _along(which: JobFilter, order: Order, *more: ColumnElement[str]) -> Select[tuple[str]]:
+    """The jobs of the users that are asked for, in their order: from its index, which has the owners too."""
+    found = select(jobs.c.uid, *more) if more else select(jobs.c.uid)
+    return found.where(*owned(which, unaided(jobs.c.username))).order_by(*order.by())
 
 
-def _has(tag: str) -> ColumnElement[bool]:
-    """Whether a job has the tag. By its JSON form with the quotes, so that it is found whole; the case counts."""
-    return _place_in(jobs.c.tags, to_json(tag).decode()) > 0
+def _walk(which: JobFilter, order: Order, looks: int) -> Select[tuple[str]]:
+    """The jobs that match among the first ``looks`` of the order."""
+    taken = (jobs.c[name] for name in dict.fromkeys((order.column, *FILTERED)))
+    part = _along(which, order, *taken).limit(looks).subquery()
+    states = [part.c.state.in_([state.value for state in which.states])] if which.states else []
+    return select(part.c.uid).where(*states, *details(which, part)).order_by(*order.by(part))
 
 
-def _order(which: JobFilter) -> Sequence[ColumnElement[Any]]:
+def _sorted(which: JobFilter, order: Order) -> Select[tuple[str]]:
+    """The jobs that match, from the index that has all it takes."""
+    found = select(jobs.c.uid, jobs.c[order.column]).where(*conditions(which))
+    # The offset of nothing keeps a planner from walking along another index after all.
+    part = found.offset(0).subquery()
+    return select(part.c.uid).order_by(*order.by(part))
+
+
+def _order(which: JobFilter) -> Order:
     column = ORDERS.get(which.order)
     if column is None:
         raise InvalidParameters(
@@ -119,9 +145,4 @@ def _order(which: JobFilter) -> Sequence[ColumnElement[Any]]:
         )
     if which.offset < 0 or which.limit < 0:
         raise InvalidParameters("`offset` and `limit` cannot be negative.", hint="Leave them out for the first jobs.")
-    ordered = column.desc() if which.descending else column.asc()
-    # The uid makes the order total, so that pages neither overlap nor leave gaps.
-    last = jobs.c.uid.desc() if which.descending else jobs.c.uid.asc()
-    # Jobs that have no such value yet come last either way; the two databases differ about NULL by themselves.
-    can_lack = isinstance(column, Column) and column.nullable
-    return (ordered.nulls_last(), last) if can_lack else (ordered, last)
+    return Order(column, which.descending)

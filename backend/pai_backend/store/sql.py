@@ -32,12 +32,14 @@ from pai_backend.store import (
     sealing,
     submit,
     tagging,
+    tally,
     tokens,
 )
 from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
+from pai_backend.store.matching import Findings
 from pai_backend.store.release import ReleaseRequest
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
@@ -66,6 +68,7 @@ class SqlStore:
         self._ring = KeyRing(keys)
         self._wake = Wake(self._database)
         self._writer = Writer(self._database, committed=self._wake.bump)
+        self._findings = Findings()
 
     async def open(self) -> None:
         """Connect, bring the schema to head, and have the keys of all that is sealed.
@@ -213,13 +216,9 @@ class SqlStore:
         return await self._read_opened(partial(lookup.by_alias, alias=alias))
 
     async def list_jobs(self, which: JobFilter) -> tuple[list[JobSummary], int]:
-        """A page and the total, each from a snapshot of its own, so that two readers share the work."""
-        page = self._database.read(partial(listing.page, which=which))
-        if not which.count:
-            rows = await page
-            return rows, which.offset + len(rows)
-        rows, total = await asyncio.gather(page, self._database.read(partial(listing.total, which=which)))
-        return rows, total
+        """A page and the total, from one snapshot."""
+        rows, total = await self._database.read(partial(listing.listed, which=which, findings=self._findings))
+        return rows, total if which.count else which.offset + len(rows)
 
     async def tag(self, uid: JobUid, tag: str) -> None:
         """Give a job a tag."""
@@ -254,7 +253,7 @@ class SqlStore:
 
     async def job_counts(self) -> dict[str, int]:
         """Jobs by state."""
-        return await self._database.read(listing.counts)
+        return await self._database.read(tally.counts)
 
     # ---- waking --------------------------------------------------------------------------------
     async def wait_change(self, seen: int, timeout_s: float) -> int:

@@ -30,6 +30,8 @@ from sqlalchemy import (
     text,
 )
 
+from pai_backend.store import triggers
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -66,19 +68,19 @@ metadata = MetaData(
     }
 )
 
-_LISTED = (
-    "state",
-    "virtual_cluster",
-    "priority",
-    "search",
-    "name",
+ORDERED = (
+    "submitted_at",
     "launched_at",
     "completed_at",
+    "name",
+    "virtual_cluster",
+    "state",
     "retries",
     "task_count",
     "gpu_count",
-    "tags",
+    "priority",
 )
+"""Columns of ``jobs`` that lists can be ordered by, besides ``username``."""
 
 jobs = Table(
     "jobs",
@@ -114,9 +116,15 @@ jobs = Table(
     Column("rest", Text, nullable=False),
     # Name first: a group of submits is checked by ``name IN (…)`` over all users at once.
     UniqueConstraint("name", "username"),
-    # All that lists filter and order by: such a page, in any order, is found without a look at the wide rows.
-    Index("ix_jobs_list", "submitted_at", "uid", "username", *_LISTED),
-    Index("ix_jobs_username_list", "username", "submitted_at", "uid", *_LISTED),
+    # All that lists filter and order by, so that any filter is looked for without a look at the wide rows.
+    Index(
+        "ix_jobs_filter",
+        *("state", "username", "virtual_cluster", "priority", "uid", "tags", "search", "name"),
+        *("submitted_at", "launched_at", "completed_at", "retries", "task_count", "gpu_count"),
+    ),
+    # One for each order of lists: most pages are read along it. It has the owner for all who see only their own jobs.
+    *(Index(f"ix_jobs_by_{column}", column, "uid", "username") for column in ORDERED),
+    Index("ix_jobs_by_username", "username", "uid"),
     # The controller asks for these two all day long; almost no job is in them.
     Index("ix_jobs_dirty", "submitted_at", "uid", sqlite_where=text("dirty = 1"), postgresql_where=text("dirty")),
     Index(
@@ -127,6 +135,29 @@ jobs = Table(
         postgresql_where=text("NOT settled"),
     ),
 )
+
+# PostgreSQL reads an index backwards with the empty values first; lists have them last in both directions.
+for _column in ("launched_at", "completed_at", "priority"):
+    Index(f"ix_jobs_by_{_column}_down", jobs.c[_column].desc().nulls_last(), jobs.c.uid.desc(), jobs.c.username).ddl_if(
+        dialect="postgresql"
+    )
+
+job_groups = Table(
+    "job_groups",
+    metadata,
+    Column("username", Text, nullable=False),
+    Column("virtual_cluster", Text, nullable=False),
+    # Empty for jobs that name none.
+    Column("priority", String(8), nullable=False),
+    Column("state", String(16), nullable=False),
+    # How many jobs are in the group, and how many have come, gone or got other tags: this one only grows.
+    Column("number", Integer, nullable=False),
+    Column("changes", BigInteger, nullable=False),
+    PrimaryKeyConstraint("username", "virtual_cluster", "priority", "state"),
+)
+"""Numbers of jobs, kept by triggers on ``jobs`` (``triggers``): no list has to count."""
+
+triggers.attach(job_groups)
 
 documents = Table(
     "documents",

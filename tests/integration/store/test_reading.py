@@ -271,7 +271,7 @@ async def test_secrets_and_host_keys_are_made_once(store: SqlStore, other_store:
     [
         lambda store: store.find("half a pair: \ud800"),
         lambda store: store.events(make_uid(1), after=2**70),
-        lambda store: store.list_jobs(JobFilter(offset=2**70)),
+        lambda store: store.list_jobs(JobFilter(keyword="half a pair: \ud800")),
         lambda store: store.add_key(UserKey("SHA256:abc", "alice", "ssh-ed25519 AAAA", "\udfff", T0)),
     ],
 )

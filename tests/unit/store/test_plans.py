@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from sqlalchemy import Connection, create_engine, event
@@ -13,7 +14,9 @@ from pai_backend.model.job import State
 from pai_backend.store import events, listing, lookup
 from pai_backend.store.base import JobFilter
 from pai_backend.store.cipher import Cipher, new_key
+from pai_backend.store.matching import Matches, look_for
 from pai_backend.store.tables import metadata
+from pai_backend.store.tally import Tally
 from pai_backend.testing.builders import make_uid
 
 CIPHER = Cipher([new_key()])  # nothing is found, so nothing is opened
@@ -39,30 +42,63 @@ def test_a_query_goes_by_its_index_and_sorts_nothing(query: Callable[[Connection
     assert "SCAN jobs USING INDEX" in plan or "SCAN jobs USING COVERING" in plan or "SCAN" not in plan, plan
 
 
+ORDERS = sorted(set(listing.ORDERS) - {"completionTime", "jobName", "vc"})
+MANY = Tally(all=100_000, of_users=50_000, in_reach=40_000, matching=30_000, changes=1)
+
+
+def planned(which: JobFilter, matches: Matches) -> list[str]:
+    """How the ways to a page would be carried out, in the order in which they are tried."""
+    order = listing.Order(listing.ORDERS[which.order], which.descending)
+    ways = listing.ways(which, order, matches, MANY)
+    return [plan_of(partial(Connection.execute, statement=way)) for way in ways]
+
+
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("order", ORDERS)
+def test_all_jobs_of_a_user_come_from_the_index_of_their_order_alone(order: str, descending: bool) -> None:
+    which = JobFilter(user="alice", order=order, descending=descending, offset=5000)
+
+    (plan,) = planned(which, Matches(MANY.of_users))
+
+    assert f"jobs USING COVERING INDEX ix_jobs_by_{listing.ORDERS[order]}" in plan
+    assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_common_filter_goes_along_the_order_and_may_fall_back_on_the_index_of_filters(
+    order: str, descending: bool
+) -> None:
+    which = JobFilter(user="alice", virtual_clusters=("prod",), keyword="bert", order=order, descending=descending)
+
+    walk, through_all = planned(which, Matches(MANY.matching))
+
+    assert f"SCAN jobs USING INDEX ix_jobs_by_{listing.ORDERS[order]}" in walk
+    assert "jobs USING COVERING INDEX ix_jobs_filter (state=? AND username=?)" in through_all
+
+
 @pytest.mark.parametrize(
-    ("which", "index"),
+    ("which", "bounds"),
     [
-        (JobFilter(limit=0), "ix_jobs_list"),
-        (JobFilter(user="alice", limit=0), "ix_jobs_username_list"),
-        (JobFilter(states=(State.RUNNING,), limit=0), "ix_jobs_list"),
-        (JobFilter(keyword="bert", limit=0), "ix_jobs_list"),
-        (JobFilter(with_tags=("vision", "paper"), without_tags=("slow",), limit=0), "ix_jobs_list"),
-        (
-            JobFilter(user="alice", virtual_clusters=("prod",), priorities=(None, "test"), limit=0),
-            "ix_jobs_username_list",
-        ),
-        *((JobFilter(order=order, limit=0), "ix_jobs_") for order in listing.ORDERS),
+        (JobFilter(keyword="bert"), "(state=?)"),
+        (JobFilter(keyword="bert", order="name"), "(state=?)"),
+        (JobFilter(user="alice", states=(State.RUNNING,)), "(state=? AND username=?)"),
+        (JobFilter(usernames=("alice", "bob"), priorities=(None, "test")), "(state=? AND username=?)"),
+        (JobFilter(with_tags=("vision", "paper"), without_tags=("slow",), virtual_clusters=("prod",)), "(state=?)"),
     ],
 )
-def test_a_page_is_found_without_a_look_at_the_wide_rows(which: JobFilter, index: str) -> None:
-    plan = plan_of(lambda conn: listing.page(conn, which))
-    counting = plan_of(lambda conn: listing.total(conn, which))
+def test_a_rare_match_is_looked_for_without_a_look_at_the_wide_rows(which: JobFilter, bounds: str) -> None:
+    (plan,) = planned(which, Matches(2000))
+    counting = plan_of(lambda conn: look_for(conn, which))
 
-    assert "jobs USING COVERING INDEX" in counting
-    assert f"jobs USING COVERING INDEX {index}" in plan
-    assert "SCAN jobs USING INDEX" not in plan
-    assert "documents" not in plan
-    assert "tasks" not in plan
+    assert f"SEARCH jobs USING COVERING INDEX ix_jobs_filter {bounds}" in plan
+    assert f"SEARCH jobs USING COVERING INDEX ix_jobs_filter {bounds}" in counting
+
+
+def test_jobs_that_are_known_are_read_one_by_one() -> None:
+    (plan,) = planned(JobFilter(keyword="bert", order="name"), Matches(2, (make_uid(1), make_uid(2))))
+
+    assert "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (uid=?)" in plan
 
 
 def plan_of(query: Callable[[Connection], object]) -> str:

@@ -67,10 +67,18 @@ def upgrade() -> None:
         sqlite_where=sa.text("dirty = 1"),
         postgresql_where=sa.text("dirty"),
     )
-    listed = ["state", "virtual_cluster", "priority", "search", "name", "launched_at", "completed_at"]
-    listed += ["retries", "task_count", "gpu_count", "tags"]
-    op.create_index("ix_jobs_list", "jobs", ["submitted_at", "uid", "username", *listed], unique=False)
-    op.create_index("ix_jobs_username_list", "jobs", ["username", "submitted_at", "uid", *listed], unique=False)
+    filtered = ["state", "username", "virtual_cluster", "priority", "uid", "tags", "search", "name"]
+    filtered += ["submitted_at", "launched_at", "completed_at", "retries", "task_count", "gpu_count"]
+    op.create_index("ix_jobs_filter", "jobs", filtered, unique=False)
+    orders = ["submitted_at", "launched_at", "completed_at", "name", "virtual_cluster", "state"]
+    for column in [*orders, "retries", "task_count", "gpu_count", "priority"]:
+        op.create_index(f"ix_jobs_by_{column}", "jobs", [column, "uid", "username"], unique=False)
+    op.create_index("ix_jobs_by_username", "jobs", ["username", "uid"], unique=False)
+    if op.get_bind().dialect.name == "postgresql":
+        for column in ("launched_at", "completed_at", "priority"):
+            down: list[str | sa.TextClause] = [sa.text(f"{column} DESC NULLS LAST"), sa.text("uid DESC"), "username"]
+            op.create_index(f"ix_jobs_by_{column}_down", "jobs", down, unique=False)
+    _create_groups()
     op.create_index(
         "ix_jobs_unsettled",
         "jobs",
@@ -169,6 +177,46 @@ def upgrade() -> None:
     )
 
 
+def _create_groups() -> None:
+    """The numbers of jobs and the triggers that keep them."""
+    op.create_table(
+        "job_groups",
+        sa.Column("username", sa.Text(), nullable=False),
+        sa.Column("virtual_cluster", sa.Text(), nullable=False),
+        sa.Column("priority", sa.String(length=8), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("changes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("username", "virtual_cluster", "priority", "state", name="pk_job_groups"),
+    )
+    leave = """UPDATE job_groups SET number = number - 1, changes = changes + 1
+  WHERE username = OLD.username AND virtual_cluster = OLD.virtual_cluster
+  AND priority = coalesce(OLD.priority, '') AND state = OLD.state;"""
+    enter = """INSERT INTO job_groups (username, virtual_cluster, priority, state, number, changes)
+  VALUES (NEW.username, NEW.virtual_cluster, coalesce(NEW.priority, ''), NEW.state, 1, 1)
+  ON CONFLICT (username, virtual_cluster, priority, state)
+  DO UPDATE SET number = job_groups.number + 1, changes = job_groups.changes + 1;"""
+    moved = "(OLD.state <> NEW.state OR OLD.tags <> NEW.tags)"
+    if op.get_bind().dialect.name == "sqlite":
+        op.execute(f"CREATE TRIGGER jobs_enter AFTER INSERT ON jobs BEGIN {enter} END")
+        op.execute(f"CREATE TRIGGER jobs_leave AFTER DELETE ON jobs BEGIN {leave} END")
+        op.execute(
+            f"CREATE TRIGGER jobs_move AFTER UPDATE OF state, tags ON jobs WHEN {moved} BEGIN {leave} {enter} END"
+        )
+        return
+    op.execute(
+        f"""CREATE FUNCTION count_jobs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF TG_OP <> 'INSERT' THEN {leave} END IF;
+  IF TG_OP <> 'DELETE' THEN {enter} END IF;
+  RETURN NULL; END $$"""
+    )
+    counts = "FOR EACH ROW EXECUTE FUNCTION count_jobs()"
+    op.execute(f"CREATE TRIGGER jobs_enter AFTER INSERT ON jobs {counts}")
+    op.execute(f"CREATE TRIGGER jobs_leave AFTER DELETE ON jobs {counts}")
+    counts_moved = f"FOR EACH ROW WHEN {moved} EXECUTE FUNCTION count_jobs()"
+    op.execute(f"CREATE TRIGGER jobs_move AFTER UPDATE OF state, tags ON jobs {counts_moved}")
+
+
 def downgrade() -> None:
     """Drop them, those that refer to others first."""
     for table in (
@@ -182,6 +230,9 @@ def downgrade() -> None:
         "claims",
         "port_leases",
         "jobs",
+        "job_groups",
         "controller_lease",
     ):
         op.drop_table(table)
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("DROP FUNCTION count_jobs()")

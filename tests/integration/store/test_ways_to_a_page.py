@@ -1,0 +1,177 @@
+"""Whichever way a page of the list is found, it has the same jobs in the same order; and the numbers are true."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import Connection, func, select, update
+
+from pai_backend.model.job import State
+from pai_backend.model.spec import PriorityClass, Scheduling
+from pai_backend.store import listing, matching
+from pai_backend.store.base import JobFilter, JobSummary
+from pai_backend.store.sql import SqlStore
+from pai_backend.store.tables import job_groups, jobs
+from pai_backend.testing.builders import T0, make_job, make_spec, make_uid
+
+COUNT = 60
+WAYS = {
+    "the cheapest": (listing.LOOK, listing.STEP, matching.FEW),
+    "a walk if it can be": (0.0, 1e9, 0),
+    "through all that match": (1e9, 1e9, 0),
+}
+FILTERS = (
+    JobFilter(),
+    JobFilter(user="alice"),
+    JobFilter(keyword="bert"),
+    JobFilter(keyword="nowhere"),
+    JobFilter(user="bob", keyword="a"),
+    JobFilter(states=(State.RUNNING, State.FAILED)),
+    JobFilter(usernames=("alice", "carol"), states=(State.RUNNING,), virtual_clusters=("prod",)),
+    JobFilter(priorities=(None, "prod"), without_tags=("slow",)),
+    JobFilter(user="alice", usernames=("alice", "bob"), with_tags=("slow", "paper")),
+)
+ORDERS: dict[str, Callable[[JobSummary], object]] = {
+    "submissionTime": lambda row: row.submitted_at,
+    "launchedTime": lambda row: row.launched_at,
+    "completedTime": lambda row: row.completed_at,
+    "name": lambda row: row.name,
+    "username": lambda row: row.user,
+    "virtualCluster": lambda row: row.virtual_cluster,
+    "state": lambda row: row.state,
+    "retries": lambda row: row.retries,
+    "totalTaskNumber": lambda row: row.task_count,
+    "totalGpuNumber": lambda row: row.gpu_count,
+    "jobPriority": lambda row: row.priority,
+}
+
+
+@pytest_asyncio.fixture
+async def filled(store: SqlStore) -> SqlStore:
+    """Jobs of three users, some with tags, some without a time, a priority or either."""
+    chance = random.Random(7)
+
+    def time() -> datetime | None:
+        return chance.choice((None, T0 + timedelta(seconds=chance.randrange(100))))
+
+    async def one(number: int) -> None:
+        spec = make_spec(virtual_cluster=chance.choice(("default", "prod"))).model_copy(
+            update={"scheduling": Scheduling(priority_class=chance.choice((None, *PriorityClass)))}
+        )
+        job = make_job(
+            f"{chance.choice(('bert', 'gpt'))}{number:02}",
+            uid=make_uid(number),
+            user=chance.choice(("alice", "bob", "carol")),
+            spec=spec,
+            state=chance.choice((State.RUNNING, State.FAILED, State.SUCCEEDED)),
+            submitted_at=T0 + timedelta(minutes=number // 2),
+        )
+        tags = tuple(tag for tag in ("paper", "slow") if chance.random() < 0.4)
+        changes = {"launched_at": time(), "completed_at": time(), "tags": tags}
+        await store.submit(job.model_copy(update=changes), b"", "", "", [])
+
+    await asyncio.gather(*(one(number) for number in range(COUNT)))
+    return store
+
+
+def expected(rows: list[JobSummary], which: JobFilter) -> list[JobSummary]:
+    """All that match, in order, as one would do it by hand."""
+
+    def matches(row: JobSummary) -> bool:
+        return (
+            (which.user is None or row.user == which.user)
+            and (not which.usernames or row.user in which.usernames)
+            and (not which.states or State(row.state) in which.states)
+            and (not which.virtual_clusters or row.virtual_cluster in which.virtual_clusters)
+            and (not which.priorities or row.priority in which.priorities)
+            and (not which.with_tags or bool(set(which.with_tags) & set(row.tags)))
+            and not set(which.without_tags) & set(row.tags)
+            and any(which.keyword in text for text in (row.name, row.alias, row.user, row.virtual_cluster))
+        )
+
+    value = ORDERS[which.order]
+    found = sorted(filter(matches, rows), key=lambda row: row.uid, reverse=which.descending)
+    having = [row for row in found if value(row) is not None]
+    having.sort(key=value, reverse=which.descending)  # type: ignore[arg-type]  # all values of one order compare
+    return having + [row for row in found if value(row) is None]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_way_leads_to_the_same_page(filled: SqlStore, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything, total = await filled.list_jobs(JobFilter(limit=COUNT))
+    assert total == len(everything) == COUNT
+    look, step, few = WAYS[way]
+    monkeypatch.setattr(listing, "LOOK", look)
+    monkeypatch.setattr(listing, "STEP", step)
+    monkeypatch.setattr(matching, "FEW", few)
+
+    for plain in FILTERS:
+        for order in ORDERS:
+            for descending, (offset, limit) in ((True, (0, 7)), (False, (5, 9)), (True, (3, COUNT))):
+                changes = {"order": order, "descending": descending, "offset": offset, "limit": limit}
+                which = JobFilter(**{**vars(plain), **changes})
+                rows = expected(everything, which)
+                assert await filled.list_jobs(which) == (rows[offset : offset + limit], len(rows)), which
+
+
+def recounted(conn: Connection) -> tuple[object, object]:
+    """The groups as they are kept, and as they are."""
+    columns = (job_groups.c.username, job_groups.c.virtual_cluster, job_groups.c.priority, job_groups.c.state)
+    kept = conn.execute(select(*columns, job_groups.c.number).where(job_groups.c.number != 0))
+    real = (jobs.c.username, jobs.c.virtual_cluster, func.coalesce(jobs.c.priority, ""), jobs.c.state)
+    counted = conn.execute(select(*real, func.count()).group_by(*real))
+    return sorted(map(tuple, kept)), sorted(map(tuple, counted))
+
+
+@pytest.mark.asyncio
+async def test_the_numbers_of_jobs_follow_every_change(filled: SqlStore) -> None:
+    kept, counted = await filled._database.read(recounted)
+    assert kept == counted
+
+    def move(conn: Connection) -> None:
+        conn.execute(update(jobs).where(jobs.c.state == "RUNNING", jobs.c.username == "bob").values(state="STOPPED"))
+        conn.execute(update(jobs).where(jobs.c.username == "alice").values(tags='["new"]'))
+
+    await filled._database.write(move, announce=False)
+    moved, counted = await filled._database.read(recounted)
+    assert moved == counted != kept
+
+
+@pytest.mark.asyncio
+async def test_what_was_found_is_forgotten_when_a_tag_or_a_state_changes(
+    filled: SqlStore, other_store: SqlStore
+) -> None:
+    tagged, running = JobFilter(with_tags=("new",)), JobFilter(keyword="bert", states=(State.RUNNING,), limit=COUNT)
+    assert await filled.list_jobs(tagged) == ([], 0)
+    before, _ = await filled.list_jobs(running)
+
+    await other_store.tag(before[0].uid, "new")
+    assert [row.uid for row in (await filled.list_jobs(tagged))[0]] == [before[0].uid]
+
+    await other_store.untag(before[0].uid, "new")
+    stop = update(jobs).where(jobs.c.uid == before[0].uid).values(state="STOPPED")
+    await other_store._database.write(lambda conn: conn.execute(stop).rowcount, announce=False)
+    assert await filled.list_jobs(tagged) == ([], 0)
+    assert await filled.list_jobs(running) == (before[1:], len(before) - 1)
+
+
+@pytest.mark.asyncio
+async def test_a_filter_that_was_asked_before_is_not_looked_for_again(
+    filled: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await filled.list_jobs(JobFilter(keyword="bert", limit=3))
+
+    def refuse(*_: object) -> matching.Matches:
+        raise AssertionError("it was looked for")
+
+    monkeypatch.setattr(matching, "look_for", refuse)
+    assert await filled.list_jobs(JobFilter(keyword="bert", limit=3)) == first
+    assert (await filled.list_jobs(JobFilter(keyword="bert", offset=3, order="name")))[1] == first[1]
+    with pytest.raises(AssertionError, match="looked for"):
+        await filled.list_jobs(JobFilter(keyword="gpt"))
