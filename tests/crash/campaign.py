@@ -79,12 +79,13 @@ class Campaign:
     def _job(self, number: int, rng: random.Random) -> Expected:
         failures = rng.choice([0, 0, 0, 1, 2])
         debug = not failures and rng.random() < 0.3
-        on_gpu = rng.choice(["", "test", "test", "prod"]) if not failures and not debug else ""
+        on_gpu = rng.choice(["", "test", "prod"]) if not failures and not debug else ""
+        seconds = rng.uniform(2.0, 4.0) if on_gpu == "test" else rng.uniform(0.0, 1.5)  # long enough to be preempted
         return Expected(
             name=f"short-{number:04d}",
             code=rng.choice([0, 0, 1, 7, 42, 137]),
             instances=rng.choice([1, 1, 1, 2]),
-            seconds=round(rng.uniform(0.0, 1.5), 2),
+            seconds=round(seconds, 2),
             stop=rng.random() < 0.15,
             failures=failures,
             debug=debug,
