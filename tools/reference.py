@@ -110,18 +110,33 @@ A signal counts as the status 128 and its number, which is also how shells repor
 """
 
 WARNINGS = {
+    "barrier-without-gang": "Tasks that start one by one wait for each other at the SSH barrier.",
+    "draft-name": "A field of an early draft of v2 has another name now; it is followed.",
+    "draft-null": "In an early draft of v2 null switches a rule off; v2 writes -1.",
+    "draft-port": "In an early draft of v2 a port count of 0 asks for one port.",
+    "first-role-ends-job": "The first role to finish completely ends the job, and the other roles are stopped.",
+    "first-task-ends-job": "The first instance to succeed ends the job, and the others are stopped.",
     "flag-as-text": "A yes or no is written as text.",
+    "literal-password": "A registry's password stands in `auth` itself; it is kept as a secret.",
     "long-command": "A command is longer than Linux lets one argument be.",
     "long-variable": "A variable of `jobEnvs` is longer than Linux lets one variable be.",
+    "lower-case-hivedscheduler": "`extras.hivedscheduler`, the seed's spelling, is read as `hivedScheduler`.",
     "missing-field": "A field that has a default is missing; the default is used.",
     "more-warnings": "There are more warnings than are listed.",
+    "no-default-storage": "An empty `storages` asks for default storages, and there are none.",
     "number-as-text": "A number is written as text.",
     "obsolete-field": "An obsolete field is set; it is still followed.",
     "open-jupyter": "A Jupyter server listens beyond the machine and lets everyone in.",
+    "other-documents": "The text holds other YAML documents beside the job; they are left out.",
     "reserved-variable": "A variable of `jobEnvs` has a name of the platform's.",
+    "shm-over-memory": "`shmMB` is more than `memoryMB`.",
+    "task-retry-unused": "`taskRetryCount` is set, and is followed only without gang allocation.",
     "trailing-comma": "A comma stands after the last member of an object or list.",
     "unknown-field": "A field of an SCM document is not known; it is kept in `extras`.",
+    "unknown-plugin": "A runtime plugin that is not known here, and may be left out, is left out.",
+    "unreachable-count": "A completion counter is more than the role's instances: its rule never applies.",
     "unreachable-variable": "No shell can read a variable of that name.",
+    "v1-name": "A completion counter has its name of v1.",
 }
 """What each code that reading a document can warn with means; a test finds all codes in the code."""
 

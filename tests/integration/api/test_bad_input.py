@@ -31,14 +31,14 @@ def assert_is_error(answer: httpx.Response, status: int, code: str) -> dict[str,
 
 DOCUMENTS: list[tuple[str, bytes, int, str, str, int | None, int | None, str]] = [
     (
-        "a trailing comma",
-        scm_document().rstrip(b"}\n") + b",\n}",
+        "two trailing commas",
+        scm_document().rstrip(b"}\n") + b",,\n}",
         400,
         "InvalidProtocolError",
         "$.taskRoles",
         None,
         None,
-        "Remove the comma.",
+        "Check the commas, quotes and brackets just before it.",
     ),
     ("no JSON at all", b"hello", 400, "InvalidProtocolError", "$", 1, 1, ""),
     ("nothing", b"", 400, "InvalidProtocolError", "$", 1, 1, ""),
