@@ -18,7 +18,8 @@ import type {
   IJobPage,
   IReleased,
   ITicket,
-  IVerdict
+  IVerdict,
+  IWhy
 } from './types';
 
 /** Asks the backend for the shapes of `types.ts`; without it, it answers in OpenPAI's. */
@@ -145,6 +146,10 @@ export class PaiClient implements IPaiClient {
 
   async job(job: string): Promise<IJobDetail> {
     return this._json('GET', this._jobPath(job));
+  }
+
+  async why(job: string): Promise<IWhy> {
+    return this._json('GET', `${this._jobPath(job)}/why`);
   }
 
   async submit(document: IDocumentText, name?: string): Promise<IJobDetail> {

@@ -13,6 +13,7 @@ import type {
   IReleased,
   ITicket,
   IVerdict,
+  IWhy,
   LogStream
 } from './types';
 
@@ -87,6 +88,8 @@ export interface IPaiClient {
   jobs(query: IJobQuery): Promise<IJobPage>;
   /** Everything about a job. `job` is an id, alias or uid. */
   job(job: string): Promise<IJobDetail>;
+  /** Why a job waits, and what would start it now. */
+  why(job: string): Promise<IWhy>;
   /** Submit a document; `name` overrides the document's. */
   submit(document: IDocumentText, name?: string): Promise<IJobDetail>;
   /** Read a document and change nothing. */

@@ -191,6 +191,40 @@ export interface IReleased {
   readonly tasks: readonly string[];
 }
 
+/** A reason in words. */
+export interface ITold {
+  readonly sentence: string;
+  readonly remedy: string;
+}
+
+/** A group that has what another needs. */
+export interface IHolder {
+  readonly group: string;
+  readonly priority: number;
+  readonly gpus: number;
+}
+
+/** Why a job waits for GPUs; `docs/scheduling.md` has all fields. */
+export interface IWaiting {
+  readonly cause: string;
+  readonly vc: string;
+  readonly position: number;
+  readonly waiting: number;
+  readonly starts_at: string | null;
+  readonly holders: readonly IHolder[];
+  /** Language, such as `zh_CN`, to words. */
+  readonly texts: Readonly<Record<string, ITold>>;
+}
+
+/** Why a job waits, and since when that is known. */
+export interface IWhy {
+  /** Null when it does not wait for GPUs. */
+  readonly waiting: IWaiting | null;
+  readonly asOf: string | null;
+  /** False when nobody answered in time, and this is what was said before. */
+  readonly current: boolean;
+}
+
 /** One line of a job's history. */
 export interface IJobEvent {
   readonly job: string;

@@ -1,6 +1,6 @@
 import { DetailModel } from '../src/detail/model';
 import { FakeServer, Held, json } from './fake_server';
-import { detail, task, until } from './wire';
+import { detail, task, until, why } from './wire';
 
 describe('DetailModel', () => {
   let server: FakeServer;
@@ -47,6 +47,41 @@ describe('DetailModel', () => {
     socket.end(1006);
     await until(() => server.sockets('jobs/ada~first/events').length === 2);
     expect(server.sockets('jobs/ada~first/events')[1].url).toContain('after=3');
+  });
+
+  it('asks why a job waits, and no longer when it has started', async () => {
+    server.on('GET jobs/ada~first/why', () => json(why()));
+    answer(detail({ state: 'WAITING', phase: 'queued' }));
+    await model.refresh();
+    expect(model.state.why?.waiting?.position).toBe(2);
+    answer(detail({ state: 'RUNNING', phase: 'running' }));
+    await model.refresh();
+    expect(model.state.why).toBeNull();
+  });
+
+  it('shows the job all the same when nobody can say why it waits', async () => {
+    server.on(
+      'GET jobs/ada~first/why',
+      () => new Response('', { status: 503 })
+    );
+    answer(detail({ state: 'WAITING', phase: 'queued' }));
+    await model.refresh();
+    expect(model.state.job?.state).toBe('WAITING');
+    expect(model.state.problem).toBeNull();
+    expect(model.state.why).toBeNull();
+  });
+
+  it('drops a reason that arrives after the job has started', async () => {
+    const held = new Held();
+    server.on('GET jobs/ada~first/why', () => held.answer);
+    answer(detail({ state: 'WAITING', phase: 'queued' }));
+    const first = model.refresh();
+    await until(() => model.state.job?.phase === 'queued');
+    answer(detail({ state: 'RUNNING', phase: 'running' }));
+    await model.refresh();
+    held.release(json(why()));
+    await first;
+    expect(model.state.why).toBeNull();
   });
 
   it('opens no stream for a job that has ended', async () => {

@@ -2,7 +2,7 @@
  * Wire values for tests: valid by default, changed where a test cares.
  */
 
-import type { IJobDetail, IJobSummary, ITask } from '../src/types';
+import type { IJobDetail, IJobSummary, ITask, IWhy } from '../src/types';
 
 /** A list row. */
 export function summary(change: Partial<IJobSummary> = {}): IJobSummary {
@@ -34,6 +34,27 @@ export function page(...names: string[]): unknown {
     summary({ uid: name, id: `ada~${name}`, name })
   );
   return { totalCount: data.length, data };
+}
+
+/** Why a job waits for GPUs. */
+export function why(change: Partial<IWhy> = {}): IWhy {
+  return {
+    waiting: {
+      cause: 'priority',
+      vc: 'vision',
+      position: 2,
+      waiting: 5,
+      starts_at: null,
+      holders: [{ group: 'bob~night/default', priority: 10, gpus: 8 }],
+      texts: {
+        en: { sentence: 'It needs 4 GPUs.', remedy: 'Wait.' },
+        zh_CN: { sentence: '需要 4 个 GPU。', remedy: '请等待。' }
+      }
+    },
+    asOf: '2026-11-21T10:00:00Z',
+    current: true,
+    ...change
+  };
 }
 
 /** A running task. */

@@ -6,12 +6,11 @@ import type { IDisposable } from '@lumino/disposable';
 import { Poll, Throttler } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
-import type { PaiError } from '../request';
-import { asPaiError } from '../request';
+import { asPaiError, PaiError } from '../request';
 import { ResumedStream } from '../stream';
 import { LogModel } from '../log/model';
 import type { ILogTarget, IPaiClient } from '../tokens';
-import type { IJobDetail, IJobEvent, ITask } from '../types';
+import type { IJobDetail, IJobEvent, ITask, IWhy } from '../types';
 import { isFinal } from '../types';
 
 /** The safety net behind the pushed events, in milliseconds. */
@@ -24,6 +23,8 @@ const BURST = 200;
 export interface IDetailState {
   /** The job; null until the first answer. */
   readonly job: IJobDetail | null;
+  /** Why it waits, in full; null while it does not, or that is not known. */
+  readonly why: IWhy | null;
   /** Whether changes are pushed at this moment. */
   readonly live: boolean;
   /** Why the picture may be out of date. */
@@ -36,6 +37,7 @@ export interface IDetailState {
 
 const EMPTY: IDetailState = {
   job: null,
+  why: null,
   live: false,
   problem: null,
   target: null,
@@ -130,6 +132,29 @@ export class DetailModel implements IDisposable {
       throw problem;
     }
     this._follow();
+    await this._explain(turn);
+  }
+
+  /** Ask why the job waits, if it does. Where nobody can tell, its own sentence stays. */
+  private async _explain(turn: number): Promise<void> {
+    let why: IWhy | null = null;
+    if (this._state.job?.phase === 'queued') {
+      try {
+        why = await this._client.why(this.name);
+      } catch (reason) {
+        // Of a backend that is away the next look at the job tells; an older one has no answer at all.
+        if (!(reason instanceof PaiError)) {
+          throw reason;
+        }
+      }
+    }
+    if (
+      turn === this._applied &&
+      !this._isDisposed &&
+      why !== this._state.why
+    ) {
+      this._update({ why });
+    }
   }
 
   private _apply(turn: number, change: Partial<IDetailState>): void {

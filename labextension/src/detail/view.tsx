@@ -18,6 +18,7 @@ import { dialectWord, duration, phaseBeside, timeText } from '../words';
 import type { DetailModel } from './model';
 import { tasksOf } from './model';
 import { isKept, TaskTable } from './tasks';
+import { WhyNote } from './why';
 
 /** What the parts of the page need. */
 interface IPageProps {
@@ -144,7 +145,7 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
 /** The upper part of the page as a function of the model's state. */
 export function JobDetail(props: IPageProps): JSX.Element {
   const { model, trans } = props;
-  const { job, problem } = model.state;
+  const { job, why, problem } = model.state;
   if (!job) {
     return problem ? (
       <ProblemBox trans={trans} problem={problem} />
@@ -160,16 +161,7 @@ export function JobDetail(props: IPageProps): JSX.Element {
         <span>{phaseBeside(trans, job.state, job.phase)}</span>
       </header>
       {problem && <ProblemBox trans={trans} problem={problem} />}
-      {job.why && (
-        <div className="jp-pai-Note" data-kind="why">
-          <strong>
-            {job.phase === 'kept for debugging'
-              ? trans.__('Why it is not over')
-              : trans.__('Why it waits')}
-          </strong>
-          <span>{job.why}</span>
-        </div>
-      )}
+      <WhyNote trans={trans} job={job} why={why} />
       <WarningBoxes trans={trans} warnings={job.warnings} />
       <Actions {...props} job={job} />
       <dl className="jp-pai-Detail-facts">
