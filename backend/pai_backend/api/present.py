@@ -14,7 +14,6 @@ from pai_backend.api.wire import (
     RoleWire,
     ServiceWire,
     SshEntry,
-    Summary,
     TaskExitWire,
     TaskWire,
 )
@@ -27,27 +26,27 @@ from pai_backend.store.base import JobSummary
 SSH_LABEL = "ssh"  # the port group of the task's SSH server, which no browser can open
 
 
-def summary(row: JobSummary) -> Summary:
-    """A list row."""
-    return Summary(
-        uid=row.uid,
-        id=f"{row.user}~{row.name}",
-        name=row.name,
-        username=row.user,
-        alias=row.alias,
-        state=row.state,
-        phase=row.phase,
-        why=row.why,
-        virtual_cluster=row.virtual_cluster,
-        submission_time=row.submitted_at,
-        launched_time=row.launched_at,
-        completed_time=row.completed_at,
-        retries=row.retries,
-        total_task_number=row.task_count,
-        total_gpu_number=row.gpu_count,
-        exit_status=row.exit_status,
-        warnings=row.warnings,
-    )
+def summary(row: JobSummary) -> dict[str, object]:
+    """A list row, as ``wire.Summary`` describes it; pages are long, and making the model takes long."""
+    return {
+        "uid": row.uid,
+        "id": f"{row.user}~{row.name}",
+        "name": row.name,
+        "username": row.user,
+        "alias": row.alias,
+        "state": row.state,
+        "phase": row.phase,
+        "why": row.why,
+        "virtualCluster": row.virtual_cluster,
+        "submissionTime": row.submitted_at,
+        "launchedTime": row.launched_at,
+        "completedTime": row.completed_at,
+        "retries": row.retries,
+        "totalTaskNumber": row.task_count,
+        "totalGpuNumber": row.gpu_count,
+        "exitStatus": row.exit_status,
+        "warnings": row.warnings,
+    }
 
 
 def detail(job: Job, site: Site, gateway: Address | None) -> Detail:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from pydantic import BaseModel
+from pydantic_core import to_json
 
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai import jobs as openpai_jobs
@@ -50,15 +50,18 @@ class JobHandler(ApiHandler):
         return JobService(self.ctx)
 
     async def write_rows(
-        self, found: Sequence[JobSummary], shape: Callable[[JobSummary], BaseModel], total: int | None, media_type: str
+        self,
+        found: Sequence[JobSummary],
+        shape: Callable[[JobSummary], dict[str, object]],
+        total: int | None,
+        media_type: str,
     ) -> None:
         """Write a page, with the total when it is given, piece by piece: OpenPAI's pages have up to 50,000 rows."""
         self.set_header("Content-Type", media_type)
         self.write("[" if total is None else f'{{"totalCount":{total},"data":[')
         for start in range(0, len(found), ROWS_AT_ONCE):
-            rows = [shape(row) for row in found[start : start + ROWS_AT_ONCE]]
-            piece = ",".join(row.model_dump_json(by_alias=True) for row in rows)
-            self.write(f",{piece}" if start else piece)
+            rows = to_json([shape(row) for row in found[start : start + ROWS_AT_ONCE]])
+            self.write((b"," if start else b"") + rows[1:-1])  # without its own brackets
             if start + ROWS_AT_ONCE < len(found):
                 await self.flush()
                 await asyncio.sleep(0)

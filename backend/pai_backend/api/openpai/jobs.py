@@ -18,7 +18,6 @@ from pai_backend.api.openpai.wire import (
     ExitSpec,
     Hived,
     JobAttempt,
-    JobRow,
     JobStatus,
     Role,
     RoleName,
@@ -90,37 +89,42 @@ class Attempt:
         return self.job.phase if self.is_latest else Phase.ENDED
 
 
-def row(summary: JobSummary, version: int) -> JobRow:
-    """A list row in the words of REST v1 or v2; not validated: the store has done that, and pages are long."""
-    user_retries = summary.retries - summary.platform_retries - summary.resource_retries
-    return JobRow.model_construct(
-        debug_id=debug_id(summary.user, summary.name),
-        name=summary.name,
-        username=summary.user,
-        state=states.job_state(summary.state, version),
-        sub_state=states.sub_state(summary.phase),
-        execution_type=summary.desired,
-        tags=summary.tags,
-        retries=summary.retries,
-        retry_details=RetryDetails.model_construct(
-            user=user_retries, platform=summary.platform_retries, resource=summary.resource_retries
-        ),
-        retry_delay_time=None,
-        submission_time=milliseconds(summary.submitted_at),
-        created_time=milliseconds(summary.submitted_at),
-        launched_time=_or_none(summary.launched_at),
-        completed_time=_or_none(summary.completed_at),
-        app_exit_code=summary.exit_status,
-        virtual_cluster=summary.virtual_cluster,
-        total_gpu_number=summary.gpu_count,
-        total_task_number=summary.task_count,
-        total_task_role_number=summary.role_count,
-        job_priority=summary.priority,
-        uid=summary.uid,
-        alias=summary.alias,
-        phase=summary.phase,
-        why=summary.why,
-    )
+def row(summary: JobSummary, version: int) -> dict[str, object]:
+    """A list row in the words of REST v1 or v2, as ``wire.JobRow`` describes it.
+
+    Not through that model: making it takes ten times as long as all else, and OpenPAI's pages have 5000 rows.
+    """
+    submitted = milliseconds(summary.submitted_at)
+    return {
+        "username": summary.user,
+        "state": states.job_state(summary.state, version),
+        "subState": states.sub_state(summary.phase),
+        "executionType": summary.desired,
+        "retries": summary.retries,
+        "retryDetails": {
+            "user": summary.retries - summary.platform_retries - summary.resource_retries,
+            "platform": summary.platform_retries,
+            "resource": summary.resource_retries,
+        },
+        "retryDelayTime": None,
+        "submissionTime": submitted,
+        "createdTime": submitted,
+        "launchedTime": _or_none(summary.launched_at),
+        "completedTime": _or_none(summary.completed_at),
+        "appExitCode": summary.exit_status,
+        "virtualCluster": summary.virtual_cluster,
+        "totalGpuNumber": summary.gpu_count,
+        "totalTaskNumber": summary.task_count,
+        "totalTaskRoleNumber": summary.role_count,
+        "debugId": debug_id(summary.user, summary.name),
+        "name": summary.name,
+        "tags": summary.tags,
+        "jobPriority": summary.priority,
+        "uid": summary.uid,
+        "alias": summary.alias,
+        "phase": summary.phase,
+        "why": summary.why,
+    }
 
 
 def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: Address | None) -> Detail:
