@@ -18,6 +18,7 @@ EXIT_CONFIG = 2
 _USAGE = """\
 usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)
        python -m pai_backend rotate-key [--config FILE] [--KEY VALUE ...]   (encrypt the database with a new key)
+       python -m pai_backend cluster init [--config FILE]     (print a cluster configuration made from the nodes)
        python -m pai_backend simulate CONFIG TRACE [--grace SECONDS] [--picture FILE]   (what `pai simulate` runs)
        python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""
 SHORTEST_PASSWORD = 6  # characters, as in OpenPAI
@@ -40,6 +41,10 @@ def main(arguments: list[str]) -> int:
         from pai_backend.rotate_key import main as rotate_key
 
         return rotate_key(arguments[1:])
+    if arguments[:2] == ["cluster", "init"]:
+        from pai_backend.cluster_init import main as cluster_init
+
+        return cluster_init(arguments[2:], package_version())
     if arguments[:1] == ["simulate"]:
         from pai_backend.simulate import main as simulate
 
