@@ -200,13 +200,17 @@ def change_words(change: Change) -> str:
         case "virtual-cluster":
             return f"virtual cluster {safe(change['vc'])}"
         case "fewer-tasks":
-            return f"{change['after']} tasks instead of {change['before']}"
+            return f"{_counted(change['after'], 'task')} instead of {change['before']}"
         case "smaller-tasks":
-            return f"{change['after']} GPUs a task instead of {change['before']}"
+            return f"{_counted(change['after'], 'GPU')} a task instead of {change['before']}"
         case "opportunistic":
             return "as an opportunistic job, which may be stopped for others"
         case other:
             return safe(other)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def state_line(job: JobDetail) -> str:

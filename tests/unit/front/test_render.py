@@ -6,7 +6,7 @@ from typing import cast
 
 from jupyter_pai import render
 from jupyter_pai.errors import Fault, InvalidDocument
-from jupyter_pai.wire import Why
+from jupyter_pai.wire import Change, Why
 from tests.support.fake_backend import job_body, task_body
 
 
@@ -149,6 +149,11 @@ def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() ->
         "or: as an opportunistic job, which may be stopped for others",
         "or: magic",
     ]
+
+
+def test_one_task_is_no_plural() -> None:
+    one = {"kind": "fewer-tasks", "leaf_type": "", "vc": "", "member": 0, "before": 4, "after": 1}
+    assert render.change_words(cast(Change, one)) == "1 task instead of 4"
 
 
 def test_who_holds_what_a_job_needs_is_a_table() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
 
@@ -11,6 +11,9 @@ from pai_backend.model.base import Model
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.scheduling.core.group import HIGHEST, OPPORTUNISTIC, Group, Member
 from pai_backend.validation import complaint, dotted, known_keys, nearest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 MOST_SECONDS = 10 * 365 * 86_400
 """The latest arrival and the longest run."""
@@ -82,8 +85,8 @@ class _Twice(ValueError):
     """A key is given twice."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
             raise _Twice(f"{key} is given twice")
@@ -109,7 +112,7 @@ def _read(line: str, number: int) -> Arrival | list[Fault]:
         return [_fault(detail, number) for detail in error.errors(include_url=False, include_input=False)]
 
 
-def _fault(detail: Any, number: int) -> Fault:
+def _fault(detail: ErrorDetails, number: int) -> Fault:
     place = dotted(detail["loc"])
     like = nearest(place, known_keys(Arrival, detail["loc"])) if detail["type"] == "extra_forbidden" else ""
     hint = f"Did you mean {like}?" if like else ""
