@@ -39,7 +39,7 @@ FILTERS: tuple[dict[str, str], ...] = (
     {"state": "FAILED,STOPPED", "vc": "research"},
     {"username": BUSIEST, "jobPriority": "default,prod"},
     {"username": BUSIEST, "keyword": "resnet", "tagsContain": "slow", "state": "SUCCEEDED"},
-    {"offset": "1000"},
+    {"offset": str(JOBS // 2 - PAGE)},
 )
 
 

@@ -17,18 +17,27 @@ from pai_backend.store.tables import jobs
 MOST = 64
 """Tags that one job may have: more than anybody reads, few enough to be shown in every list."""
 
+MOST_BYTES = 1000
+"""Of all tags of a job together: they stand in an index, and a row of PostgreSQL's has room for 2,704 bytes."""
+
 _OF_JOB = select(jobs.c.tags).where(jobs.c.uid == bindparam("uid_"))
 _WRITE = update(jobs).where(jobs.c.uid == bindparam("uid_")).values(tags=bindparam("text_"))
 
 
 def tag(conn: Connection, uid: JobUid, tag: str) -> None:
-    """Give the job a tag unless it has it. Raises NoSuchJob, InvalidParameters when it has too many."""
+    """Give the job a tag unless it has it. Raises NoSuchJob, InvalidParameters for too many or too long ones."""
     kept = _kept(conn, uid)
     if tag in kept:
         return
     if len(kept) >= MOST:
         raise InvalidParameters(f"The job has {MOST} tags already.", hint="Take one away first.")
-    conn.execute(_WRITE, {"uid_": uid, "text_": tags_text({*kept, tag})})
+    text = tags_text({*kept, tag})
+    if len(text.encode()) > MOST_BYTES:
+        raise InvalidParameters(
+            f"The job's tags would take more than {MOST_BYTES} bytes together.",
+            hint="Take one away first, or choose a shorter one.",
+        )
+    conn.execute(_WRITE, {"uid_": uid, "text_": text})
 
 
 def untag(conn: Connection, uid: JobUid, tag: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import random
+import string
 from datetime import timedelta
 
 import pytest
@@ -141,3 +143,21 @@ async def test_a_token_is_revoked_by_its_owner_by_digest_or_beginning(store: Sql
     await store.remove_token("bob", "b" * 64)
     assert await store.token(mine.digest, T0) is None
     assert await store.token(other.digest, T0) is None
+
+
+@pytest.mark.asyncio
+async def test_a_job_with_a_long_name_may_have_long_tags_up_to_what_an_index_takes(store: SqlStore) -> None:
+    # Text that does not compress: an index of PostgreSQL has room for 2,704 bytes a row.
+    chance = random.Random(3)
+    letters = [chr(number) for number in range(0x4E00, 0x9FA5)]
+    job = make_job("".join(chance.choices(string.ascii_letters + string.digits, k=255)), uid=make_uid(77))
+    stored = await store.submit(job, b"", "", "", [])
+    tags = ["".join(chance.choices(letters, k=64)) for _ in range(6)]
+
+    for tag in tags[:5]:
+        await store.tag(stored.uid, tag)
+    with pytest.raises(InvalidParameters, match="1000 bytes together"):
+        await store.tag(stored.uid, tags[5])
+
+    found, _ = await store.list_jobs(JobFilter(with_tags=(tags[0],)))
+    assert set(found[0].tags) == set(tags[:5]), "each takes 195 bytes, with its quotes and comma"
