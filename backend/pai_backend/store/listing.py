@@ -9,7 +9,7 @@ How many jobs match is known before the page is read (``tally``, ``matching``), 
   found in the last way;
 - else: those that match are found in ``ix_jobs_filter``, which holds what they are sorted by.
 
-Measured in docs/adr/0010.
+Measured in docs/adr/0011.
 """
 
 from __future__ import annotations
