@@ -15,8 +15,9 @@ from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.group import Bound
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import Entry
-from pai_backend.scheduling.queue.index import capacity, kind_at
+from pai_backend.scheduling.queue.index import kind_at
 from pai_backend.scheduling.queue.queue import Queue
+from pai_backend.scheduling.queue.shelf import capacity
 from pai_backend.scheduling.queue.standing import first_waiting
 
 MOST_AHEAD = 16

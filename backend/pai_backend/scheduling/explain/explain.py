@@ -90,7 +90,7 @@ def _base(group: Group, cause: Cause) -> Waiting:
 def _with_claim(queue: Queue, claim: Claim) -> Waiting:
     """It has cells kept for it, and waits for who is still there."""
     group = claim.ticket.entry.group
-    way = [held.group.name for held in in_the_way(queue.cluster.groups[group.name])]
+    way = dict.fromkeys(held.group.name for held in in_the_way(queue.cluster.groups[group.name]))
     cause = Cause.KEPT if claim.held_back else Cause.PREEMPTING
     return _base(group, cause).model_copy(update={"holders": _holders(queue, way)})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
@@ -9,7 +10,7 @@ from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.request import check_group
 from pai_backend.scheduling.queue.claims import Claim
-from pai_backend.scheduling.queue.entry import Entry, Ticket, kind_of
+from pai_backend.scheduling.queue.entry import Entry, Key, Ticket, kind_of, line_of
 from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.gates import Gates
 from pai_backend.scheduling.queue.holdback import Ends
@@ -39,9 +40,11 @@ class Books:
         self.claims: dict[str, Claim] = {}
         """Groups that wait and have cells kept for them, by name."""
         self.running: dict[str, Entry] = {}
-        self.index = Index()
-        self.gates = Gates(self.policy)
+        self.order: dict[str, list[Key]] = {}
+        """Keys of those in :attr:`waiting`, sorted, by the queue they stand in: a virtual cluster's, or ""."""
         self.failed = Failed()
+        self.index = Index(self.failed)
+        self.gates = Gates(self.policy)
         self.stuck: list[Kind] = []
         self.displaced = dict.fromkeys(held.group.name for held in cluster.groups.values() if held.displaced_by)
         """Lazily preempted groups that run on."""
@@ -100,7 +103,7 @@ class Books:
         self.put_back(name)
         line = self.waiting[name].line
         if line is not None:
-            self.index.sleep_variant(line.variant)
+            self.index.answered_variant(line.variant)
 
     # -- what changed outside --------------------------------------------------------------------------------------
 
@@ -114,6 +117,9 @@ class Books:
         self.catch_up()
         self.cluster.set_node_health(name, healthy=healthy, bad_devices=bad_devices)
         self.unstick()
+        self.failed.clear()
+        for claim in self.claims.values():
+            claim.stirred = True
         for node in self.cluster.nodes.get(name, ()):
             self.index.chain_changed(node.chain.name)
         self.version = self.cluster.version
@@ -124,6 +130,7 @@ class Books:
             self._rebuild()
         elif self.version != self.cluster.version:
             self.unstick()
+            self.failed.clear()
             for claim in [
                 each for each in self.claims.values() if each.ticket.entry.group.name not in self.cluster.groups
             ]:
@@ -138,9 +145,11 @@ class Books:
         for claim in self.claims.values():
             if not claim.held_back:
                 self.gates.usage.add(claim.ticket.entry, -1)
-        self.index, usage = Index(), self.gates.usage
+        self.index, usage = Index(self.failed), self.gates.usage
         self.gates = Gates(self.policy)
         self.gates.usage = usage
+        self.failed.clear()
+        self.order.clear()
         self.waiting, self.claims, self.stuck = {}, {}, []
         self._chains = self.cluster.chains
         for ticket in sorted(tickets, key=lambda each: each.key):
@@ -174,6 +183,7 @@ class Books:
         """A group waits. One that a changed configuration has no place for has no line, and is not asked about."""
         group = ticket.entry.group
         self.waiting[group.name] = ticket
+        insort(self.order.setdefault(line_of(group), []), ticket.key)
         ticket.line = None
         try:
             options = check_group(self.cluster, group)
@@ -184,6 +194,8 @@ class Books:
     def leave(self, ticket: Ticket) -> None:
         """It waits no more."""
         del self.waiting[ticket.entry.group.name]
+        keys = self.order[line_of(ticket.entry.group)]
+        del keys[bisect_left(keys, ticket.key)]
         line = ticket.line
         if line is not None:
             self.index.remove(ticket)
@@ -195,17 +207,9 @@ class Books:
         return None if entry.group.ignore_suggested else self.suggest(entry)
 
     def open(self, entry: Entry) -> None:
-        """Let those go on who wait for a cap that concerns this entry, as far as it has room."""
-        lines = self.gates.opened(entry)
-        while lines:
-            line = lines.pop()
-            if line.parked is None:
-                continue
-            kind = line.variant.kind
-            kind.unpark(line)
-            self.index.touch(kind)
-            if kind.asleep or line.variant.asleep:
-                lines += self.gates.opened(line.tickets[0].entry)
+        """Let the first of those go on who wait for a cap that concerns this entry, if it has room."""
+        for line in self.gates.opened(entry):
+            self.index.unpark(line)
 
     def ended(self, name: str) -> None:
         """A running group has ended."""
@@ -224,6 +228,9 @@ class Books:
         is not so, and neither for those who wait for something that a node has besides cells.
         """
         self.failed.clear()
+        broken = any(self.cluster.chains[name].broken for name in chains)
+        for claim in self.claims.values():
+            claim.stirred = claim.stirred or broken or claim.lane.vc == group.vc
         for name in chains:
             if self.cluster.chains[name].broken:
                 self.index.chain_changed(name)

@@ -19,5 +19,5 @@ class Claim:
     """Leaves it cannot start without."""
     held_back: bool
     victims: frozenset[str] = frozenset()
-    version: int = -1
-    """The cluster's version when it was last looked for a place elsewhere."""
+    stirred: bool = False
+    """Cells that it could use as well were freed since it was last looked whether they would do."""

@@ -56,14 +56,18 @@ class KindKey(NamedTuple):
     """Per member: the fewest pods it starts with, leaves of a pod, the cell type that must contain them."""
 
 
+def line_of(group: Group) -> str:
+    """The queue a group stands in: its virtual cluster's; "" for opportunistic groups, which stand in one together."""
+    return "" if group.priority == OPPORTUNISTIC else group.vc
+
+
 def kind_of(group: Group) -> KindKey:
     """The kind a group belongs to."""
     shape = tuple(
         (member.pods if member.min_pods is None else member.min_pods, member.leaves, member.within)
         for member in group.members
     )
-    vc = "" if group.priority == OPPORTUNISTIC else group.vc
-    return KindKey(Lane(vc, group.leaf_type, group.pinned_id), group.priority, group.within, shape)
+    return KindKey(Lane(line_of(group), group.leaf_type, group.pinned_id), group.priority, group.within, shape)
 
 
 @dataclass(slots=True, eq=False)

@@ -52,7 +52,7 @@ class Fronts:
         self._first.clear()
         kept = {claim.lane for claim in self.books.claims.values() if claim.held_back}
         for lane, kinds in self.books.index.lanes.items():
-            while lane not in kept and (kind := kinds.first()) is not None and kind.asleep:
+            while lane not in kept and (kind := kinds.first()) is not None and self.books.index.is_answered(kind):
                 front = kind.first()
                 assert front is not None
                 front.first_since = front.first_since or now
@@ -80,7 +80,7 @@ class Fronts:
             kind.stuck = True
             books.stuck.append(kind)
             return False
-        claim = Claim(front, lane, list(kind.options), kind.least, held_back=True, version=books.cluster.version)
+        claim = Claim(front, lane, list(kind.options), kind.least, held_back=True)
         books.leave(front)
         books.claims[entry.group.name] = claim
         answer.held_back.append(entry.group.name)

@@ -59,6 +59,15 @@ def is_good(held: Held) -> bool:
     return not any(spot.mask & spot.node.broken for spot in held.spots)
 
 
+def fits_elsewhere(cluster: Cluster, held: Held, options: Sequence[Option], limits: Limits | None) -> bool:
+    """Whether a group that cells are kept for could start right now, on others or with others; changes nothing."""
+    with cluster.journal.trial():
+        for spot in held.spots:
+            cluster.holding.cancel(held, spot)
+        cluster.settle(options)
+        return any(_place(cluster, held.group, option, limits, ()) is not None for option in options)
+
+
 def _may_end(held: Held) -> bool:
     return held.state is not State.PREEMPTING
 

@@ -1,16 +1,15 @@
-"""Which waiting kinds could profit from what: by whose cells they use, and by how many they need."""
+"""Which waiting kinds are to be asked: those that are new, and those that could profit from what became free."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from pai_backend.scheduling.core.group import OPPORTUNISTIC
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import Key, KindKey, Lane, Ticket
+from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.heap import LazyHeap
-from pai_backend.scheduling.queue.kind import Kind, Variant
+from pai_backend.scheduling.queue.kind import Kind, Line, Variant
+from pai_backend.scheduling.queue.shelf import BEGIN, Shelf
 
 
 class Owner(NamedTuple):
@@ -22,14 +21,16 @@ class Owner(NamedTuple):
 
 
 class Index:
-    """All waiting kinds. What is *pending* is to be asked, in the order of the queue."""
+    """All waiting kinds. A kind is asked when it is *pending*, or when the walk along its shelf comes to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Failed) -> None:
         self.kinds: dict[KindKey, Kind] = {}
         self.lanes: dict[Lane, LazyHeap[Kind]] = {}
         """Per lane, its kinds by their first entry, except those that no cells can be kept for."""
-        self._owners: dict[Owner, dict[int, list[Kind]]] = {}
-        """Kinds by the cells they use and by priority, each list by leaves needed."""
+        self._failed = failed
+        self._shelves: dict[Owner, dict[int, Shelf]] = {}
+        self._walked: dict[tuple[Owner, int], Shelf] = {}
+        """Shelves with cells that were freed and not yet offered to all."""
         self._at_nodes: dict[str, dict[Variant, None]] = {}
         """Chain -> variants that wait for something that a node has besides cells."""
         self._pending: LazyHeap[Kind] = LazyHeap(_pending_key)
@@ -37,89 +38,120 @@ class Index:
     # -- entering and leaving --------------------------------------------------------------------------------------
 
     def add(self, ticket: Ticket, key: KindKey, options: list[Option]) -> None:
-        """One more waits. It is asked unless its kind is known to find no room."""
+        """One more waits. It is asked unless one before it waits for the same."""
         kind = self.kinds.get(key)
         if kind is None:
             kind = self.kinds[key] = Kind(key, options)
-            for owner in owners_of(kind):
-                insort(self._owners.setdefault(owner, {}).setdefault(key.priority, []), kind, key=_least)
         kind.add(ticket)
+        if kind.first() is ticket:
+            kind.pending = True
         self.touch(kind)
 
     def remove(self, ticket: Ticket) -> None:
-        """It waits no more; the next of its kind is to be asked when the kind may still start."""
+        """It waits no more."""
         kind = kind_at(ticket)
         kind.remove(ticket)
-        if kind.variants:
-            self.touch(kind)
-            return
-        del self.kinds[kind.key]
-        for owner in owners_of(kind):
-            kinds = self._owners[owner][kind.key.priority]
-            at = bisect_left(kinds, kind.least, key=_least)
-            del kinds[kinds.index(kind, at)]
-            if not kinds:
-                del self._owners[owner][kind.key.priority]
+        self.touch(kind)
+        if not kind.variants:
+            del self.kinds[kind.key]
 
-    # -- what is to be asked ---------------------------------------------------------------------------------------
+    def unpark(self, line: Line) -> None:
+        """The cap that kept a line has room again: ask."""
+        kind = line.variant.kind
+        kind.unpark(line)
+        kind.pending = True
+        self.touch(kind)
 
     def touch(self, kind: Kind) -> None:
-        """The first of this kind changed, or it may have room: ask, unless the answer is known."""
+        """The first of this kind may be another one: let shelves, lane and what is pending know."""
+        key = kind.first_key()
+        if key != kind.shelved:
+            for owner in owners_of(kind):
+                self._shelve(kind, owner, key)
+            kind.shelved = key
+        if key is None:
+            return
         if kind.key.lane.vc and not kind.never:
             lane = self.lanes.get(kind.key.lane)
             if lane is None:
                 lane = self.lanes[kind.key.lane] = LazyHeap(_front_key)
             lane.push(kind)
-        if not kind.asleep:
-            kind.pending = True
+        if kind.pending:
             self._pending.push(kind)
 
+    def _shelve(self, kind: Kind, owner: Owner, key: Key | None) -> None:
+        shelves = self._shelves.setdefault(owner, {})
+        shelf = shelves.get(kind.key.priority)
+        if shelf is None:
+            option = next(option for option in kind.options if option.chain.name == owner.chain)
+            shelf = shelves[kind.key.priority] = Shelf(option, kind.key.priority)
+        if kind.shelved is not None:
+            shelf.take(kind.shelved)
+        if key is not None:
+            shelf.put(kind, key)
+        if not len(shelf):
+            del shelves[kind.key.priority]
+            self._walked.pop((owner, kind.key.priority), None)
+
+    # -- who is next -----------------------------------------------------------------------------------------------
+
     def next(self) -> Ticket | None:
-        """The first in the order of the queue that is to be asked; again and again until it is dealt with."""
-        kind = self._pending.first()
-        return None if kind is None else kind.first()
+        """The first in the order of the queue that is to be asked; again and again until it is answered."""
+        best = self._pending.first()
+        best_key = None if best is None else best.first_key()
+        for each, shelf in list(self._walked.items()):
+            kind = shelf.next(self._failed)
+            if kind is None:
+                del self._walked[each]
+            elif best_key is None or (kind.shelved is not None and kind.shelved < best_key):
+                best, best_key = kind, kind.shelved
+        return None if best is None else best.first()
 
-    def sleep(self, kind: Kind) -> None:
+    def answered(self, kind: Kind) -> None:
         """The cells have no room for this kind: do not ask again until some are freed."""
-        kind.asleep, kind.pending = True, False
+        kind.pending = False
+        for owner in owners_of(kind):
+            shelf = self._shelves[owner][kind.key.priority]
+            if shelf.cursor is not None and kind.shelved is not None:
+                shelf.cursor = max(shelf.cursor, kind.shelved)
 
-    def sleep_variant(self, variant: Variant) -> None:
+    def answered_variant(self, variant: Variant) -> None:
         """The nodes have no room for this variant: do not ask again until nodes or cells change."""
         variant.asleep = True
         for option in variant.kind.options:
             self._at_nodes.setdefault(option.chain.name, {})[variant] = None
         self.touch(variant.kind)
 
+    def is_answered(self, kind: Kind) -> bool:
+        """Whether the first of this kind has been asked since it could last have changed anything."""
+        if kind.pending or kind.shelved is None:
+            return False
+        shelves = (self._walked.get((owner, kind.key.priority)) for owner in owners_of(kind))
+        return all(shelf is None or shelf.cursor is None or shelf.cursor >= kind.shelved for shelf in shelves)
+
     # -- what changed ----------------------------------------------------------------------------------------------
 
     def freed(self, owner: Owner) -> None:
-        """Cells of this owner became free: wake the kinds that are small enough to profit, and no others."""
-        for priority, kinds in self._owners.get(owner, {}).items():
-            option = next(option for option in kinds[0].options if option.chain.name == owner.chain)
-            room = capacity(option, priority)
-            for kind in kinds:
-                if kind.least > room:
-                    break
-                kind.awake()
-                self.touch(kind)
+        """Cells of this owner became free: offer them along its shelves."""
+        for priority, shelf in self._shelves.get(owner, {}).items():
+            shelf.cursor = BEGIN
+            self._walked[owner, priority] = shelf
 
     def nodes_changed(self, chain: str) -> None:
-        """Nodes of a chain have more to give besides cells: wake those that wait for that."""
+        """Nodes of a chain have more to give besides cells: ask those who wait for that."""
         for variant in self._at_nodes.pop(chain, {}):
-            variant.kind.retry(variant)
-            if variant.kind.variants.get(variant.key) is variant:
-                self.touch(variant.kind)
+            kind = variant.kind
+            if variant.asleep and kind.variants.get(variant.key) is variant:
+                kind.retry(variant)
+                kind.pending = True
+                self.touch(kind)
 
     def chain_changed(self, chain: str) -> None:
         """Anything may have changed in a chain."""
-        for owner in [owner for owner in self._owners if owner.chain == chain]:
-            self.freed(owner)
+        for owner in self._shelves:
+            if owner.chain == chain:
+                self.freed(owner)
         self.nodes_changed(chain)
-
-    def tickets(self) -> Iterator[Ticket]:
-        """All that wait, kind by kind."""
-        for kind in self.kinds.values():
-            yield from kind.tickets()
 
 
 def kind_at(ticket: Ticket) -> Kind:
@@ -134,23 +166,8 @@ def owners_of(kind: Kind) -> list[Owner]:
     return [Owner(lane.vc, option.chain.name, lane.pinned_id) for option in kind.options]
 
 
-def capacity(option: Option, priority: int) -> int:
-    """The most leaves that a group of this priority can possibly get, whomever it ends."""
-    if option.quotas is None:
-        option.chain.ranking.settle()
-        return sum(free * count for free, count in enumerate(option.chain.ranking.count))
-    assert priority != OPPORTUNISTIC
-    return option.quotas.leaves - sum(leaves for other, leaves in option.quotas.owned.items() if other >= priority)
-
-
-def _least(kind: Kind) -> int:
-    return kind.least
-
-
 def _pending_key(kind: Kind) -> Key | None:
-    if not kind.pending or kind.asleep:
-        return None
-    return kind.first_key()
+    return kind.first_key() if kind.pending else None
 
 
 def _front_key(kind: Kind) -> Key | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.core.place import Option
@@ -51,13 +51,13 @@ class Variant:
 
 
 class Kind:
-    """All waiting entries of one kind. ``asleep``: its cells have no room, and none that it could use changed since.
+    """All waiting entries of one kind. ``pending``: its first entry is to be asked.
 
     ``options`` are the chains it may use; ``least`` the leaves it cannot start without; ``never`` says that its virtual
     cluster does not own such cells, so that it waits for ever and holds nobody up.
     """
 
-    __slots__ = ("_heads", "asleep", "key", "least", "never", "options", "pending", "stuck", "variants")
+    __slots__ = ("_heads", "key", "least", "never", "options", "pending", "shelved", "stuck", "variants")
 
     def __init__(self, key: KindKey, options: Sequence[Option]) -> None:
         self.key = key
@@ -68,8 +68,9 @@ class Kind:
         self.least = sum(pods * leaves for leaves, pods in sizes.items())
         self.never = not any(option.quotas and could_hold(option.quotas.sizes.items(), sizes) for option in options)
         self.variants: dict[Hashable, Variant] = {}
-        self.asleep = False
         self.pending = False
+        self.shelved: Key | None = None
+        """The key at which it stands on its shelves."""
         self.stuck = False
         """No cells could be kept for it even if all that runs ended: nodes are bad."""
         self._heads: LazyHeap[Line] = LazyHeap(_head)
@@ -112,12 +113,6 @@ class Kind:
         line = self._heads.first()
         return None if line is None else line.head
 
-    def awake(self) -> None:
-        """Cells changed: they may have room again, and so may nodes."""
-        self.asleep = self.stuck = False
-        for variant in self.variants.values():
-            self.retry(variant)
-
     def retry(self, variant: Variant) -> None:
         """The variant's nodes may have room again."""
         if variant.asleep:
@@ -129,21 +124,6 @@ class Kind:
         """The cap has room again."""
         line.parked = None
         self._heads.push(line)
-
-    def tickets(self) -> Iterator[Ticket]:
-        """All that wait, line by line."""
-        for variant in self.variants.values():
-            for line in variant.lines.values():
-                yield from line.tickets
-
-    def ahead(self, key: Key) -> int:
-        """How many have a smaller key."""
-        lines = (line for variant in self.variants.values() for line in variant.lines.values())
-        return sum(bisect_left(line.tickets, key, key=_key) for line in lines)
-
-    def count(self) -> int:
-        """How many wait."""
-        return sum(len(line.tickets) for variant in self.variants.values() for line in variant.lines.values())
 
 
 def _head(line: Line) -> Key | None:

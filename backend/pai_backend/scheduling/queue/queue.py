@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from pai_backend.scheduling.cells.held import Held
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.group import Bound, Preempt, Wait
 from pai_backend.scheduling.core.place import Option
@@ -13,9 +14,10 @@ from pai_backend.scheduling.queue.books import Books, Suggest, anywhere
 from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.entry import Entry, Ticket, kind_of
 from pai_backend.scheduling.queue.fronts import Fronts
-from pai_backend.scheduling.queue.holdback import Ends, in_the_way, is_good, never_known
-from pai_backend.scheduling.queue.index import capacity, kind_at
+from pai_backend.scheduling.queue.holdback import Ends, fits_elsewhere, in_the_way, is_good, never_known
+from pai_backend.scheduling.queue.index import kind_at
 from pai_backend.scheduling.queue.policy import Policy
+from pai_backend.scheduling.queue.shelf import capacity
 
 MOST_ASKED = 64
 """How many groups one pass asks the cluster about at most; what is left is asked in the next pass."""
@@ -49,7 +51,6 @@ class Queue(Books):
         """
         self.catch_up()
         answer = Pass()
-        self.failed.clear()
         if self.displaced:
             answer.upgraded = self.cluster.upgrade()
             for name in answer.upgraded:
@@ -90,13 +91,13 @@ class Queue(Books):
     def _consider(self, ticket: Ticket, answer: Pass, now: datetime) -> None:
         """Ask for one group, unless it is known what would be answered."""
         kind = kind_at(ticket)
-        if self.gates.stop(ticket):
-            self.index.touch(kind)
-            return
         room = any(kind.least <= capacity(option, kind.key.priority) for option in kind.options)
         if not room or self.failed.covers(kind.key):
-            self.index.sleep(kind)
+            self.index.answered(kind)
             self.open(ticket.entry)
+            return
+        if self.gates.stop(ticket):
+            self.index.touch(kind)
             return
         suggested = self.nodes_for(ticket.entry)
         answer.asked += 1
@@ -104,9 +105,9 @@ class Queue(Books):
         if isinstance(decision, Wait):
             if suggested is not None and decision.reason.code in ABOUT_NODES:
                 assert ticket.line is not None
-                self.index.sleep_variant(ticket.line.variant)
+                self.index.answered_variant(ticket.line.variant)
             else:
-                self.index.sleep(kind)
+                self.index.answered(kind)
                 self.failed.add(kind.key)
             self.open(ticket.entry)
         elif not self._fronts.keep_before(ticket, decision.placement.chain, answer, now):
@@ -151,15 +152,14 @@ class Queue(Books):
         if self.claims.get(name) is not claim:
             return
         held = self.cluster.groups[name]
-        way = in_the_way(held)
         if claim.held_back:
-            blocked = is_good(held) and any(other.priority >= held.group.priority for other in way)
-            if not blocked or self._fits_elsewhere(claim, answer):
+            blocked = is_good(held) and any(other.priority >= held.group.priority for other in in_the_way(held))
+            if not blocked or self._fits_elsewhere(claim, held):
                 # It is asked like all others from here on, and its turn comes before that of any later group.
                 self.drop(claim)
                 self.enter(claim.ticket)
                 self._fronts.put(claim.lane, claim.ticket)
-        elif not is_good(held) or claim.victims.isdisjoint(other.group.name for other in way):
+        elif not is_good(held) or not any(other.group.name in claim.victims for other in in_the_way(held)):
             self._serve_preemptor(claim, answer)
 
     def _serve_preemptor(self, claim: Claim, answer: Pass) -> None:
@@ -174,16 +174,14 @@ class Queue(Books):
         else:
             self._record(claim, decision, answer)
 
-    def _fits_elsewhere(self, claim: Claim, answer: Pass) -> bool:
-        """Whether a group that cells are kept for could start right now on others."""
-        if claim.version == self.cluster.version or not any(_idle(option) >= claim.least for option in claim.options):
+    def _fits_elsewhere(self, claim: Claim, held: Held) -> bool:
+        """Whether a group that cells are kept for could start on others, if some were freed since the last look."""
+        if not claim.stirred:
             return False
-        claim.version = self.cluster.version
-        entry = claim.ticket.entry
-        answer.asked += 1
-        with self.cluster.trial() as trial:
-            trial.release(entry.group.name)
-            return not isinstance(trial.try_place(entry.group, self.nodes_for(entry)), Wait)
+        claim.stirred = False
+        limits = self.cluster.limits(self.nodes_for(claim.ticket.entry))
+        enough = any(_idle(option) >= claim.least for option in claim.options)
+        return enough and fits_elsewhere(self.cluster, held, claim.options, limits)
 
 
 def _idle(option: Option) -> int:
