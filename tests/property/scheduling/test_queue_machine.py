@@ -5,9 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, note, settings
+from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from pai_backend.model.errors import PaiError
 from pai_backend.scheduling import Cluster, ClusterConfig, Wait
@@ -16,6 +23,7 @@ from pai_backend.scheduling.queue import Cap, Entry, Pass, Patience, Policy, Que
 from pai_backend.scheduling.queue.entry import kind_of
 from pai_backend.scheduling.queue.moving import Side, move
 from pai_backend.scheduling.queue.policy import scopes
+from tests.mutants import queue as mutants
 from tests.property.scheduling.clusters import VCS, configs, groups
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,7 +51,7 @@ class Waiting(RuleBasedStateMachine):
         self.aside: set[str] = set()
         """Groups that were set aside, until nodes or cells change."""
 
-    @initialize(config=configs(), policy=POLICIES)
+    @initialize(config=configs(most_nodes=2), policy=POLICIES)
     def start(self, config: ClusterConfig, policy: Policy) -> None:
         self.queue, self.twin = (Queue(Cluster(config), policy, suggest=self.suggested) for _ in range(2))
         self.overtaken: dict[str, int] = {}
@@ -115,13 +123,14 @@ class Waiting(RuleBasedStateMachine):
             queue.nodes_changed()
         self.advance()
 
-    @rule(minutes=st.integers(1, 8))
+    @rule(minutes=st.sampled_from([1, 5, 10]))
     def pass_time(self, minutes: int) -> None:
         self.now += timedelta(minutes=minutes)
         note(f"{minutes} minutes later")
         self.advance()
 
-    @rule(config=configs())
+    @precondition(lambda self: self.count % 6 == 5)
+    @rule(config=configs(most_nodes=2))
     def reconfigure(self, config: ClusterConfig) -> None:
         note("another configuration")
         for queue in (self.queue, self.twin):
@@ -247,7 +256,15 @@ class Waiting(RuleBasedStateMachine):
         assert running < set(self.queue.running)
 
 
+QUIET = settings(deadline=None, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+
 TestWaiting = Waiting.TestCase
-TestWaiting.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestWaiting.settings = settings(QUIET, max_examples=150)
+
+
+@pytest.mark.parametrize("mutant", mutants.RANDOM, ids=lambda mutant: f"{mutant[0].__name__}.{mutant[1]}")
+def test_a_wrong_queue_is_found_out(mutant: tuple[type, str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*mutant)
+    wrong = settings(QUIET, max_examples=400, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        run_state_machine_as_test(Waiting, settings=wrong)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 
-from hypothesis import currently_in_test_context, given, note, settings
+import pytest
+from hypothesis import Phase, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 
 from pai_backend.scheduling import Cluster, ClusterConfig, Group, Member
@@ -14,6 +15,7 @@ from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, V
 from pai_backend.scheduling.explain import starts_at
 from pai_backend.scheduling.queue import Entry, Pass, Patience, Policy, Queue
 from pai_backend.scheduling.queue.holdback import in_the_way
+from tests.mutants import queue as mutants
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -78,21 +80,23 @@ SMALL = st.tuples(st.integers(1, 3), st.integers(1, 2), st.integers(1, 30))
 """Pods, leaves, minutes."""
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    first=st.lists(SMALL, min_size=4, max_size=10),
-    big=st.sampled_from([(2, 4), (3, 4), (4, 4), (8, 2)]),
-    later=st.lists(st.tuples(SMALL, st.integers(0, 3)), min_size=30, max_size=60),
-    overtaken=st.integers(0, 4),
-    known=st.booleans(),
-)
-def test_a_big_gang_starts_in_bounded_time_whatever_comes_later(
+BIG_GANGS = {
+    "first": st.lists(SMALL, min_size=4, max_size=10),
+    "big": st.sampled_from([(2, 4), (3, 4), (4, 4), (8, 2)]),
+    "later": st.lists(st.tuples(SMALL, st.integers(0, 3)), min_size=30, max_size=60),
+    "overtaken": st.integers(0, 4),
+    "known": st.booleans(),
+}
+
+
+def big_gang_starts_in_bounded_time(
     first: list[tuple[int, int, int]],
     big: tuple[int, int],
     later: list[tuple[tuple[int, int, int], int]],
     overtaken: int,
     known: bool,
 ) -> None:
+    """Whatever comes later: overtaken no more often and first no longer than patience allows, then as promised."""
     world = World(Patience(overtaken, timedelta(minutes=20)), known)
     for job in first:
         world.submit(*job)
@@ -122,6 +126,21 @@ def test_a_big_gang_starts_in_bounded_time_whatever_comes_later(
     assert name in world.started, "it never started"
     if promised is not None:
         assert world.started[name] <= promised, "what was kept for it was not enough"
+
+
+test_a_big_gang_starts_in_bounded_time_whatever_comes_later = settings(max_examples=60, deadline=None)(
+    given(**BIG_GANGS)(big_gang_starts_in_bounded_time)
+)
+
+
+@pytest.mark.parametrize("mutant", mutants.TIMED, ids=lambda mutant: mutant[1])
+def test_a_queue_that_lets_big_gangs_starve_is_found_out(
+    mutant: tuple[object, str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*mutant)
+    wrong = settings(max_examples=100, deadline=None, derandomize=True, phases=[Phase.generate])
+    with pytest.raises(AssertionError):
+        wrong(given(**BIG_GANGS)(big_gang_starts_in_bounded_time))()
 
 
 @settings(max_examples=60, deadline=None)

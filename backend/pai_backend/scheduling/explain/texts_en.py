@@ -38,8 +38,8 @@ def _cap(waiting: Waiting) -> str:
     where = f" in virtual cluster {cap.vc}" if cap.vc else ""
     limits = [_tasks(cap.tasks)] if cap.tasks is not None else []
     limits += [_gpus(cap.gpus)] if cap.gpus is not None else []
-    have = f"{_tasks(cap.running_tasks)} with {_gpus(cap.running_gpus)} run"
-    return f"{who} may run at most {' and '.join(limits)} at once{where}, and {have} now."
+    have = f"{_tasks(cap.running_tasks)}, {_gpus(cap.running_gpus)}"
+    return f"{who} may run at most {' and '.join(limits)} at once{where}; running now: {have}."
 
 
 def _lack(lack: Lack) -> str:

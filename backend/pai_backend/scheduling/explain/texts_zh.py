@@ -7,7 +7,7 @@ from pai_backend.scheduling.explain.words import Say, Words, named, unique
 
 
 def _names(names: list[str]) -> str:
-    return named(names, lambda more: f" 等另外 {more} 个", "、") or "其他任务组"
+    return named(names, lambda more: f" 及另外 {more} 个任务组", "、") or "其他任务组"
 
 
 def _groups(waiting: Waiting) -> str:

@@ -180,7 +180,8 @@ class Queue(Books):
             return False
         claim.stirred = False
         limits = self.cluster.limits(self.nodes_for(claim.ticket.entry))
-        enough = any(_idle(option) >= claim.least for option in claim.options)
+        kept = sum((spot.mask & ~(spot.node.guaranteed | spot.node.oppo)).bit_count() for spot in held.spots)
+        enough = any(_idle(option) + kept >= claim.least for option in claim.options)
         return enough and fits_elsewhere(self.cluster, held, claim.options, limits)
 
 

@@ -1,0 +1,51 @@
+"""Wrong queues, each missing something, that the property tests must reject: (object, attribute, wrong function)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pai_backend.scheduling import Bound
+from pai_backend.scheduling.queue import Entry, Queue, fronts
+from pai_backend.scheduling.queue.failed import Failed
+from pai_backend.scheduling.queue.fronts import Fronts
+from pai_backend.scheduling.queue.gates import Gates
+from pai_backend.scheduling.queue.index import Index, Owner
+
+
+def _knows_no_cap(self: Gates, ticket: object) -> bool:
+    """Lets everybody through."""
+    return False
+
+
+def _tells_nobody(self: Index, owner: Owner) -> None:
+    """Cells became free, and nobody is asked."""
+
+
+def _never_forgets(self: Failed) -> None:
+    """What found no place once finds none for ever."""
+
+
+def _promises_too_much(self: Queue, entry: Entry, now: datetime) -> bool:
+    """Looks at cells only, not at caps and those who come first."""
+    return isinstance(self.cluster.try_place(entry.group), Bound)
+
+
+def _has_all_patience(self: Fronts, front: object, now: datetime) -> bool:
+    """Whoever is first may be overtaken for ever."""
+    return False
+
+
+def _keeps_nothing(*arguments: object) -> None:
+    """Finds no cells to keep."""
+
+
+RANDOM: list[tuple[object, str, object]] = [
+    (Gates, "stop", _knows_no_cap),
+    (Index, "freed", _tells_nobody),
+    (Failed, "clear", _never_forgets),
+    (Queue, "would_start", _promises_too_much),
+]
+TIMED: list[tuple[object, str, object]] = [
+    (Fronts, "_is_due", _has_all_patience),
+    (fronts, "keep_cells", _keeps_nothing),
+]

@@ -1,0 +1,85 @@
+"""How much may run at once, and in which order a cap is served."""
+
+from __future__ import annotations
+
+from pai_backend.scheduling.queue import Cap, Policy, VcCaps
+from tests.unit.scheduling.queue.line import Line
+
+
+def test_a_user_at_a_cap_waits_and_others_go_on() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
+    assert line.submit("ann0", (1, 3), user="ann") == ["ann0"]
+    assert line.submit("ann1", (1, 2), user="ann") == []
+    assert line.submit("bob0", (1, 2), user="bob") == ["bob0"]
+    assert line.end("ann0") == ["ann1"]
+
+
+def test_tasks_are_counted_as_gpus_are() -> None:
+    line = Line(Policy(vc=VcCaps(total=Cap(tasks=3))))
+    assert line.submit("pair", (2, 1)) == ["pair"]
+    assert line.submit("other", (2, 1), user="bob") == []
+    assert line.end("pair") == ["other"]
+
+
+def test_a_cap_over_all_virtual_clusters_counts_all_of_them() -> None:
+    line = Line(Policy(user=Cap(gpus=5)))
+    assert line.submit("here", (1, 4)) == ["here"]
+    assert line.submit("there", (1, 2), vc="b") == []
+    assert line.submit("small", (1, 1), vc="b") == [], "an earlier group waits for the same cap"
+    assert line.end("here") == ["there", "small"]
+
+
+def test_users_may_have_caps_of_their_own() -> None:
+    line = Line(Policy(vcs={"a": VcCaps(user=Cap(gpus=1), users={"ann": Cap(gpus=8)})}))
+    assert line.submit("ann", (1, 4), user="ann") == ["ann"]
+    assert line.submit("bob", (1, 2), user="bob") == []
+
+
+def test_a_cap_is_served_in_order() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
+    line.submit("running", (1, 2))
+    assert line.submit("large", (1, 4)) == []
+    assert line.submit("small", (1, 1)) == [], "it would take from what the large one waits for"
+    assert line.end("running") == ["large"]
+    assert line.end("large") == ["small"]
+
+
+def test_a_group_beyond_the_cap_all_by_itself_holds_nobody_up() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=3))))
+    assert line.submit("huge", (1, 4)) == []
+    assert line.submit("small", (1, 1)) == ["small"]
+
+
+def test_giving_up_what_waits_first_lets_the_next_go_on() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
+    line.submit("running", (1, 2))
+    line.submit("large", (1, 4))
+    line.submit("small", (1, 1))
+    assert line.end("large") == ["small"]
+
+
+def test_opportunistic_groups_are_exempt() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=1))))
+    assert line.submit("free", (2, 4), priority=-1) == ["free"]
+    assert line.submit("paid", (1, 1)) == ["paid"]
+
+
+def test_a_preemptor_counts_while_it_waits_for_its_victims() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
+    for number in range(3):
+        line.submit(f"full{number}", (1, 4), user=f"other{number}")
+    line.submit("urgent", (1, 4), priority=100, user="ann")
+    assert "urgent" in line.queue.claims
+    line.submit("more", (1, 4), priority=100, user="ann")
+    assert "more" in line.queue.waiting
+
+
+def test_groups_that_ran_before_a_restart_count() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
+    line.submit("before", (1, 3))
+    entry = line.queue.running["before"]
+    fresh = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
+    fresh.queue.cluster.restore(line.queue.cluster.placements().values())
+    fresh.queue.adopt(entry)
+    assert fresh.submit("after", (1, 2)) == []
+    assert fresh.end("before") == ["after"]
