@@ -42,10 +42,10 @@ def _keeps_nothing(*arguments: object) -> None:
 RANDOM: list[tuple[object, str, object]] = [
     (Gates, "stop", _knows_no_cap),
     (Index, "freed", _tells_nobody),
-    (Failed, "clear", _never_forgets),
     (Queue, "would_start", _promises_too_much),
 ]
 TIMED: list[tuple[object, str, object]] = [
     (Fronts, "_is_due", _has_all_patience),
     (fronts, "keep_cells", _keeps_nothing),
+    (Failed, "clear", _never_forgets),
 ]

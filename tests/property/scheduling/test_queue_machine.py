@@ -200,7 +200,7 @@ class Waiting(RuleBasedStateMachine):
             return
         used: dict[object, list[Entry]] = {}
         entries = [*self.queue.running.values()]
-        entries += [claim.ticket.entry for claim in self.queue.claims.values() if not claim.held_back]
+        entries += [claim.ticket.entry for claim in self.queue.claims.values()]
         for entry in entries:
             if entry.group.priority >= 0:
                 for scope, cap in scopes(self.queue.policy, entry.group.vc, entry.user):

@@ -46,7 +46,7 @@ class Books:
         self.index = Index(self.failed)
         self.gates = Gates(self.policy)
         self.stuck: list[Kind] = []
-        self.displaced = dict.fromkeys(held.group.name for held in cluster.groups.values() if held.displaced_by)
+        self.displaced = _displaced(cluster)
         """Lazily preempted groups that run on."""
         self.version, self._chains = cluster.version, cluster.chains
 
@@ -129,6 +129,7 @@ class Books:
         if self._chains is not self.cluster.chains:
             self._rebuild()
         elif self.version != self.cluster.version:
+            self.displaced = _displaced(self.cluster)
             self.unstick()
             self.failed.clear()
             for claim in [
@@ -143,8 +144,7 @@ class Books:
         """Another configuration: reservations are gone, and everybody is sorted in anew."""
         tickets = [*self.waiting.values(), *(claim.ticket for claim in self.claims.values())]
         for claim in self.claims.values():
-            if not claim.held_back:
-                self.gates.usage.add(claim.ticket.entry, -1)
+            self.gates.usage.add(claim.ticket.entry, -1)
         self.index, usage = Index(self.failed), self.gates.usage
         self.gates = Gates(self.policy)
         self.gates.usage = usage
@@ -152,6 +152,7 @@ class Books:
         self.order.clear()
         self.waiting, self.claims, self.stuck = {}, {}, []
         self._chains = self.cluster.chains
+        self.displaced = _displaced(self.cluster)
         for ticket in sorted(tickets, key=lambda each: each.key):
             self.enter(ticket)
 
@@ -159,8 +160,7 @@ class Books:
         """A reservation is gone: the group waits like others again, where it stood."""
         name = claim.ticket.entry.group.name
         del self.claims[name]
-        if not claim.held_back:
-            self.gates.usage.add(claim.ticket.entry, -1)
+        self.gates.usage.add(claim.ticket.entry, -1)
         self.unstick()
         self.enter(claim.ticket)
         self.open(claim.ticket.entry)
@@ -170,8 +170,7 @@ class Books:
         """Give a reservation up."""
         entry = claim.ticket.entry
         del self.claims[entry.group.name]
-        if not claim.held_back:
-            self.gates.usage.add(entry, -1)
+        self.gates.usage.add(entry, -1)
         self.unstick()
         self.cluster.release(entry.group.name)
         self.freed(entry.group, [option.chain.name for option in claim.options])
@@ -247,3 +246,7 @@ class Books:
             if self.index.kinds.get(kind.key) is kind:
                 self.index.touch(kind)
         self.stuck.clear()
+
+
+def _displaced(cluster: Cluster) -> dict[str, None]:
+    return dict.fromkeys(held.group.name for held in cluster.groups.values() if held.displaced_by)

@@ -71,9 +71,15 @@ class Fronts:
         return waited or front.overtaken >= patience.overtaken
 
     def _hold_back(self, lane: Lane, front: Ticket, answer: Pass) -> bool:
-        """Keep cells for the first of a lane, one group a lane; False when that is not possible."""
+        """Keep cells for the first of a lane, one group a lane; False when that is not possible.
+
+        It counts under its caps from now on, so that nobody takes its turn there either.
+        """
         books, kind, entry = self.books, kind_at(front), front.entry
         if kind.stuck or any(claim.held_back and claim.lane == lane for claim in books.claims.values()):
+            return False
+        if books.gates.stop(front):
+            books.index.touch(kind)
             return False
         limits = None if entry.group.ignore_suggested else books.cluster.limits(books.could_use(entry))
         if keep_cells(books.cluster, entry.group, kind.options, limits, books.ends) is None:
@@ -82,6 +88,7 @@ class Fronts:
             return False
         claim = Claim(front, lane, list(kind.options), kind.least, held_back=True)
         books.leave(front)
+        books.gates.usage.add(entry)
         books.claims[entry.group.name] = claim
         answer.held_back.append(entry.group.name)
         return True

@@ -172,6 +172,7 @@ class Queue(Books):
             self.lose(claim)
             answer.returned.append(entry.group.name)
         else:
+            self.unstick()
             self._record(claim, decision, answer)
 
     def _fits_elsewhere(self, claim: Claim, held: Held) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from pai_backend.scheduling.queue import Patience, Policy
+from pai_backend.scheduling.queue import Cap, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.holdback import in_the_way
 from tests.unit.scheduling.queue.line import START, Line
 
@@ -114,3 +114,23 @@ def test_opportunistic_groups_have_no_claim() -> None:
         line.submit(f"full{number}", (1, 3))
     line.submit("idle", (4, 4), priority=-1)
     assert line.after(60).held_back == []
+
+
+def test_nobody_takes_its_turn_under_a_cap_and_nothing_is_kept_for_who_is_at_one() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=9)), patience=Patience(0)))
+    for number in range(3):
+        line.submit(f"full{number}", (1, 3), user=f"u{number}")
+    line.submit("gang", (2, 4), user="ann")
+    assert "gang" in line.queue.claims
+    assert line.submit("early", (1, 1), user="ann") == ["early"]
+    assert line.submit("late", (1, 1), user="ann") == [], "nine GPUs are spoken for"
+    assert line.end("full0", "full1", "full2") == ["gang"]
+
+
+def test_nothing_is_kept_for_a_user_at_a_cap() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=9)), patience=Patience(0)))
+    for number in range(3):
+        line.submit(f"full{number}", (1, 3), user="ann")
+    line.submit("capped", (2, 4), user="ann")
+    line.submit("gang", (2, 4), user="bob")
+    assert set(line.queue.claims) == {"gang"}
