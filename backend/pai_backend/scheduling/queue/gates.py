@@ -28,9 +28,7 @@ class Gates:
         if scope is None:
             return False
         line.parked = scope
-        excess = self.usage.excess(ticket.entry)
-        if excess is None or not excess.alone(ticket.entry):
-            self._at(scope).push(line)
+        self.changed(line)
         return True
 
     def blocking(self, entry: Entry) -> Scope | None:
@@ -45,9 +43,12 @@ class Gates:
         return None
 
     def changed(self, line: Line) -> None:
-        """The first entry of a parked line is another one now."""
-        if line.parked is not None and line.parked in self._parked:
-            self._parked[line.parked].push(line)
+        """The first entry of a line was parked, or of a parked one is another now."""
+        if line.parked is not None and line.tickets:
+            entry = line.tickets[0].entry
+            excess = self.usage.excess(entry)
+            if excess is None or not excess.alone(entry):
+                self._at(line.parked).push(line)
 
     def opened(self, entry: Entry) -> list[Line]:
         """The lines that may go on, of those that wait for a cap of this entry's: at most one for each cap."""

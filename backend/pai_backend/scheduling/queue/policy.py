@@ -108,12 +108,16 @@ class Usage:
                 del self._used[scope]
 
     def excess(self, entry: Entry) -> Excess | None:
-        """The first cap that would be exceeded if the entry started."""
+        """The cap that would be exceeded if the entry started: one that it exceeds all by itself, else the first."""
         if entry.group.priority == OPPORTUNISTIC:
             return None
+        found = None
         for scope, cap in scopes(self.policy, entry.group.vc, entry.user):
             used = self._used.get(scope, _Used())
             tasks, gpus = used.tasks + entry.group.pods, used.gpus + entry.group.leaves
             if (cap.tasks is not None and tasks > cap.tasks) or (cap.gpus is not None and gpus > cap.gpus):
-                return Excess(scope, cap, used.tasks, used.gpus)
-        return None
+                excess = Excess(scope, cap, used.tasks, used.gpus)
+                if excess.alone(entry):
+                    return excess
+                found = found or excess
+        return found

@@ -50,6 +50,24 @@ def test_a_group_beyond_the_cap_all_by_itself_holds_nobody_up() -> None:
     assert line.submit("small", (1, 1)) == ["small"]
 
 
+def test_a_group_beyond_the_cap_holds_nobody_up_when_the_one_before_it_is_given_up() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=3))))
+    line.submit("runs", (1, 2))
+    line.submit("huge0", (1, 4))
+    line.submit("huge1", (1, 4))
+    assert line.submit("waits", (1, 2)) == []
+    assert line.end("huge0") == []
+    assert line.submit("one", (1, 1), vc="b") == ["one"]
+    assert line.end("runs") == ["waits"]
+
+
+def test_beyond_one_cap_by_itself_it_holds_nobody_up_at_another() -> None:
+    line = Line(Policy(vc=VcCaps(total=Cap(gpus=8), user=Cap(gpus=4))))
+    line.submit("runs", (1, 4))
+    assert line.submit("huge", (2, 3), user="ann") == []
+    assert line.submit("small", (1, 3), user="bob") == ["small"]
+
+
 def test_giving_up_what_waits_first_lets_the_next_go_on() -> None:
     line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
     line.submit("running", (1, 2))
