@@ -187,7 +187,7 @@ def test_job_without_a_free_gpu_says_why_it_waits_and_runs_when_one_is_free(page
     paste(page, document("waits", "sleep 600"))
     job = submit(page, "waits")
     in_state(job, "WAITING")
-    expect(job.locator("[data-kind=why]")).to_contain_text("1 TITANX GPU")
+    expect(job.locator("[data-kind=why]")).to_contain_text("1 GPU of type TITANX")
     lab.stop("holds-one")
     in_state(job, "RUNNING")
     expect(job.locator("[data-kind=why]")).to_have_count(0)

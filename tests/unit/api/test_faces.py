@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from jupyter_pai import wire as front
 from pai_backend.api import wire as api
+from pai_backend.model import waiting
 from pai_backend.model.errors import ErrorBody, Fault
 from pai_backend.model.job import Event, JobExit
 from pai_backend.model.spec import DocumentWarning
@@ -41,6 +42,11 @@ PYTHON: dict[str, type[BaseModel]] = {
     "FaultBody": Fault,
     "ValidationAnswer": api.Validation,
     "Info": api.Info,
+    "Told": waiting.Told,
+    "Holder": waiting.Holder,
+    "Change": waiting.Change,
+    "Waiting": waiting.Waiting,
+    "Why": api.Why,
 }
 TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IJobSummary": api.Summary,
@@ -59,6 +65,10 @@ TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IReleased": api.Released,
     "IJobEvent": Event,
     "IPositionedEvent": api.PlacedEvent,
+    "ITold": waiting.Told,
+    "IHolder": waiting.Holder,
+    "IWaiting": waiting.Waiting,
+    "IWhy": api.Why,
 }
 
 
