@@ -23,6 +23,7 @@ LIMITS = {
     "task roles": v1.MAX_ROLES,
     "tasks": v1.MAX_TASKS,
     "entries of a `portList`": v1_ports.MAX_LABELS,
+    "variables of `jobEnvs`": v1.MAX_VARIABLES,
     "characters of a name": v1.MAX_NAME,
     "characters of a directory or image": v1.MAX_PATH,
 }

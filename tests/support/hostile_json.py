@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pai_backend.protocol.locate import MAX_BRACKETS, MAX_FLAWS, MAX_VALUES
-from pai_backend.protocol.v1 import MAX_ROLES
+from pai_backend.protocol.v1 import MAX_ROLES, MAX_VARIABLES
 from pai_backend.protocol.v1_ports import MAX_LABELS
 
 LARGEST: Final = 1_048_576
@@ -72,10 +72,11 @@ TEXTS: Final[dict[str, str]] = {
     "ports": ports(MAX_LABELS, '{"label":"a#","beginAt":1#}'),
     "ports that overlap": ports(MAX_LABELS, '{"label":"a#","beginAt":8000,"portNumber":999}'),
     "too many ports": ports(MAX_BRACKETS - 10, '{"label":"a#"}'),
-    "variables": variables(MANY, '"a#":0'),
-    "wrong variables": variables(MANY, '"a=#":0'),
-    "variables of the platform": variables(MANY, '"PAI_#":"x"'),
-    "variables no shell reads": variables(MANY, '"a-#":"x"'),
+    "variables": variables(MAX_VARIABLES, '"a#":0'),
+    "too many variables": variables(MANY, '"a#":0'),
+    "wrong variables": variables(MAX_VARIABLES, '"a=#":0'),
+    "variables of the platform": variables(MAX_VARIABLES, '"PAI_#":"x"'),
+    "variables no shell reads": variables(MAX_VARIABLES, '"a-#":"x"'),
     "variables with escapes": variables(MANY // 3, '"a\\t#":"\\n\\u4e00"'),
     "long variables": variables(30, '"a#":"' + "x" * 33_000 + '"'),
     "unknown fields": HEAD + ",".join(f'"job{one}Nam":0' for one in range(MANY)) + "}",

@@ -27,6 +27,8 @@ MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
 MAX_ROLES: Final = 1_000
 """Each role is a set of variables in every task of the job; the largest jobs known have a few dozen."""
+MAX_VARIABLES: Final = 10_000
+"""Variables of jobEnvs. Linux passes no more than a few MiB of them to a program, names and values together."""
 MAX_NAME: Final = 255
 """Names become parts of file names, which end at 255 bytes on the usual file systems."""
 MAX_PATH: Final = 4096
@@ -248,7 +250,13 @@ def _role(role: Members, reader: Reader, shared: _Shared) -> TaskRole | None:
 def _variables(job: Members, reader: Reader) -> set[str]:
     """Check the names of jobEnvs; the flags among them that are set."""
     flags: set[str] = set()
-    for name, node in job.entries("jobEnvs").items():
+    variables = job.entries("jobEnvs")
+    if len(variables) > MAX_VARIABLES:
+        message = f"{len(variables)} variables in jobEnvs, more than {MAX_VARIABLES}"
+        hint = "Put data into a file below codeDir or dataDir."
+        reader.fault(("jobEnvs",), job.at("jobEnvs"), message, hint)
+        return flags
+    for name, node in variables.items():
         path = ("jobEnvs", name)
         if name in _FLAGS:
             flags |= {name} if reader.boolean(node, path) else set()

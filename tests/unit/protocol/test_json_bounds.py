@@ -17,6 +17,7 @@ from pai_backend.protocol import read_document
 from pai_backend.protocol.fields import MAX_REPORTED
 from pai_backend.protocol.locate import MAX_BRACKETS, MAX_VALUES
 from pai_backend.protocol.position import Positions
+from pai_backend.protocol.v1 import MAX_VARIABLES
 from tests.support.hostile_json import LARGEST, TEXTS, THOUSAND_ROLES
 
 CPU_S = 1.0
@@ -86,3 +87,14 @@ def test_counting_lines_takes_time_linear_in_the_text() -> None:
         (line + 1, 1) for line in range(0, 500_000, 5_000)
     ]
     assert time.process_time() - before < CPU_S
+
+
+def test_more_variables_than_a_program_can_take_are_one_fault() -> None:
+    env = ",".join(f'"a{number}": 0' for number in range(MAX_VARIABLES + 1))
+    role = '{"name": "r", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "true"}'
+    text = f'{{"jobName": "j", "image": "i", "jobEnvs": {{{env}}}, "taskRoles": [{role}]}}'
+    with pytest.raises(DocumentError) as caught:
+        read_document(text)
+    assert [(fault.path, fault.message) for fault in caught.value.errors] == [
+        ("$.jobEnvs", "10001 variables in jobEnvs, more than 10000")
+    ]
