@@ -363,7 +363,7 @@ class Tenure:
 
 def turn(job: Job) -> tuple[int, datetime, str]:
     """Who is tried first: a smaller value."""
-    return -PRIORITIES[job.spec.scheduling.priority_class], job.submitted_at, job.uid
+    return -PRIORITIES[job.spec.scheduling.priority_class], job.turn_at or job.submitted_at, job.uid
 
 
 def _slots(job: Job) -> list[str]:

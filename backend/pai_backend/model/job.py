@@ -201,6 +201,9 @@ class Job(Model):
     retries: Retries = Retries()
     tasks: tuple[Task, ...] = ()
     submitted_at: datetime
+    turn_at: datetime | None = Field(
+        default=None, description="Stands for submitted_at in the order of the queue, once the job was moved there."
+    )
     launched_at: datetime | None = None
     completed_at: datetime | None = None
     backoff_until: datetime | None = None

@@ -21,6 +21,7 @@ from pai_backend.scheduling import Cluster, ClusterConfig, Wait
 from pai_backend.scheduling.explain import apply, changes, explain
 from pai_backend.scheduling.queue import Cap, Entry, Pass, Patience, Policy, Queue, VcCaps
 from pai_backend.scheduling.queue.entry import kind_of
+from pai_backend.scheduling.queue.kind import Variant
 from pai_backend.scheduling.queue.moving import Side, move
 from pai_backend.scheduling.queue.policy import scopes
 from tests.mutants import queue as mutants
@@ -75,6 +76,10 @@ class Waiting(RuleBasedStateMachine):
             return
         self.twin.add(entry)
         note(f"submitted {entry}")
+        line = self.queue.waiting[group.name].line
+        if line is not None and self._sleeps_beside(line.variant):
+            # The nodes refused its like and have not changed since.
+            self.aside.add(group.name)
         self.advance()
 
     @precondition(lambda self: self.queue.running or self.queue.claims or self.queue.waiting)
@@ -172,6 +177,11 @@ class Waiting(RuleBasedStateMachine):
             if not answer.more:
                 return
         pytest.fail("passes do not come to an end")
+
+    def _sleeps_beside(self, variant: Variant) -> bool:
+        """Whether a group that was set aside is asked again only together with this variant."""
+        lines = (self.queue.waiting[name].line for name in self.aside if name in self.queue.waiting)
+        return variant.asleep and any(line is not None and line.variant is variant for line in lines)
 
     def _waiting_keys(self) -> dict[str, Entry]:
         return {name: ticket.entry for name, ticket in self.queue.waiting.items()}
