@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pai_backend.model.base import Model
+from pai_backend.model.labels import Labels, Taint
 
 
 class Gpu(Model):
@@ -30,6 +31,9 @@ class Node(Model):
     gpus: tuple[Gpu, ...] = ()
     ready: bool = True
     reason: str = Field(default="", description="Why it is not ready, in words.")
+    schedulable: bool = Field(default=True, description="False when it is cordoned: nothing new starts there.")
+    labels: Labels = Field(default={}, description="What documents and the administrator select nodes by.")
+    taints: tuple[Taint, ...] = Field(default=(), description="What keeps tasks away that do not tolerate it.")
     simulated: bool = False
 
 
