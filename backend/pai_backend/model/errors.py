@@ -93,6 +93,18 @@ class NameTaken(PaiError):
     code = "ConflictJobError"
 
 
+class StaleVersion(PaiError):
+    """The cluster configuration has changed since the caller looked at it."""
+
+    code = "ConflictClusterConfigError"
+
+
+class NoSuchConfig(PaiError):
+    """No cluster configuration of that version is kept."""
+
+    code = "NoClusterConfigError"
+
+
 class Unauthorized(PaiError):
     """No token, or one that is not known."""
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
+from pai_backend.store.versions import ConfigStore
 
 
 class Conflict(Exception):
@@ -142,6 +143,11 @@ class UserKey:
 
 class Store(Protocol):
     """Everything durable. Implemented by ``store.sql.SqlStore`` for SQLite and PostgreSQL."""
+
+    @property
+    def configs(self) -> ConfigStore:
+        """The versions of the cluster configuration."""
+        ...
 
     async def open(self) -> None:
         """Connect, migrate the schema to head and read the secret keys (safe when several processes do it at once)."""

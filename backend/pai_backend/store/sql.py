@@ -37,6 +37,7 @@ from pai_backend.store import (
 )
 from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
 from pai_backend.store.cipher import Cipher
+from pai_backend.store.configurations import SqlConfigs
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
 from pai_backend.store.matching import Findings
@@ -69,6 +70,7 @@ class SqlStore:
         self._wake = Wake(self._database)
         self._writer = Writer(self._database, committed=self._wake.bump)
         self._findings = Findings()
+        self.configs = SqlConfigs(self._database, self._writer)
 
     async def open(self) -> None:
         """Connect, bring the schema to head, and have the keys of all that is sealed.

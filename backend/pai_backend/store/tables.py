@@ -224,6 +224,19 @@ explanations = Table(
     ),
 )
 
+cluster_configs = Table(
+    "cluster_configs",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("origin", String(16), nullable=False),
+    Column("username", Text, nullable=False),
+    Column("recorded_at", Instant, nullable=False),
+    Column("in_force_at", Instant),
+    Column("effects", Text, nullable=False),
+    # Empty: to be derived from the nodes.
+    Column("text", Text, nullable=False),
+)
+
 controller_lease = Table(
     "controller_lease",
     metadata,
