@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from pai_backend.model.base import Model
+from pai_backend.model.labels import Labels
 
 
 class Dialect(StrEnum):
@@ -104,6 +105,9 @@ class TaskRole(Model):
     sku_type: str | None = Field(default=None, description="extras.hivedScheduler skuType or gpuType of the role.")
     pinned_cell_id: str | None = Field(default=None, description="pinnedCellId or reservationId of the role.")
     affinity_group: str | None = Field(default=None, description="affinityGroupName of the role.")
+    within_one_cell: str | None = Field(
+        default=None, description="withinOneCell of the role: the cell type of which one cell must contain its tasks."
+    )
 
 
 class PriorityClass(StrEnum):
@@ -125,6 +129,9 @@ class Scheduling(Model):
     lazy_preemption: bool = False
     ignore_suggested_nodes: bool = True
     gang_release: bool = False
+    within_one_cell: str | None = Field(
+        default=None, description="withinOneCell: the cell type of which one cell must contain an affinity group."
+    )
 
 
 class StorageMount(Model):
@@ -142,6 +149,9 @@ class JobSpec(Model):
     image: str
     virtual_cluster: str = "default"
     gpu_type: str | None = None
+    node_selector: Labels = Field(
+        default={}, description="nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks."
+    )
     retry_count: int = Field(default=0, description="-2 always rerun, -1 unlimited, else the maximum")
     env: Mapping[str, Any] = Field(default_factory=dict, description="jobEnvs, values as written")
     extras: Mapping[str, Any] = Field(default_factory=dict)
@@ -163,6 +173,11 @@ class JobSpec(Model):
     )
     submit_from: str = ""
     description: str = ""
+    expected_run_s: int | None = Field(
+        default=None,
+        ge=1,
+        description="expectedRunTime, in seconds: how long an attempt is expected to run. It ends nothing.",
+    )
     task_roles: tuple[TaskRole, ...]
 
     def role(self, name: str) -> TaskRole:

@@ -1,7 +1,8 @@
-"""``extras.jupyterPai`` of a v2 document: what only v1 can say, followed here and ignored by every other OpenPAI.
+"""``extras.jupyterPai`` of a v2 document: what v2 has no field for, followed here and ignored by every other OpenPAI.
 
 v2 has no fixed ports, directories, debugging or way to end a job when some of its tasks are done. Converting to v2
-puts these here (``convert.to_v2``), and whoever misses them in v2 may write them by hand. The names are v1's.
+puts these here (``convert.to_v2``), and whoever misses them in v2 may write them by hand. The names are v1's, but for
+``expectedRunTime``, which is ours and means the same in ``extras.jupyterPai`` of a v1 document (``v1``).
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from pai_backend.model.spec import JobSpec, PortSpec, TaskRole
 from pai_backend.protocol import v2_extras
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
 from pai_backend.protocol.locate import Node
-from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH
+from pai_backend.protocol.run_time import NAME as RUN_TIME
+from pai_backend.protocol.run_time import read_run_time
+from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH, OWN_EXTRAS
 from pai_backend.protocol.v1_ports import LAST_PORT, Ranges
 
-KEY: Final = "jupyterPai"
+KEY: Final = OWN_EXTRAS
 """Its name in ``extras``."""
 MEANT_IN_V2: Final = v2_extras.READ | {KEY}
 """Extras that v2 gives a meaning; in v1 they are free data like all others."""
@@ -37,6 +40,7 @@ JOB: Final = Table(
         "retryCount": Field(Kind.INTEGER, low=-2),
         "killAllOnCompletedTaskNumber": Field(Kind.INTEGER, low=0),
         "isDebug": Field(Kind.ANY),
+        RUN_TIME: Field(Kind.ANY),
         "taskRoles": Field(Kind.OBJECT),
         "extras": Field(Kind.OBJECT),
         "names": Field(Kind.OBJECT),
@@ -76,6 +80,7 @@ def honoured(spec: JobSpec, root: Node, reader: Reader) -> JobSpec:
     changes["retry_count"] = job.integer("retryCount")
     changes["kill_all_on_completed"] = _kill_all(job, spec, reader)
     changes["debug"] = _flag(job, "isDebug", reader)
+    changes["expected_run_s"] = _run_time(job, reader)
     changes["task_roles"] = _roles(job, spec, reader)
     added = {name: value.plain() for name, value in job.entries("extras").items()}
     changes["extras"] = {**spec.extras, **added} if added else None
@@ -98,6 +103,11 @@ def original_names(spec: JobSpec) -> tuple[str, Mapping[str, str], Mapping[str, 
 def _flag(job: Members, name: str, reader: Reader) -> bool | None:
     node = job.values[name]
     return reader.boolean(node, (*job.path, name)) if isinstance(node, Node) else None
+
+
+def _run_time(job: Members, reader: Reader) -> int | None:
+    node = job.values[RUN_TIME]
+    return read_run_time(node, (*job.path, RUN_TIME), reader) if isinstance(node, Node) else None
 
 
 def _kill_all(job: Members, spec: JobSpec, reader: Reader) -> int | None:

@@ -22,6 +22,8 @@ from pai_backend.protocol import v1_ports
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.position import shown
+from pai_backend.protocol.run_time import NAME as RUN_TIME
+from pai_backend.protocol.run_time import read_run_time
 
 MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
@@ -35,6 +37,8 @@ MAX_PATH: Final = 4096
 """Directories and images: the longest path of Linux (PATH_MAX)."""
 MAX_ARGUMENT: Final = 131_071
 """Bytes that Linux passes to a program in one argument or variable (MAX_ARG_STRLEN, without the final NUL)."""
+OWN_EXTRAS: Final = "jupyterPai"
+"""The member of ``extras`` in which a document says what OpenPAI has no field for; other systems ignore it."""
 UNKNOWN_FIELDS: Final = "jupyterPai.unknownFields"
 """In ``extras``: the fields of an SCM document that are not known here, path -> value."""
 
@@ -122,6 +126,8 @@ ROLE: Final = Table(
         "retryCount": "Move it to the job ($.retryCount).",
     },
 )
+OWN: Final = Table(OWN_EXTRAS, {RUN_TIME: Field(Kind.ANY)})
+"""What is followed of ``extras.jupyterPai``; all else in it is free data."""
 
 
 def read(root: Node, reader: Reader) -> JobSpec | None:
@@ -135,6 +141,7 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         reader.fault(("jobName",), job.at("jobName"), message, "Add a letter or digit.")
     roles = _roles(job, reader, keep_unknown=scm)
     flags = _variables(job, reader)
+    expected_run_s = _run_time(job, reader)
     ready = [role for _, role in roles if role is not None]
     _check_totals(job, ready, reader)
     if reader.failed:
@@ -160,6 +167,7 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         code_dir=job.text("codeDir") or "",
         kill_all_on_completed=job.integer("killAllOnCompletedTaskNumber"),
         debug="isDebug" in flags,
+        expected_run_s=expected_run_s,
         task_roles=tuple(role.model_copy(update={"infiniband": True}) for role in ready)
         if "paiAzRDMA" in flags
         else tuple(ready),
@@ -269,6 +277,14 @@ def _variables(job: Members, reader: Reader) -> set[str]:
             message = f"the variable is longer than {MAX_ARGUMENT} bytes; Linux cannot start a program with it"
             reader.warn("long-variable", path, message, "Put the data into dataDir and name it in the variable.")
     return flags
+
+
+def _run_time(job: Members, reader: Reader) -> int | None:
+    """What ``extras.jupyterPai`` says of how long the job runs; a name there that is not known is told, and kept."""
+    node, path = job.entries("extras").get(OWN_EXTRAS), ("extras", OWN_EXTRAS)
+    own = reader.members(node, path, OWN, keep_unknown=True) if node is not None and node.value is not None else None
+    value = own.values[RUN_TIME] if own is not None else None
+    return read_run_time(value, (*path, RUN_TIME), reader) if isinstance(value, Node) else None
 
 
 def _warn_of_name(name: str, path: Path, reader: Reader) -> None:

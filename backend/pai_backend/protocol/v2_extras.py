@@ -37,6 +37,7 @@ class HivedRole:
     sku_type: str | None = None
     pinned_cell_id: str | None = None
     affinity_group: str | None = None
+    within_one_cell: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def read_extras(job: Members, reading: Reading) -> Extras:
     members = Members(Node(given, job.at("extras")), ("extras",), given)
     scheduling, hived = _hived(given, roles, reading)
     gang = reading.flag(members, "gangAllocation", True)
+    _check_within(scheduling, hived, gang, given, reading)
     found = plugins.read_plugins(given[plugins.KEY], roles, reading) if plugins.KEY in given else ()
     mounts = (*_storages(given.get("storages"), reading), *(one for plugin in found for one in plugin.mounts))
     return Extras(
@@ -96,6 +98,7 @@ def _hived(
         lazy_preemption=reading.flag(members, "lazyPreemptionEnable", False),
         ignore_suggested_nodes=reading.flag(members, "ignoreK8sSuggestedNodes", True),
         gang_release=reading.flag(members, "gangReleaseEnable", False),
+        within_one_cell=members.text("withinOneCell") or None,
     )
     return scheduling, _hived_roles(members, roles, reading)
 
@@ -129,6 +132,7 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
             sku_type=_either(members, "skuType", "gpuType", reading),
             pinned_cell_id=_either(members, "pinnedCellId", "reservationId", reading),
             affinity_group=members.text("affinityGroupName") or None,
+            within_one_cell=members.text("withinOneCell") or None,
         )
         if one.sku_type and one.pinned_cell_id:
             message = "a SKU type stands beside a pinned cell; only one is allowed"
@@ -140,6 +144,34 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
                 reading.reader.fault(path, node.key_at, message, "Give them the same skuType or pinnedCellId.")
         found[name] = one
     return found
+
+
+def _check_within(
+    scheduling: Scheduling, roles: Mapping[str, HivedRole], gang: bool, given: Mapping[str, Node], reading: Reading
+) -> None:
+    """``withinOneCell`` holds for what is placed together; elsewhere it would be a promise that nobody keeps."""
+    path: Path = ("extras", _HIVED if _HIVED in given else _OLD_HIVED)
+    named = {name: role for name, role in roles.items() if role.within_one_cell is not None}
+    if not gang and (scheduling.within_one_cell is not None or named):
+        place = (*path, "taskRoles", next(iter(named)), "withinOneCell") if named else (*path, "withinOneCell")
+        message = "tasks that start one by one are not placed together, so no cell can be chosen for all of them"
+        reading.reader.fault(place, _at(given, place), message, "Remove it, or gangAllocation: false.")
+    elif any(role.affinity_group is not None for role in roles.values()):
+        for name, role in named.items():
+            if role.affinity_group is None:
+                place = (*path, "taskRoles", name, "withinOneCell")
+                message = "other roles name affinity groups, so each task of this one is placed by itself"
+                hint = "Give the role an affinityGroupName too, or remove withinOneCell."
+                reading.reader.fault(place, _at(given, place), message, hint)
+
+
+def _at(extras: Mapping[str, Node], path: Path) -> int:
+    """Where the value at a path of the document stands that begins with ``extras``."""
+    node = extras[str(path[1])]
+    for step in path[2:]:
+        assert isinstance(node.value, dict)
+        node = node.value[str(step)]
+    return node.at
 
 
 def _either(members: Members, name: str, old: str, reading: Reading) -> str | None:

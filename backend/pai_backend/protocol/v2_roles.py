@@ -88,6 +88,7 @@ def read_role(name: str, node: Node, around: Surroundings) -> TaskRole | None:
         sku_type=hived.sku_type,
         pinned_cell_id=hived.pinned_cell_id,
         affinity_group=hived.affinity_group,
+        within_one_cell=hived.within_one_cell,
     )
 
 

@@ -154,6 +154,7 @@ HIVED: Final = Table(
         "gangReleaseEnable": _ANY,
         "lazyPreemptionEnable": _ANY,
         "ignoreK8sSuggestedNodes": _ANY,
+        "withinOneCell": _WORD,
     },
     elsewhere={
         "priority": 'Did you mean "jobPriorityClass"?',
@@ -169,6 +170,7 @@ HIVED_ROLE: Final = Table(
         "pinnedCellId": _WORD,
         "reservationId": _WORD,
         "affinityGroupName": _WORD,
+        "withinOneCell": _WORD,
         "skuNum": _ANY,
     },
 )

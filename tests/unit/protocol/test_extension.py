@@ -24,6 +24,8 @@ extras:
   other: 1
   jupyterPai:
 """
+UNKNOWN_TIME = "expectedRunTime is no time that is known here"
+OUT_OF_RANGE = "expectedRunTime must be from 1 second to 365 days"
 
 
 def read(*lines: str) -> JobSpec:
@@ -40,6 +42,7 @@ def test_everything_that_can_be_said_is_followed() -> None:
         "retryCount: -2",
         "killAllOnCompletedTaskNumber: 2",
         "isDebug: true",
+        "expectedRunTime: 1d2h30m",
         "taskRoles: {worker: {storageGB: 5, beginAt: {a: 8000, b: 0}}}",
         "extras: {submitFrom: web}",
     )
@@ -50,6 +53,7 @@ def test_everything_that_can_be_said_is_followed() -> None:
         "/code",
     )
     assert (spec.gpu_type, spec.retry_count, spec.kill_all_on_completed, spec.debug) == ("P100", -2, 2, True)
+    assert spec.expected_run_s == (26 * 60 + 30) * 60
     (role,) = spec.task_roles
     assert role.resources.storage_gb == 5
     assert [(port.label, port.begin_at) for port in role.ports if not port.implicit] == [("a", 8000), ("b", 0)]
@@ -74,6 +78,15 @@ def test_a_document_without_it_is_as_it_was() -> None:
             35,
         ),
         ("isDebug: 1", "$.extras.jupyterPai.isDebug", "isDebug must be true or false, not a number", 14),
+        ("expectedRunTime: 90", "$.extras.jupyterPai.expectedRunTime", "expectedRunTime has no unit", 22),
+        ("expectedRunTime: '90'", "$.extras.jupyterPai.expectedRunTime", "expectedRunTime has no unit", 22),
+        ("expectedRunTime: 30m2h", "$.extras.jupyterPai.expectedRunTime", UNKNOWN_TIME, 22),
+        ("expectedRunTime: 1.5h", "$.extras.jupyterPai.expectedRunTime", UNKNOWN_TIME, 22),
+        ("expectedRunTime: ''", "$.extras.jupyterPai.expectedRunTime", UNKNOWN_TIME, 22),
+        ("expectedRunTime: 2H", "$.extras.jupyterPai.expectedRunTime", UNKNOWN_TIME, 22),
+        ("expectedRunTime: true", "$.extras.jupyterPai.expectedRunTime", UNKNOWN_TIME, 22),
+        ("expectedRunTime: 0s", "$.extras.jupyterPai.expectedRunTime", OUT_OF_RANGE, 22),
+        ("expectedRunTime: 365d1s", "$.extras.jupyterPai.expectedRunTime", OUT_OF_RANGE, 22),
         ("taskRoles: {ps: {}}", "$.extras.jupyterPai.taskRoles.ps", "this is no task role of the job", 17),
         (
             "taskRoles: {worker: {beginAt: {c: 1}}}",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pai_backend.model.errors import DocumentError
 from pai_backend.model.spec import (
     Completion,
     Dialect,
@@ -268,6 +269,52 @@ extras:
     assert (ps.sku_type, ps.pinned_cell_id, ps.affinity_group) == (None, "node-1", None)
     assert (idle.sku_type, idle.pinned_cell_id, idle.affinity_group) == (None, None, None)
     assert (document.warnings, document.spec.extras) == ((), {})
+
+
+def within(scheduler: str, more: str = "") -> str:
+    return f"extras: {{hivedScheduler: {{{scheduler}}}{more}}}\n"
+
+
+def test_one_cell_may_be_asked_for_a_role_and_for_a_gang() -> None:
+    document = read(tail=within("withinOneCell: RACK, taskRoles: {worker: {withinOneCell: NODE}}"))
+    assert document.spec.scheduling.within_one_cell == "RACK"
+    assert only_role(document).within_one_cell == "NODE"
+    assert read(tail=within("taskRoles: {worker: {}}")).spec.scheduling.within_one_cell is None
+
+
+WORKER_WITHIN = "$.extras.hivedScheduler.taskRoles.worker.withinOneCell"
+
+
+@pytest.mark.parametrize(
+    ("tail", "path", "said"),
+    [
+        (
+            within("taskRoles: {worker: {withinOneCell: NODE}}", ", gangAllocation: false"),
+            WORKER_WITHIN,
+            "tasks that start one by one are not placed together",
+        ),
+        (
+            within("withinOneCell: RACK", ", gangAllocation: false"),
+            "$.extras.hivedScheduler.withinOneCell",
+            "tasks that start one by one are not placed together",
+        ),
+        (
+            within("taskRoles: {worker: {withinOneCell: NODE}, ps: {affinityGroupName: a}}"),
+            WORKER_WITHIN,
+            "each task of this one is placed by itself",
+        ),
+        (within("taskRoles: {worker: {withinOne: NODE}}"), WORKER_WITHIN[:-4], "unknown field"),
+    ],
+)
+def test_one_cell_is_refused_where_tasks_are_not_placed_together(tail: str, path: str, said: str) -> None:
+    says = "completion: {minSucceededInstances: -1}"
+    with pytest.raises(DocumentError) as caught:
+        read(role("worker", says), role("ps", says), tail=tail)
+    (fault,) = caught.value.errors
+    assert fault.path == path
+    assert said in fault.message
+    assert fault.hint
+    assert (fault.column or 0) > len("extras: {")
 
 
 # Source: the protocol's page writes it so; upstream's server ignores that spelling.

@@ -17,6 +17,8 @@ from pai_backend.protocol.convert.result import Converted, Losses, finished, ref
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.document import Document
 from pai_backend.protocol.fields import Path
+from pai_backend.protocol.run_time import NAME as RUN_TIME
+from pai_backend.protocol.run_time import run_time_text
 from pai_backend.protocol.v1 import UNKNOWN_FIELDS
 
 _V2: Final = (Dialect.OPENPAI_V2, Dialect.OPENPAI_V2_DRAFT)
@@ -68,11 +70,20 @@ class _Writer:
             self.losses.kept_aside(("killAllOnCompletedTaskNumber",), message, hint)
         if env := _env(spec):
             job["jobEnvs"] = env
-        if extras := {name: value for name, value in spec.extras.items() if name != extension.KEY}:
+        if extras := self._extras():
             job["extras"] = extras
         if UNKNOWN_FIELDS in extras:
             self.losses.kept_aside(("extras",), "fields that only SCM knows are kept in extras")
         return finished(json.dumps(job, ensure_ascii=False, indent=2) + "\n", self.losses)
+
+    def _extras(self) -> dict[str, Any]:
+        """The extras; of v2's ``jupyterPai`` what v1 has no field for either, all else in it has become fields."""
+        extras = dict(self.spec.extras)
+        if self.is_v2:
+            extras.pop(extension.KEY, None)
+            if self.spec.expected_run_s is not None:
+                extras[extension.KEY] = {RUN_TIME: run_time_text(self.spec.expected_run_s)}
+        return extras
 
     def _role(self, number: int, role: TaskRole) -> dict[str, Any]:
         """One task role of v1, with all that has a default written out."""
@@ -108,7 +119,7 @@ class _Writer:
             self.losses.lost((*path, "dockerImage"), "v1 has no auth for images", hint)
         if role.ssh != _NO_SSH:
             self.losses.lost(path, "v1 has no ssh plugin; its tasks can be entered anyway")
-        if role.sku_type or role.pinned_cell_id or role.affinity_group:
+        if role.sku_type or role.pinned_cell_id or role.affinity_group or role.within_one_cell:
             hint = "gpuType may say the first."
             self.losses.lost(path, "v1 knows neither SKU types nor cells and affinity groups", hint)
 

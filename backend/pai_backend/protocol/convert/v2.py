@@ -19,6 +19,8 @@ from pai_backend.protocol.convert.source import command_of, directories_of, note
 from pai_backend.protocol.convert.yaml_text import dumped
 from pai_backend.protocol.document import Document
 from pai_backend.protocol.position import shown
+from pai_backend.protocol.run_time import NAME as RUN_TIME
+from pai_backend.protocol.run_time import run_time_text
 from pai_backend.protocol.v1 import UNKNOWN_FIELDS
 
 UNLIMITED: Final = 2**31 - 1
@@ -170,9 +172,16 @@ class _Writer:
             self.aside.setdefault("taskRoles", {})[name] = aside
 
     def _extras(self) -> dict[str, Any]:
-        """v1's extras, which are free data; those that mean something in v2 are put aside."""
+        """v1's extras, which are free data; those that mean something in v2 are put aside.
+
+        What ``jupyterPai`` says is followed in both, and stays where it is.
+        """
         extras = {name: value for name, value in self.spec.extras.items() if name not in extension.MEANT_IN_V2}
         meant = {name: value for name, value in self.spec.extras.items() if name in extension.MEANT_IN_V2}
+        if self.spec.expected_run_s is not None:
+            self.aside[RUN_TIME] = run_time_text(self.spec.expected_run_s)
+            rest = {name: value for name, value in meant.pop(extension.KEY).items() if name != RUN_TIME}
+            meant |= {extension.KEY: rest} if rest else {}
         for name in meant:
             self.losses.kept_aside(("extras", name), f"v2 would follow extras.{name}, v1 does not")
         if UNKNOWN_FIELDS in extras:
