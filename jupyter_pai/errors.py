@@ -39,6 +39,8 @@ EXIT_CODES = {
     "MethodNotAllowedError": USAGE,
     "NoKeyError": USAGE,
     "ReadOnlyJobError": USAGE,
+    "NotWaitingJobError": USAGE,
+    "OtherQueueError": USAGE,
     "NoTagError": USAGE,
     "NoTokenError": USAGE,
     "NoClusterConfigError": USAGE,

@@ -35,6 +35,8 @@ STATUS: dict[str, int] = {
     "ConflictJobError": 409,
     "ConflictFileError": 409,
     "ConflictClusterConfigError": 409,
+    "NotWaitingJobError": 409,
+    "OtherQueueError": 409,
     "UnauthorizedUserError": 401,
     "ForbiddenUserError": 403,
     "NoEnoughQuotaError": 403,

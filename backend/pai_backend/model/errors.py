@@ -141,6 +141,18 @@ class ReadOnlyJob(PaiError):
     code = "ReadOnlyJobError"
 
 
+class NotWaiting(PaiError):
+    """The job has no place in the queue that could be changed: it runs, has ended, or is being ended."""
+
+    code = "NotWaitingJobError"
+
+
+class OtherQueue(PaiError):
+    """Two jobs cannot change places: they differ in virtual cluster or priority."""
+
+    code = "OtherQueueError"
+
+
 class NoSuchTag(PaiError):
     """The job has no such tag."""
 

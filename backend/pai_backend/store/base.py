@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
 from pai_backend.store.versions import ConfigStore
+
+if TYPE_CHECKING:
+    from pai_backend.scheduling.jobs.reorder import Move, Moved
 
 
 class Conflict(Exception):
@@ -190,6 +193,14 @@ class Store(Protocol):
         """
         ...
 
+    async def request_move(self, move: Move, by: str, at: datetime, *, shared: bool) -> tuple[Moved, ...]:
+        """Change places in the queue of waiting jobs, returns the turns that this changes; each has a ``job.moved``.
+
+        ``shared``: all virtual clusters wait for the same cells. All or nothing; idempotent. Raises NoSuchJob,
+        NotWaiting, Forbidden, OtherQueue.
+        """
+        ...
+
     # ---- the controller's side -----------------------------------------------------------------
     async def acquire_lease(self, holder: str, ttl_s: float, now: datetime, *, force: bool = False) -> Lease | None:
         """Become the controller, or None while another's lease is unexpired. Each success has a new, higher epoch.
@@ -320,6 +331,13 @@ class Store(Protocol):
 
         In-process commits wake at once; SQLite's other processes through ``PRAGMA data_version``;
         PostgreSQL through LISTEN/NOTIFY. Start with ``seen=-1``, which returns at once.
+        """
+        ...
+
+    async def change_mark(self) -> int:
+        """The mark of :meth:`wait_change` after a look at the database: the same as before while nothing was committed.
+
+        It may grow without a change. Raises Unavailable.
         """
         ...
 

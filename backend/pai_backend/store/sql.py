@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
@@ -45,6 +45,9 @@ from pai_backend.store.release import ReleaseRequest
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
 from pai_backend.store.writer import Writer
+
+if TYPE_CHECKING:
+    from pai_backend.scheduling.jobs.reorder import Move, Moved
 
 T = TypeVar("T", covariant=True)
 
@@ -132,6 +135,14 @@ class SqlStore:
         """Record the wish that kept tasks be let go."""
         return await self._ring.tried(
             lambda cipher: self._writer.run(ReleaseRequest(uid, names, by, at, cipher)),
+        )
+
+    async def request_move(self, move: Move, by: str, at: datetime, *, shared: bool) -> tuple[Moved, ...]:
+        """Record other places in the queue."""
+        from pai_backend.store.move import MoveRequest  # with the scheduler, which gateways and agents do without
+
+        return await self._ring.tried(
+            lambda cipher: self._writer.run(MoveRequest(move, by, at, shared, cipher)),
         )
 
     # ---- the controller's side -----------------------------------------------------------------
@@ -261,6 +272,10 @@ class SqlStore:
     async def wait_change(self, seen: int, timeout_s: float) -> int:
         """Sleep until something is committed."""
         return await self._wake.wait(seen, timeout_s)
+
+    async def change_mark(self) -> int:
+        """Look for commits now."""
+        return await self._wake.look()
 
     # ---- keys and secrets ----------------------------------------------------------------------
     async def add_key(self, key: UserKey) -> None:

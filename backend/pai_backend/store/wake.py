@@ -62,14 +62,20 @@ class Wake:
             self._waiting -= 1
         return self._mark
 
+    async def look(self) -> int:
+        """The mark after a look for other processes' commits. Raises Unavailable."""
+        backing = self._database.backing
+        with reported(backing.place):
+            if await backing.changed():
+                self.bump()
+        return self._mark
+
     async def _look(self) -> None:
         backing, loop = self._database.backing, asyncio.get_running_loop()
         reachable = True
         while self._waiting:
             try:
-                with reported(backing.place):
-                    if await backing.changed():
-                        self.bump()
+                await self.look()
                 reachable = True
             except Unavailable as error:
                 if reachable:  # once, not at every look
