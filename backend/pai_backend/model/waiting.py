@@ -54,12 +54,17 @@ class Holder(Model):
 
 
 class LackOf(StrEnum):
-    """What a node lacks besides GPUs."""
+    """What a node lacks besides GPUs, or why it is not for a group."""
 
     CPU = "cpu"
     MEMORY = "memory"
     PORT = "port"
     SELECTOR = "selector"
+    """It does not have a label that is asked for."""
+    TAINT = "taint"
+    """It has a taint that is not tolerated."""
+    CORDONED = "cordoned"
+    """Nothing new is started there."""
 
 
 class Lack(Model):
@@ -69,6 +74,7 @@ class Lack(Model):
     what: LackOf
     needed: int = 0
     available: int = 0
+    detail: str = Field(default="", description="The label asked for (key=value), or the taint (key=value:effect).")
     holder: str = Field(default="", description="The group that has the port, where it is known.")
 
 

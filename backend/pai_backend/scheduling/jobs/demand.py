@@ -1,4 +1,4 @@
-"""What a job asks for: groups of cells, and of each task CPU and memory.
+"""What a job asks for: groups of cells, and of each task CPU, memory, fixed ports and which nodes it may use.
 
 Source: OpenPAI's mapping of documents to HiveD (its rest-server, ``v2/hived.js``): the names of priority classes, the
 cells a task needs, which roles are one affinity group.
@@ -15,6 +15,7 @@ from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.derive import DEFAULT_VC
 from pai_backend.scheduling.config.model import ClusterConfig, Sku
 from pai_backend.scheduling.core.group import Group, Member
+from pai_backend.scheduling.jobs.terms import ANY_NODE, NodeRules, Terms, TermsOf
 
 PRIORITIES: Mapping[PriorityClass | None, int] = {
     PriorityClass.CRIT: 120,
@@ -49,6 +50,12 @@ class Ask:
     memory_mb: int
     gpus: int = 0
     fixed_ports: tuple[tuple[int, str], ...] = ()
+    terms: Terms = ANY_NODE
+
+    @property
+    def kind(self) -> tuple[int, int, tuple[tuple[int, str], ...], Terms]:
+        """All that a node is asked for besides GPUs: equal for tasks that the same nodes suit, whoever's they are."""
+        return self.cpus, self.memory_mb, self.fixed_ports, self.terms
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Wish:
             for each in self.parties
         )
         asks = (*(ask for each in self.parties for ask in each.asks), *self.loose)
-        return groups, tuple((ask.cpus, ask.memory_mb, ask.gpus, ask.fixed_ports) for ask in asks)
+        return groups, tuple((ask.gpus, *ask.kind) for ask in asks)
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,8 @@ class Sizing:
     shared: bool = False
     cells_for_all: bool = False
     """Tasks without GPU hold cells too, by their CPU and memory."""
+    terms: TermsOf = field(default_factory=lambda: TermsOf(NodeRules(), {}), compare=False, repr=False)
+    """Makes what tasks ask of nodes besides room."""
 
     def vc(self, spec: JobSpec) -> str:
         """The virtual cluster whose cells a job uses."""
@@ -145,7 +154,12 @@ class Sizing:
         return [self.skus[name] for name in types if name in self.skus]
 
 
-def sizing_of(config: ClusterConfig, *, cells_for_all: bool = False) -> Sizing:
+def shared_sizing(rules: NodeRules) -> Sizing:
+    """The sizing without a written configuration."""
+    return Sizing(shared=True, terms=TermsOf(rules, {}))
+
+
+def sizing_of(config: ClusterConfig, *, cells_for_all: bool = False, rules: NodeRules | None = None) -> Sizing:
     """The sizing of a written configuration."""
     pins = {cell_id: config.levels(chain)[0] for chain, cell_id in _pins(config)}
     owned = {
@@ -157,7 +171,21 @@ def sizing_of(config: ClusterConfig, *, cells_for_all: bool = False) -> Sizing:
         )
         for vc in config.virtual_clusters.values()
     }
-    return Sizing(config.skus, owned, pins, cells_for_all=cells_for_all)
+    terms = TermsOf(rules or NodeRules(), _types_of_nodes(config))
+    return Sizing(config.skus, owned, pins, cells_for_all=cells_for_all, terms=terms)
+
+
+def _types_of_nodes(config: ClusterConfig) -> dict[str, tuple[str, ...]]:
+    """Node -> the leaf types of its cells."""
+    found: dict[str, dict[str, None]] = {}
+    stack = list(config.physical)
+    while stack:
+        cell = stack.pop()
+        if config.cell_types[cell.type].is_node:
+            found.setdefault(cell.address, {})[config.levels(cell.type)[0]] = None
+        else:
+            stack.extend(cell.children)
+    return {name: tuple(types) for name, types in found.items()}
 
 
 def _pins(config: ClusterConfig) -> list[tuple[str, str]]:
@@ -178,7 +206,8 @@ def wish_of(job: Job, tasks: Iterable[Task], sizing: Sizing) -> Wish:
     grouped: dict[str, list[Task]] = {}
     for task in chosen:
         grouped.setdefault(names[task.uid], []).append(task)
-    loose = tuple(_ask(job, task) for task in grouped.pop("", []))
+    plain = sizing.terms.without_cells(job.spec.node_selector)
+    loose = tuple(_ask(job, task, plain) for task in grouped.pop("", []))
     parties = tuple(_party(job, name, members, sizing) for name, members in grouped.items())
     return Wish(job.id, parties, loose)
 
@@ -224,16 +253,18 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
         pinned_id=first.pinned_cell_id or "",
         lazy_preemption=spec.scheduling.lazy_preemption,
     )
-    return Party(group, tuple(_ask(job, task) for task in ordered))
+    kind = sizing.pinned.get(group.pinned_id, group.leaf_type)
+    terms = sizing.terms.on_cells(spec.node_selector, kind)
+    return Party(group, tuple(_ask(job, task, terms) for task in ordered))
 
 
-def _ask(job: Job, task: Task) -> Ask:
+def _ask(job: Job, task: Task, terms: Terms) -> Ask:
     role = job.spec.role(task.role)
     need = role.resources
     fixed = tuple(
         (port.begin_at + step, port.label) for port in role.ports if port.begin_at for step in range(port.count)
     )
-    return Ask(task.uid, need.cpus, need.memory_mb, need.gpus, fixed)
+    return Ask(task.uid, need.cpus, need.memory_mb, need.gpus, fixed, terms)
 
 
 def _least(numbers: Iterable[int]) -> int:

@@ -1,24 +1,60 @@
-"""CPU and memory of nodes: what is taken, what is left, and where a task that needs no cells goes."""
+"""CPU and memory of nodes: what is taken, what is left, which nodes suit a task, and where one without cells goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
 from pai_backend.scheduling.jobs.demand import Ask
+from pai_backend.scheduling.jobs.node_sets import NodeSets
+from pai_backend.scheduling.jobs.terms import Terms
 
 Allows = Callable[[Node, Ask], bool]
-"""Whether a node may be used for a task, apart from what is counted here."""
+"""Whether a node may be used for a task, apart from what is looked at here."""
+
+_Size = tuple[int, int, Terms]
+"""CPUs, MiB and terms of a task."""
 
 
 class Room:
     """Nodes, and what each task holds of them. A node may be overdrawn while tasks on it are being replaced."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self._nodes: dict[str, Node] = {}
+        self.nodes: Mapping[str, Node] = MappingProxyType(self._nodes)
+        """Changed by :meth:`set_node` and :meth:`remove_node` alone."""
         self._held: dict[TaskUid, tuple[str, Ask]] = {}
         self._used: dict[str, tuple[int, int]] = {}
+        self._suited: NodeSets[Terms] = NodeSets(self._suits, lambda _: self._nodes)
+        self._large: NodeSets[_Size] = NodeSets(self._is_large_enough, lambda size: self._suited.get(size[2]))
+        self._free: NodeSets[_Size] = NodeSets(self._has_room, lambda size: self._suited.get(size[2]))
+
+    def set_node(self, node: Node) -> None:
+        """A node as it is now; new or changed."""
+        self._nodes[node.name] = node
+        for known in (self._suited, self._large, self._free):
+            known.changed(node.name)
+
+    def remove_node(self, name: str) -> None:
+        """The node is gone. What was held there stays held until it is released. Idempotent."""
+        if self._nodes.pop(name, None) is not None:
+            for known in (self._suited, self._large, self._free):
+                known.gone(name)
+
+    @contextmanager
+    def as_if(self, nodes: Iterable[Node]) -> Iterator[None]:
+        """A what-if: these known nodes are as given, until it ends."""
+        before = [(self._nodes[node.name], node) for node in nodes]
+        try:
+            for _, node in before:
+                self.set_node(node)
+            yield
+        finally:
+            for node, _ in before:
+                self.set_node(node)
 
     def hold(self, ask: Ask, node: str) -> None:
         """The task takes what it needs there. Idempotent by uid."""
@@ -36,10 +72,12 @@ class Room:
     def _count(self, node: str, cpus: int, memory_mb: int) -> None:
         before = self._used.get(node, (0, 0))
         self._used[node] = (before[0] + cpus, before[1] + memory_mb)
+        if node in self._nodes:
+            self._free.changed(node)
 
     def free(self, name: str, leaving: Iterable[TaskUid] = ()) -> tuple[int, int]:
         """CPUs and MiB left on a node, once the tasks in ``leaving`` have left it too."""
-        node, (cpus, memory_mb) = self.nodes[name], self._used.get(name, (0, 0))
+        node, (cpus, memory_mb) = self._nodes[name], self._used.get(name, (0, 0))
         for uid in leaving:
             held = self._held.get(uid)
             if held is not None and held[0] == name:
@@ -47,45 +85,68 @@ class Room:
                 memory_mb -= held[1].memory_mb
         return node.cpus - cpus, node.memory_mb - memory_mb
 
+    def suited(self, ask: Ask) -> frozenset[str]:
+        """Nodes that are ready and that the task may use, whatever room they have."""
+        return self._suited.get(ask.terms)
+
     def having(self, ask: Ask) -> frozenset[str]:
-        """Nodes with room for the task now."""
-        return frozenset(name for name, node in self.nodes.items() if node.ready and _fits(ask, self.free(name)))
+        """Suited nodes with room for the task now."""
+        return self._free.get((ask.cpus, ask.memory_mb, ask.terms))
 
     def large_enough(self, ask: Ask) -> frozenset[str]:
-        """Nodes that would have room for the task if nothing else ran on them."""
-        return frozenset(
-            name
-            for name, node in self.nodes.items()
-            if node.ready and ask.cpus <= node.cpus and ask.memory_mb <= node.memory_mb
-        )
+        """Suited nodes that would have room for the task if nothing else ran on them."""
+        return self._large.get((ask.cpus, ask.memory_mb, ask.terms))
+
+    def _suits(self, terms: Terms, name: str) -> bool:
+        node = self._nodes[name]
+        return node.ready and terms.objection(node) is None
+
+    def _is_large_enough(self, size: _Size, name: str) -> bool:
+        return size[0] <= self._nodes[name].cpus and size[1] <= self._nodes[name].memory_mb
+
+    def _has_room(self, size: _Size, name: str) -> bool:
+        return _fits(size[0], size[1], self.free(name))
 
     def that_fit(self, name: str, asks: Sequence[Ask], leaving: Iterable[TaskUid] = ()) -> int:
-        """How many of these tasks, from the first on, fit on the node together."""
+        """How many of these tasks, from the first on, may use the node and fit there together."""
         cpus, memory_mb = self.free(name, leaving)
         for count, ask in enumerate(asks):
             cpus -= ask.cpus
             memory_mb -= ask.memory_mb
-            if (cpus < 0 and ask.cpus) or (memory_mb < 0 and ask.memory_mb):
+            full = (cpus < 0 and ask.cpus) or (memory_mb < 0 and ask.memory_mb)
+            if full or name not in self.suited(ask):
                 return count
         return len(asks)
 
     def first_fit(self, asks: Sequence[Ask], allows: Allows) -> Mapping[TaskUid, str] | Ask:
         """A node for each of these tasks, holding nothing, or the first one that fits nowhere.
 
-        Nodes without GPUs come first, so that those with some stay free for tasks that need them; then by name.
+        Nodes with a PreferNoSchedule taint that the task does not tolerate come last. Of the others, nodes without GPUs
+        come first, so that those with some stay free for tasks that need them; then by name.
         """
-        order = sorted(self.nodes.values(), key=lambda node: (bool(node.gpus), node.name))
-        left = {node.name: self.free(node.name) for node in order if node.ready}
+        left: dict[str, tuple[int, int]] = {}
         found: dict[TaskUid, str] = {}
+        orders: dict[Terms, list[Node]] = {}
         for ask in asks:
-            name = next((n.name for n in order if n.ready and _fits(ask, left[n.name]) and allows(n, ask)), None)
+            order = orders.get(ask.terms)
+            if order is None:
+                order = orders[ask.terms] = self._in_order(ask)
+            name = next((node.name for node in order if self._takes(node, ask, left) and allows(node, ask)), None)
             if name is None:
                 return ask
-            cpus, memory_mb = left[name]
+            cpus, memory_mb = left.get(name) or self.free(name)
             left[name] = (cpus - ask.cpus, memory_mb - ask.memory_mb)
             found[ask.uid] = name
         return found
 
+    def _in_order(self, ask: Ask) -> list[Node]:
+        """The nodes that may be used for such tasks, the best first."""
+        nodes = (self._nodes[name] for name in self.suited(ask))
+        return sorted(nodes, key=lambda node: (ask.terms.avoids(node), bool(node.gpus), node.name))
 
-def _fits(ask: Ask, free: tuple[int, int]) -> bool:
-    return (ask.cpus <= free[0] or not ask.cpus) and (ask.memory_mb <= free[1] or not ask.memory_mb)
+    def _takes(self, node: Node, ask: Ask, left: Mapping[str, tuple[int, int]]) -> bool:
+        return _fits(ask.cpus, ask.memory_mb, left.get(node.name) or self.free(node.name))
+
+
+def _fits(cpus: int, memory_mb: int, free: tuple[int, int]) -> bool:
+    return (cpus <= free[0] or not cpus) and (memory_mb <= free[1] or not memory_mb)

@@ -24,9 +24,10 @@ from pai_backend.scheduling.core.reconfigure import Effects
 from pai_backend.scheduling.core.restore import RECONFIGURED
 from pai_backend.scheduling.jobs import words
 from pai_backend.scheduling.jobs.answers import Found, Kept, Lack, Place, Waits
-from pai_backend.scheduling.jobs.demand import Ask, Party, Sizing, Wish, sizing_of, wish_of
+from pai_backend.scheduling.jobs.demand import Ask, Party, Sizing, Wish, shared_sizing, sizing_of, wish_of
 from pai_backend.scheduling.jobs.linear import Allows, Room
 from pai_backend.scheduling.jobs.stored import Stored, stored_groups
+from pai_backend.scheduling.jobs.terms import NodeRules
 
 TRIES = 32
 """How often a group is decided again because a node lacks CPU or memory for all pods that would be put there."""
@@ -61,10 +62,13 @@ def anywhere(node: Node, ask: Ask) -> bool:
 class Placer:
     """The memory of what is where, and who decides. Without a configuration one is derived from the nodes."""
 
-    def __init__(self, config: ClusterConfig | None = None, *, cells_for_all: bool = False) -> None:
+    def __init__(
+        self, config: ClusterConfig | None = None, *, cells_for_all: bool = False, rules: NodeRules | None = None
+    ) -> None:
         self.config = config
         self.room = Room()
         self._cells_for_all = cells_for_all
+        self._rules = rules or NodeRules()
         self.cluster = Cluster(config or derive(()))
         self.sizing = self._sizing()
         self._parties: dict[str, Party] = {}
@@ -77,18 +81,20 @@ class Placer:
         self._lost: dict[JobUid, None] = {}
 
     def _sizing(self) -> Sizing:
-        return Sizing(shared=True) if self.config is None else sizing_of(self.config, cells_for_all=self._cells_for_all)
+        if self.config is None:
+            return shared_sizing(self._rules)
+        return sizing_of(self.config, cells_for_all=self._cells_for_all, rules=self._rules)
 
     # -- nodes and configuration -----------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> None:
         """A node as it is now; new or changed."""
-        self.room.nodes[node.name] = node
+        self.room.set_node(node)
         self._nodes_changed = True
 
     def remove_node(self, name: str) -> None:
         """The node is gone. What was held there stays held until it is released."""
-        self.room.nodes.pop(name, None)
+        self.room.remove_node(name)
         self._nodes_changed = True
 
     def catch_up(self) -> None:
@@ -284,16 +290,16 @@ class Placer:
         """How a reservation stands; None when it is no longer good."""
         held = self.cluster.groups.get(party.name)
         names = {spot.node.name for spot in held.spots} if held is not None else set()
-        if held is None or not all(name in self.room.nodes and self.room.nodes[name].ready for name in names):
+        if held is None or not names <= self.room.suited(party.asks[0]):
             return None
         answer = self.cluster.try_place(party.group, frozenset(names))
         same = not isinstance(answer, Wait) and held.stored is not None and answer.placement.pods == held.stored.pods
         return answer if same and not isinstance(answer, Wait) else None
 
     def _suited(self, party: Party, allows: Allows, by: Callable[[Ask], frozenset[str]]) -> frozenset[str]:
-        """Nodes on which at least one of the pods could be, by CPU, memory and fixed ports."""
+        """Nodes on which at least one of the pods could be, by CPU, memory, labels, taints and fixed ports."""
         found: set[str] = set()
-        kinds = {(ask.cpus, ask.memory_mb, ask.fixed_ports): ask for ask in party.asks}
+        kinds = {ask.kind: ask for ask in party.asks}
         for ask in kinds.values():
             found.update(name for name in by(ask) if allows(self.room.nodes[name], ask))
         return frozenset(found)

@@ -120,6 +120,9 @@ class _Asks:
         return [self._lack(node, ask) for node, _ in zip(nodes, range(MOST_NODES), strict=False)]
 
     def _lack(self, node: Node, ask: Ask) -> Lack:
+        objection = ask.terms.objection(node)
+        if objection is not None:
+            return Lack(node=node.name, what=objection.what, detail=objection.detail)
         cpus, memory_mb = self._room.free(node.name)
         if cpus < ask.cpus:
             return Lack(node=node.name, what=LackOf.CPU, needed=ask.cpus, available=max(cpus, 0))
@@ -158,5 +161,5 @@ class _Alone(Queue):
 
 def _kinds(party: Party) -> tuple[Ask, ...]:
     """One task for each kind of needs, the largest first."""
-    kinds = {(ask.cpus, ask.memory_mb, ask.fixed_ports): ask for ask in party.asks}
+    kinds = {ask.kind: ask for ask in party.asks}
     return tuple(sorted(kinds.values(), key=lambda ask: (-ask.cpus, -ask.memory_mb, ask.uid)))
