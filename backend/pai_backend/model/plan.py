@@ -54,6 +54,9 @@ class TaskPlan(Model):
     user: str
     role: str
     index: int
+    job_attempt: int = Field(default=0, description="Attempt of the job; the uid counts the runs of this slot.")
+    job_tasks: int = Field(default=1, description="Number of tasks of its job.")
+    virtual_cluster: str = "default"
     image: str
     command: str = Field(repr=False, description="Shell text for exactly one bash parse (bash -c), secrets put in.")
     env: dict[str, str] = Field(repr=False, description="The whole PAI environment; the engine adds only what it must.")

@@ -67,6 +67,7 @@ def test_a_plan_has_all_that_an_engine_needs(make_job: MakeJob) -> None:
     plan = build_plan(job, task, ssh=SSH, extra_env={"JUPYTER_TOKEN": "t"}, default_fs_uri="file:///d")
     assert plan.uid == "j0123456789abcdef-1-1-0"
     assert (plan.job_name, plan.user, plan.role, plan.index) == ("demo", "alice", "worker", 1)
+    assert (plan.job_attempt, plan.job_tasks, plan.virtual_cluster) == (0, 3, "default")
     assert (plan.image, plan.command) == ("repo/image:tag", r"echo \"a\" $X")
     assert (plan.cpus, plan.memory_mb, plan.shm_mb) == (3, 2048, 256)
     assert plan.placement == task.placement

@@ -1,0 +1,179 @@
+"""Names, labels and annotations of all objects that this engine makes in a cluster, and the namespaces they are in.
+
+Every name is a function of a task's uid, of its job and attempt, or of its role and index, so that whatever is made
+twice meets itself. A name that Kubernetes takes as it is stays as it is; any other becomes a slug, ``-x`` and 20
+hexadecimal digits of its SHA-256, and nothing else ends so: different texts have different names.
+
+Source: Kubernetes documentation, "Object Names and IDs" (RFC 1035 labels, 63 characters), "Labels and Selectors",
+"Recommended Labels". ``docs/engine-kubernetes.md`` lists what stands on which object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.labels import is_label_value
+from pai_backend.model.plan import TaskPlan
+
+LABEL_MAX: Final = 63  # of a DNS label, and of the value of a label
+SUFFIX_MAX: Final = 8  # of what is put behind a name for an object's other kin, such as "-login"
+_PLAIN = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
+_HASHED = re.compile(r".*x[0-9a-f]{20}", re.DOTALL)
+_UNSAFE = re.compile(r"[^a-z0-9]+", re.ASCII)
+
+PREFIX: Final = "jupyter-pai/"
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+INSTANCE: Final = "app.kubernetes.io/instance"
+COMPONENT: Final = "app.kubernetes.io/component"
+JOB: Final = PREFIX + "job"
+ATTEMPT: Final = PREFIX + "attempt"
+TASK: Final = PREFIX + "task"
+ROLE: Final = PREFIX + "role"
+INDEX: Final = PREFIX + "index"
+USER: Final = PREFIX + "user"
+VIRTUAL_CLUSTER: Final = PREFIX + "virtual-cluster"
+
+MANAGER: Final = "jupyter-pai"
+
+STOP: Final = PREFIX + "stop"
+"""Annotation of a task's Secret and pod: it was asked to end, at this time (RFC 3339). Written before it is told."""
+VERDICT: Final = PREFIX + "verdict"
+"""Annotation of a pod: how the task ended, as JSON of a TaskExit, where the engine decided so. It stands for good."""
+FORGOTTEN: Final = PREFIX + "forgotten"
+"""Annotation of a task's Secret, emptied: its exit is recorded elsewhere, and it must never start again."""
+REFRESHED: Final = PREFIX + "refreshed"
+"""Annotation of a pod: digest of the job's files it should have; a change makes its kubelet look at once."""
+FINALIZER: Final = PREFIX + "exit"
+"""Keeps a pod that was deleted, by whomever, until its exit is recorded elsewhere."""
+
+
+class Component(StrEnum):
+    """What an object is for; the value of its component label."""
+
+    JOB = "job"
+    TASK = "task"
+    LOGIN = "login"
+
+
+class NamespacePer(StrEnum):
+    """What has a namespace of its own."""
+
+    CLUSTER = "cluster"
+    VIRTUAL_CLUSTER = "virtual-cluster"
+    USER = "user"
+
+
+class NamespaceSettings(Model):
+    """Where the objects of tasks are. The namespaces must be there; no engine makes one."""
+
+    namespace: str = Field(
+        default="jupyter-pai",
+        max_length=LABEL_MAX,
+        pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$",
+        description="The namespace of tasks, or what the names of their namespaces begin with.",
+    )
+    per: NamespacePer = Field(
+        default=NamespacePer.CLUSTER,
+        description="`cluster`: one for all; `virtual-cluster` or `user`: one each, `<namespace>-<name>`.",
+    )
+
+
+def namespace_of(settings: NamespaceSettings, *, virtual_cluster: str, user: str) -> str:
+    """The namespace of a user's tasks in a virtual cluster."""
+    owner = {
+        NamespacePer.CLUSTER: "",
+        NamespacePer.VIRTUAL_CLUSTER: virtual_cluster,
+        NamespacePer.USER: user,
+    }[settings.per]
+    return dns_label(f"{settings.namespace}-{owner}") if owner else settings.namespace
+
+
+def dns_label(text: str, longest: int = LABEL_MAX) -> str:
+    """A DNS label that begins with a letter, for ``text`` alone; ``text`` itself where it is one."""
+    if len(text) <= longest and _PLAIN.fullmatch(text) and not _HASHED.fullmatch(text):
+        return text
+    return _hashed(text, longest)
+
+
+def _hashed(text: str, longest: int) -> str:
+    digest = "x" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    words = _UNSAFE.sub("-", text.lower()).strip("-").lstrip("0123456789-")
+    words = words[: longest - len(digest) - 1].rstrip("-")
+    return f"{words}-{digest}" if words else digest
+
+
+def task_name(uid: TaskUid) -> str:
+    """The name of a task's pod and of its Secret."""
+    return dns_label(uid, LABEL_MAX - SUFFIX_MAX)
+
+
+def login_name(uid: TaskUid) -> str:
+    """The name of the Secret that its image is pulled with."""
+    return f"{task_name(uid)}-login"
+
+
+def attempt_name(job: JobUid, attempt: int) -> str:
+    """The name of what the tasks of a job's attempt share: ConfigMap (their owner), Service, NetworkPolicy."""
+    return f"{dns_label(job, LABEL_MAX - 16)}-a{attempt}"
+
+
+def host_name(role: str, index: int) -> str:
+    """What a task's machine is called within its job: ``worker-0``; the same for every run of this slot."""
+    tail = f"-{index}"
+    return dns_label(role, LABEL_MAX - len(tail)) + tail
+
+
+def address_of(job: JobUid, attempt: int, role: str, index: int, *, namespace: str, cluster_domain: str) -> str:
+    """The name that peers reach a task by on the pod network, known before there is a pod.
+
+    Source: Kubernetes documentation, "DNS for Services and Pods", hostname and subdomain.
+    """
+    return f"{host_name(role, index)}.{attempt_name(job, attempt)}.{namespace}.svc.{cluster_domain}"
+
+
+def label_value(text: str) -> str:
+    """``text`` as the value of a label; where it cannot be one, a slug and a digest of it."""
+    if is_label_value(text) and not _HASHED.fullmatch(text):
+        return text
+    return _hashed(text, LABEL_MAX)
+
+
+def ours(instance: str) -> dict[str, str]:
+    """The labels of everything that the backend of this name makes: what its lists and watches select."""
+    return {MANAGED_BY: MANAGER, INSTANCE: label_value(instance)}
+
+
+def selector(labels: Mapping[str, str]) -> str:
+    """Labels as the API's ``labelSelector`` has them."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def job_labels(instance: str, job: JobUid, attempt: int) -> dict[str, str]:
+    """Labels of what the tasks of a job's attempt share; those of its tasks have them too."""
+    return {**ours(instance), JOB: label_value(job), ATTEMPT: str(attempt)}
+
+
+def task_labels(instance: str, plan: TaskPlan) -> dict[str, str]:
+    """Labels of a task's pod and Secrets. Where a value cannot be a label, the annotation of the same name has it."""
+    return {
+        **job_labels(instance, job_of(plan.uid), plan.job_attempt),
+        TASK: label_value(plan.uid),
+        ROLE: label_value(plan.role),
+        INDEX: str(plan.index),
+        USER: label_value(plan.user),
+        VIRTUAL_CLUSTER: label_value(plan.virtual_cluster),
+    }
+
+
+def task_annotations(plan: TaskPlan) -> dict[str, str]:
+    """What a task's labels say, in full: the uid is read from here."""
+    return {TASK: plan.uid, ROLE: plan.role, USER: plan.user, VIRTUAL_CLUSTER: plan.virtual_cluster}
