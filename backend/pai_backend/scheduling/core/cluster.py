@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters
@@ -22,6 +23,9 @@ from pai_backend.scheduling.core.restore import Restored, restore
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.trees import Suggested, Trees
+
+
+_SAME: Mapping[str, str] = MappingProxyType({})
 
 
 class Outdated(Exception):
@@ -270,13 +274,16 @@ class Cluster(Trees):
             if held.state is not State.PREEMPTING and held.stored is not None
         }
 
-    def preview(self, config: ClusterConfig) -> Effects:
+    def preview(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """What :meth:`reconfigure` would do; changes nothing."""
-        return rebuild(self, config)[1]
+        return rebuild(self, config, vcs)[1]
 
-    def reconfigure(self, config: ClusterConfig) -> Effects:
-        """Another configuration, at once, with everything running on. Reservations are dropped: decide them again."""
-        fresh, effects = rebuild(self, config)
+    def reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
+        """Another configuration, at once, with everything running on. Reservations are dropped: decide them again.
+
+        ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
+        """
+        fresh, effects = rebuild(self, config, vcs)
         fresh.version += self.version + 1
         self.__dict__.update(fresh.__dict__)
         return effects

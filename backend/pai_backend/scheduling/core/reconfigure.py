@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pai_backend.scheduling.cells.held import State
 from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.core.group import Placement
 from pai_backend.scheduling.core.restore import restore
 
 if TYPE_CHECKING:
@@ -31,15 +33,18 @@ class Effects:
     removed_nodes: tuple[str, ...] = ()
 
 
-def rebuild(cluster: Cluster, config: ClusterConfig) -> tuple[Cluster, Effects]:
-    """A new cluster with the new configuration, the same health and the same running groups, and what differs."""
+def rebuild(cluster: Cluster, config: ClusterConfig, vcs: Mapping[str, str]) -> tuple[Cluster, Effects]:
+    """A new cluster with the new configuration, the same health and the same running groups, and what differs.
+
+    ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
+    """
     fresh = type(cluster)(config)
     for name, nodes in cluster.nodes.items():
         bad = [index for node in nodes for index in node.devices(node.broken)]
         if bad and name in fresh.nodes:
             fresh.set_node_health(name, healthy=True, bad_devices=bad)
     groups = sorted(cluster.groups.values(), key=lambda held: held.serial)
-    restored = restore(fresh, cluster.placements().values())
+    restored = restore(fresh, [_owned_by(each, vcs) for each in cluster.placements().values()])
     displaced, kept, regained = [], [], []
     for held in groups:
         name = held.group.name
@@ -62,3 +67,8 @@ def rebuild(cluster: Cluster, config: ClusterConfig) -> tuple[Cluster, Effects]:
         tuple(name for name in cluster.nodes if name not in fresh.nodes),
     )
     return fresh, effects
+
+
+def _owned_by(placement: Placement, vcs: Mapping[str, str]) -> Placement:
+    group = placement.group
+    return replace(placement, group=replace(group, vc=vcs.get(group.name, group.vc)))

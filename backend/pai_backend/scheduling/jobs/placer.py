@@ -8,7 +8,7 @@ never for CPU or memory. Nothing is ended here: who has to end for whom is :meth
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pai_backend.model.errors import PaiError
 from pai_backend.model.ids import JobUid, TaskUid, job_of
@@ -104,7 +104,7 @@ class Placer:
             if self.config is None:
                 derived = derive(self.room.nodes.values())
                 if derived != self.cluster.config:
-                    self._reconfigure(derived)
+                    self._reconfigure(derived, {})
             for name in self.cluster.nodes:
                 self._set_health(name)
         if self._recovered:
@@ -139,16 +139,25 @@ class Placer:
                 missing += [index for index in cells.indexes if index not in have]
         self.cluster.set_node_health(name, healthy=True, bad_devices=missing)
 
-    def reconfigure(self, config: ClusterConfig) -> Effects:
-        """Another written configuration, at once; nothing that runs is ended by it."""
+    def reconfigure(self, config: ClusterConfig | None, jobs: Iterable[Job]) -> Effects:
+        """Another configuration, at once; None: derived from the nodes. Nothing that runs is ended by it.
+
+        ``jobs`` are those that hold something: a derived configuration has one virtual cluster for all of them, and
+        a written one those that they name.
+        """
         self.config = config
         self.sizing = self._sizing()
-        effects = self._reconfigure(config)
+        vcs = {}
+        for job in jobs:
+            for name in self._groups.get(job.uid, ()):
+                party, vcs[name] = self._parties[name], self.sizing.vc(job.spec)
+                self._parties[name] = replace(party, group=replace(party.group, vc=vcs[name]))
+        effects = self._reconfigure(config or derive(self.room.nodes.values()), vcs)
         self._nodes_changed = True
         return effects
 
-    def _reconfigure(self, config: ClusterConfig) -> Effects:
-        effects = self.cluster.reconfigure(config)
+    def _reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str]) -> Effects:
+        effects = self.cluster.reconfigure(config, vcs)
         for name in effects.cancelled:
             self._lose(name)
         self._restated.update(dict.fromkeys((*effects.displaced, *effects.regained)))
