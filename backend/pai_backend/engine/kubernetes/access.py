@@ -1,0 +1,183 @@
+"""How a backend finds its cluster and keeps its credentials good.
+
+The order: the configured kubeconfig; the files of ``KUBECONFIG``; the service account of the pod it runs in;
+``~/.kube/config``. Tokens, certificates, proxies and credential programs are the library's work; this decides when it
+does it again: shortly before a known expiry, once a minute for a token that the kubelet rotates, and after a 401.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pai_backend.engine.kubernetes.failures import AccessError
+from pai_backend.engine.kubernetes.kubeconfig import Kubeconfig, read_kubeconfig
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import Configuration
+
+_log = logging.getLogger(__name__)
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+COMMAND_S = 30.0  # what a credential program may take: some talk to a cloud, none should ask a person
+ROTATED_S = 60.0  # how often a token file is read again; the kubelet renews one at 80 % of its hour
+EARLY_S = 60.0  # how long before its expiry a credential is renewed
+REFUSED_S = 10.0  # not more often than this because of a 401: the reason may not be the credential
+
+
+@dataclass(frozen=True)
+class Access:
+    """What the settings say about the cluster; every part may be left to be found."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+
+
+class Credentials:
+    """A library configuration that is kept good. Make it with :func:`find_cluster`."""
+
+    def __init__(self, source: Kubeconfig | Path, namespace: str, configuration: Configuration) -> None:
+        self.namespace = namespace
+        self.configuration = configuration
+        self._source = source
+        self._loaded_at = time.monotonic()
+        self._fresh_until: float | None = None  # on the monotonic clock; None: until a 401
+        self._lock = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.place})"
+
+    @property
+    def place(self) -> str:
+        """Where they come from, for messages."""
+        return self._source.place if isinstance(self._source, Kubeconfig) else f"the service account in {self._source}"
+
+    async def current(self) -> None:
+        """Renew what is about to expire. Raises AccessError when that fails."""
+        if self._fresh_until is not None and time.monotonic() >= self._fresh_until:
+            await self._reload(self._loaded_at)
+
+    async def refused(self) -> bool:
+        """Told after a 401: renew, unless that was tried just now. Returns whether another try makes sense."""
+        if time.monotonic() - self._loaded_at < REFUSED_S:
+            return False
+        await self._reload(self._loaded_at)
+        return True
+
+    async def load(self) -> None:
+        """Fill the configuration. Raises AccessError."""
+        self._loaded_at = time.monotonic()
+        if isinstance(self._source, Kubeconfig):
+            self._fresh_until = await _load_kubeconfig(self._source, self.configuration)
+        else:
+            await asyncio.to_thread(_load_service_account, self._source, self.configuration)
+            self._fresh_until = time.monotonic() + ROTATED_S
+
+    async def _reload(self, seen: float) -> None:
+        async with self._lock:
+            if self._loaded_at == seen:  # else somebody did it while we waited
+                await self.load()
+
+
+async def find_cluster(
+    access: Access, environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
+) -> Credentials:
+    """Find the cluster and load its credentials. Raises AccessError naming place, reason and remedy."""
+    from kubernetes_asyncio.client import Configuration
+
+    configuration = Configuration()
+    # A certificate authority made before RFC 5280 was enforced (Python 3.13) is what many clusters have, and kubectl
+    # takes it; chain, name and validity are still checked.
+    configuration.disable_strict_ssl_verification = True
+    configuration.connection_pool_maxsize = 0  # no bound there: watches would use it up; requests are bounded by us
+    source: Kubeconfig | Path
+    if (paths := _paths(access, environ, service_account)) is None:
+        source, inherent = service_account, await asyncio.to_thread(_namespace_of, service_account)
+    else:
+        source = await asyncio.to_thread(read_kubeconfig, paths, access.context)
+        inherent = source.namespace
+        if source.insecure:
+            _log.warning("%s: the certificate of %s is not checked: the file says so", source.place, source.server)
+    credentials = Credentials(source, access.namespace or inherent or "default", configuration)
+    await credentials.load()
+    return credentials
+
+
+def _paths(access: Access, environ: Mapping[str, str], service_account: Path) -> list[Path] | None:
+    """The kubeconfig files to read; None for the pod's service account. Raises AccessError when there is nothing."""
+    if access.kubeconfig is not None:
+        return [access.kubeconfig.expanduser()]
+    if named := environ.get("KUBECONFIG"):
+        paths = [Path(part).expanduser() for part in named.split(os.pathsep) if part]
+        there = [path for path in paths if path.exists()]
+        return there or paths  # one that is missing is passed over, as by kubectl; all missing is an error below
+    if "KUBERNETES_SERVICE_HOST" in environ and (service_account / "token").exists():
+        return None
+    default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    if not default.exists():
+        raise AccessError(
+            f"no Kubernetes cluster is known: there is no {default}, KUBECONFIG is not set, and this is no pod; "
+            "set kubernetes.kubeconfig to a kubeconfig file"
+        )
+    return [default]
+
+
+def _namespace_of(service_account: Path) -> str | None:
+    try:
+        return (service_account / "namespace").read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None  # "default" then, as in kubectl
+
+
+async def _load_kubeconfig(found: Kubeconfig, configuration: Configuration) -> float | None:
+    """Fill the configuration; returns until when it is good, on the monotonic clock. Raises AccessError."""
+    from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+    # It logs what credential programs write to standard error, which is nobody's to keep.
+    logging.getLogger("kubernetes_asyncio.config.kube_config").setLevel(logging.CRITICAL)
+    try:
+        merged = await asyncio.to_thread(KubeConfigMerger, os.pathsep.join(map(str, found.paths)))
+        loader = KubeConfigLoader(merged.config, active_context=found.context, config_base_path=None)
+        async with asyncio.timeout(COMMAND_S):
+            await loader.load_and_set(configuration)
+    except TimeoutError:
+        raise AccessError(f"{found.place}: {_who(found)} gave no credentials within {COMMAND_S:.0f} s") from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote a token, so only its kind is told
+        raise AccessError(
+            f"{found.place}: {_who(found)} gives no usable credentials ({_kind(error)}); "
+            f"check it with: kubectl --context {found.context} auth whoami"
+        ) from None
+    expiry = getattr(loader, "exec_plugin_expiry", None)
+    if not isinstance(expiry, datetime):
+        return None
+    left_s = (expiry - datetime.now(UTC)).total_seconds()
+    return time.monotonic() + max(left_s - EARLY_S, left_s / 2, 1.0)
+
+
+def _load_service_account(folder: Path, configuration: Configuration) -> None:
+    """Fill the configuration from a pod's service account. Raises AccessError."""
+    from kubernetes_asyncio.config import ConfigException
+    from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
+
+    loader = InClusterConfigLoader(str(folder / "token"), str(folder / "ca.crt"), try_refresh_token=False)
+    try:
+        loader.load_and_set(configuration)
+    except (ConfigException, OSError) as error:
+        raise AccessError(f"{folder}: the pod's service account cannot be used: {error}") from None
+
+
+def _who(found: Kubeconfig) -> str:
+    return f"the command {found.command}" if found.command else f"the user of the context {found.context}"
+
+
+def _kind(error: Exception) -> str:
+    """What kind of failure it is; of an operating system's own errors also its words, which quote no file's content."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
