@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from pai_backend.model.base import Model
 from pai_backend.model.errors import Fault
 from pai_backend.model.job import Event, JobExit
+from pai_backend.model.labels import Labels, Taint
 from pai_backend.model.node import Gpu
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.model.waiting import Waiting
@@ -300,6 +301,9 @@ class NodeWire(Model):
     gpus: tuple[Gpu, ...]
     ready: bool
     reason: str
+    schedulable: bool
+    labels: Labels
+    taints: tuple[Taint, ...]
     simulated: bool
     used: NodeUse
 

@@ -291,7 +291,8 @@ class Placer:
         if isinstance(answer, Preempt):
             return answer
         if isinstance(answer, Wait):
-            return Waits(Lack.CELLS, words.about_cells(party.group, answer.reason), answer.reason)
+            said = words.about_cells(party.group, answer.reason, party.asks[0], self.room.nodes)
+            return Waits(Lack.CELLS, said, answer.reason)
         ask = max(party.asks, key=lambda each: (each.cpus, each.memory_mb))
         return Waits(Lack.LINEAR, words.about_room(ask, len(party.asks), list(self.room.nodes.values())))
 

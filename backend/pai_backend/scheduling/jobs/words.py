@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pai_backend.model.node import Node
+from pai_backend.model.waiting import LackOf
 from pai_backend.scheduling.core.group import Group
 from pai_backend.scheduling.core.reason import Reason, WaitCode
 from pai_backend.scheduling.jobs.demand import Ask
+from pai_backend.scheduling.jobs.terms import Objection
 
 MOST_NAMED = 3
 """Holders or nodes that a sentence names; it says how many more there are."""
 
 
-def about_cells(group: Group, reason: Reason) -> str:
-    """Why there are no cells for a group."""
+def about_cells(group: Group, reason: Reason, ask: Ask, nodes: Mapping[str, Node]) -> str:
+    """Why there are no cells for a group; ``ask`` is what one of its tasks needs of the nodes."""
     kind = f"{group.leaf_type} GPU" if group.leaf_type else "GPU"
     wanted = f"{reason.needed} {kind}" + (f" for {group.pods} tasks at once" if group.pods > 1 else "")
     who = f": held by {named(reason.holders)}" if reason.holders else ""
@@ -27,7 +29,7 @@ def about_cells(group: Group, reason: Reason) -> str:
         case WaitCode.BAD_NODES:
             return f"waits for {wanted}: not ready is {named(reason.nodes)}"
         case WaitCode.NOT_SUGGESTED:
-            return f"waits for {wanted}: too little CPU or memory, or a port in use, on {named(reason.nodes)}"
+            return f"waits for {wanted}: {_unsuited(ask, [nodes[name] for name in reason.nodes if name in nodes])}"
         case WaitCode.BEYOND_PRIORITY:
             return f"waits for {wanted}: what could serve it is in use{who}"
         case WaitCode.RESERVED:
@@ -50,9 +52,12 @@ def about_room(ask: Ask, count: int, nodes: Sequence[Node]) -> str:
     able = [node for node in nodes if ask.cpus <= node.cpus and ask.memory_mb <= node.memory_mb]
     if not able:
         return f"a task needs {wanted}, and no node is that large: {_sizes(nodes)}"
-    if not any(node.ready for node in able):
-        return "; ".join(f"node {node.name} is not ready: {node.reason}" for node in able[:MOST_NAMED])
     together = f", for {count} tasks at once" if count > 1 else ""
+    usable = [node for node in able if ask.terms.objection(node) is None]
+    if not usable:
+        return f"waits for {wanted}{together}: {_unsuited(ask, able)}"
+    if not any(node.ready for node in usable):
+        return "; ".join(f"node {node.name} is not ready: {node.reason}" for node in usable[:MOST_NAMED])
     return f"waits for {wanted}{together}: what could serve it is in use"
 
 
@@ -66,6 +71,22 @@ def named(names: Iterable[str]) -> str:
     known = list(names)
     more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
     return ", ".join(known[:MOST_NAMED]) + more
+
+
+def _unsuited(ask: Ask, nodes: Sequence[Node]) -> str:
+    """Which nodes a task may not use, and which lack room for it."""
+    objections = [(node.name, ask.terms.objection(node)) for node in nodes]
+    barred = [f"{name} ({_in_words(objection)})" for name, objection in objections if objection is not None]
+    full = [name for name, objection in objections if objection is None]
+    parts = [f"it may not use {named(barred)}"] if barred else []
+    parts += [f"too little CPU or memory, or a port in use, on {named(full)}"] if full else []
+    return "; ".join(parts)
+
+
+def _in_words(objection: Objection) -> str:
+    if objection.what is LackOf.CORDONED:
+        return "cordoned"
+    return f"no label {objection.detail}" if objection.what is LackOf.SELECTOR else f"taint {objection.detail}"
 
 
 def _sizes(nodes: Sequence[Node]) -> str:
