@@ -43,11 +43,15 @@ def starts_at(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unk
     """When the group will start if nothing new happens; None when too little is known, or it would cost too much.
 
     Reservations of others stay as they are, and neither caps nor patience are played: an estimate, not a promise.
+    Nothing is told of groups that start only together.
     """
     name = entry.group.name
+    if entry.others:
+        return None
     line = [
         _Waits(ticket.entry, kind_at(ticket).options, kind_at(ticket).least)
         for ticket in first_waiting(queue, entry, 2 * MOST_AHEAD)
+        if not ticket.entry.others
     ]
     if name in queue.claims:
         claim = queue.claims[name]
@@ -83,7 +87,7 @@ def _play(
             asked += 1
             if asked > MOST_ASKED:
                 return None
-            decision = trial.try_place(entry.group, None if entry.group.ignore_suggested else queue.could_use(entry))
+            decision = trial.try_place(entry.group, queue.decider.could_use(entry))
             if not isinstance(decision, Bound):
                 continue
             if entry.group.name == name:

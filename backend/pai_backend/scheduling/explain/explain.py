@@ -82,7 +82,7 @@ def _base(group: Group, cause: Cause) -> Waiting:
         priority=group.priority,
         leaf_type=group.leaf_type,
         needed=sum(count * member.leaves for count, member in zip(least, group.members, strict=True)),
-        largest_task=max(member.leaves for member in group.members),
+        largest_task=max((member.leaves for member in group.members), default=0),
         within=group.within,
     )
 
@@ -90,7 +90,8 @@ def _base(group: Group, cause: Cause) -> Waiting:
 def _with_claim(queue: Queue, claim: Claim) -> Waiting:
     """It has cells kept for it, and waits for who is still there."""
     group = claim.ticket.entry.group
-    way = dict.fromkeys(held.group.name for held in in_the_way(queue.cluster.groups[group.name]))
+    kept = queue.held_by(claim.ticket.entry)
+    way = dict.fromkeys(other.group.name for held in kept for other in in_the_way(held))
     cause = Cause.KEPT if claim.held_back else Cause.PREEMPTING
     return _base(group, cause).model_copy(update={"holders": _holders(queue, way)})
 
@@ -104,12 +105,13 @@ def _cause(queue: Queue, entry: Entry, lacks: Lacks) -> Waiting:
     if queue.gates.blocking(entry) is not None:
         return base
     try:
-        decision = queue.cluster.try_place(entry.group, queue.nodes_for(entry))
+        decision = queue.decider.decide(entry)
     except PaiError:
         return base.model_copy(update={"cause": Cause.TYPE})
     if not isinstance(decision, Wait):
         return base
-    return _of_reason(queue, entry, base, decision.reason, lacks)
+    stuck = next((group for group in entry.groups if group.name == decision.group), entry.group)
+    return _of_reason(queue, entry.led_by(stuck), _base(stuck, Cause.AHEAD), decision.reason, lacks)
 
 
 def _of_reason(queue: Queue, entry: Entry, base: Waiting, reason: Reason, lacks: Lacks) -> Waiting:

@@ -155,7 +155,7 @@ class _Alone(Queue):
         """As of every queue, and that the tasks fit on their nodes together."""
         if not super().would_start(entry, now):
             return False
-        decision = self.cluster.try_place(entry.group, self.nodes_for(entry))
+        decision = self.cluster.try_place(entry.group, self.decider.suggest(entry))
         return isinstance(decision, Bound) and self._asks.have_room(entry, decision.placement.pods)
 
 

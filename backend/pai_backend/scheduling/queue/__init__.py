@@ -14,7 +14,7 @@ keeps caps, ``moving`` reorders. docs/scheduling.md says what users may rely on.
 """
 
 from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
-from pai_backend.scheduling.queue.books import Suggest
+from pai_backend.scheduling.queue.decider import Decider, Suggest
 from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
@@ -22,6 +22,7 @@ from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
 __all__ = [
     "MOST_ASKED",
     "Cap",
+    "Decider",
     "Entry",
     "Pass",
     "Patience",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pai_backend.scheduling.core.group import Placement
+from pai_backend.scheduling.core.group import Placement, Wait
 from pai_backend.scheduling.queue.entry import Entry
 
 
@@ -40,6 +40,8 @@ class Pass:
     """Groups for which cells are kept from now on, since they have been overtaken long enough."""
     upgraded: tuple[str, ...] = ()
     """Lazily preempted groups that count on their quota again."""
+    refused: dict[str, Wait] = field(default_factory=dict)
+    """Of the groups that were asked about, those that have no place, and why; those alike were not asked."""
     asked: int = 0
     """How many groups the cluster was asked about: what the pass cost."""
     more: bool = False

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
+from pai_backend.scheduling.cells.held import Held
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.core.request import check_group
 from pai_backend.scheduling.queue.claims import Claim
-from pai_backend.scheduling.queue.entry import Entry, Key, Ticket, kind_of, line_of
+from pai_backend.scheduling.queue.decider import Decider
+from pai_backend.scheduling.queue.entry import Entry, Key, Ticket, kind_of, lane_of, line_of
 from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.gates import Gates
-from pai_backend.scheduling.queue.holdback import Ends
+from pai_backend.scheduling.queue.holdback import Ends, in_the_way
 from pai_backend.scheduling.queue.index import Index, Owner
 from pai_backend.scheduling.queue.kind import Kind
 from pai_backend.scheduling.queue.policy import Policy
 
-Suggest = Callable[[Entry], Collection[str] | None]
-"""The nodes that have what an entry needs besides cells; None is all. Equal needs must get equal answers."""
-
-
-def anywhere(entry: Entry) -> None:
-    """A :data:`Suggest` for when only cells count."""
+ANY_NODE = ""
+"""Stands among chains for nodes without cells."""
 
 
 class Books:
     """State of a queue; :class:`~pai_backend.scheduling.queue.queue.Queue` decides on top of it."""
 
-    def __init__(self, cluster: Cluster, policy: Policy, suggest: Suggest, could_use: Suggest, ends: Ends) -> None:
+    def __init__(self, cluster: Cluster, policy: Policy, decider: Decider, ends: Ends) -> None:
         self.cluster = cluster
         self.policy = policy
-        self.suggest = suggest
-        self.could_use = could_use
+        self.decider = decider
         self.ends = ends
         self.waiting: dict[str, Ticket] = {}
         """Groups that wait and have nothing, by name."""
@@ -60,13 +58,29 @@ class Books:
         if self.entry(entry.group.name) is not None:
             message = f"there is a group {entry.group.name} already"
             raise InvalidParameters(message, errors=[Fault(path="$.name", message=message)], hint="Give another name.")
-        check_group(self.cluster, entry.group)
+        for group in entry.groups:
+            check_group(self.cluster, group)
+        self.line_up(entry)
+
+    def line_up(self, entry: Entry) -> None:
+        """As :meth:`add`, also of an entry for which there is no place as the cluster is now: it waits for another."""
         self.catch_up()
         self.enter(Ticket(entry, entry.key))
 
     def adopt(self, entry: Entry) -> None:
         """The group runs already: its place was restored into the cluster after a restart."""
         self.running[entry.group.name] = entry
+        self.gates.usage.add(entry)
+
+    def adopt_preemptor(self, entry: Entry) -> None:
+        """The group has a place kept already, which was reserved again after a restart, and waits for its victims."""
+        options = check_group(self.cluster, entry.group)
+        kind = Kind(kind_of(entry.group, entry.others), options)
+        victims = {other.group.name for held in self.held_by(entry) for other in in_the_way(held)}
+        lanes = tuple(lane_of(group) for group in entry.groups)
+        self.claims[entry.group.name] = Claim(
+            Ticket(entry, entry.key), lanes, options, kind.least, held_back=False, victims=frozenset(victims)
+        )
         self.gates.usage.add(entry)
 
     def entry(self, name: str) -> Entry | None:
@@ -85,8 +99,8 @@ class Books:
         elif name in self.claims:
             self.drop(self.claims[name])
         else:
-            self.ended(name)
             entry = self.running.pop(name, None)
+            self._end([name] if entry is None else [group.name for group in entry.groups])
             if entry is not None:
                 self.gates.usage.add(entry, -1)
                 self.open(entry)
@@ -107,15 +121,21 @@ class Books:
 
     # -- what changed outside --------------------------------------------------------------------------------------
 
-    def nodes_changed(self) -> None:
-        """Some nodes have more to give besides cells: CPU, memory, a port, a label."""
-        for chain in self.cluster.chains:
+    def nodes_changed(self, names: Iterable[str] | None = None) -> None:
+        """Some nodes, or these, have more to give besides cells: CPU, memory, a port, a label."""
+        if names is None:
+            chains = [*self.cluster.chains]
+        else:
+            chains = [node.chain.name for name in names for node in self.cluster.nodes.get(name, ())]
+        for chain in dict.fromkeys((*chains, ANY_NODE)):
             self.index.nodes_changed(chain)
 
     def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
         """See :meth:`Cluster.set_node_health`."""
         self.catch_up()
         self.cluster.set_node_health(name, healthy=healthy, bad_devices=bad_devices)
+        if self.version == self.cluster.version:
+            return
         self.unstick()
         self.failed.clear()
         for claim in self.claims.values():
@@ -132,10 +152,9 @@ class Books:
             self.displaced = _displaced(self.cluster)
             self.unstick()
             self.failed.clear()
-            for claim in [
-                each for each in self.claims.values() if each.ticket.entry.group.name not in self.cluster.groups
-            ]:
-                self.lose(claim)
+            for claim in [*self.claims.values()]:
+                if any(group.name not in self.cluster.groups for group in claim.ticket.entry.groups):
+                    self.lose(claim)
             for chain in self.cluster.chains:
                 self.index.chain_changed(chain)
         self.version = self.cluster.version
@@ -156,39 +175,66 @@ class Books:
         for ticket in sorted(tickets, key=lambda each: each.key):
             self.enter(ticket)
 
+    def upgrade(self) -> tuple[str, ...]:
+        """Give lazily preempted groups their quota back where there is room; answers which."""
+        self.catch_up()
+        names = self.cluster.upgrade() if self.displaced else ()
+        for name in names:
+            self.displaced.pop(name, None)
+        self.version = self.cluster.version
+        return names
+
     def lose(self, claim: Claim) -> None:
         """A reservation is gone: the group waits like others again, where it stood."""
-        name = claim.ticket.entry.group.name
-        del self.claims[name]
-        self.gates.usage.add(claim.ticket.entry, -1)
-        self.unstick()
+        self.drop(claim)
         self.enter(claim.ticket)
-        self.open(claim.ticket.entry)
-        self.freed(claim.ticket.entry.group, [option.chain.name for option in claim.options])
 
     def drop(self, claim: Claim) -> None:
-        """Give a reservation up."""
+        """Give a reservation up, as far as it still stands."""
         entry = claim.ticket.entry
         del self.claims[entry.group.name]
         self.gates.usage.add(entry, -1)
         self.unstick()
-        self.cluster.release(entry.group.name)
-        self.freed(entry.group, [option.chain.name for option in claim.options])
+        for group in entry.groups:
+            self.cluster.release(group.name)
+            self.freed(group, [option.chain.name for option in self._options(group)])
         self.open(entry)
+
+    def claim_of(self, group: str) -> Claim | None:
+        """The claim that a group which has cells kept belongs to."""
+        if group in self.claims:
+            return self.claims[group]
+        every = self.claims.values()
+        return next((claim for claim in every if any(each.name == group for each in claim.ticket.entry.others)), None)
+
+    def held_by(self, entry: Entry) -> list[Held]:
+        """The cells of an entry's groups that have some."""
+        return [self.cluster.groups[group.name] for group in entry.groups if group.name in self.cluster.groups]
 
     # -- the books -------------------------------------------------------------------------------------------------
 
     def enter(self, ticket: Ticket) -> None:
         """A group waits. One that a changed configuration has no place for has no line, and is not asked about."""
-        group = ticket.entry.group
+        entry, group = ticket.entry, ticket.entry.group
         self.waiting[group.name] = ticket
         insort(self.order.setdefault(line_of(group), []), ticket.key)
         ticket.line = None
         try:
-            options = check_group(self.cluster, group)
+            options = {each.name: check_group(self.cluster, each) for each in entry.groups}
         except PaiError:
             return
-        self.index.add(ticket, kind_of(group), options)
+        chains = dict.fromkeys(option.chain.name for each in options.values() for option in each)
+        if entry.loose:
+            chains[ANY_NODE] = None
+        kind = kind_of(group, entry.others)
+        self.index.add(ticket, kind, options[group.name] if group.members else [], tuple(chains))
+
+    def _options(self, group: Group) -> list[Option]:
+        """The chains that a group may use; none when the configuration has no place for it."""
+        try:
+            return check_group(self.cluster, group)
+        except PaiError:
+            return []
 
     def leave(self, ticket: Ticket) -> None:
         """It waits no more."""
@@ -201,24 +247,26 @@ class Books:
             self.gates.changed(line)
             self.open(ticket.entry)
 
-    def nodes_for(self, entry: Entry) -> Collection[str] | None:
-        """The nodes that an entry may use now; None is all."""
-        return None if entry.group.ignore_suggested else self.suggest(entry)
-
     def open(self, entry: Entry) -> None:
         """Let the first of those go on who wait for a cap that concerns this entry, if it has room."""
         for line in self.gates.opened(entry):
             self.index.unpark(line)
 
-    def ended(self, name: str) -> None:
-        """A running group has ended."""
-        held = self.cluster.groups.get(name)
-        if held is None:
-            return
-        chains = list(dict.fromkeys(spot.node.chain.name for spot in held.spots))
-        self.cluster.release(name)
-        self.displaced.pop(name, None)
-        self.freed(held.group, chains)
+    def part_ended(self, group: str) -> None:
+        """One group of an entry that runs on has ended."""
+        self.catch_up()
+        self._end([group])
+        self.version = self.cluster.version
+
+    def _end(self, groups: Iterable[str]) -> None:
+        for name in groups:
+            held = self.cluster.groups.get(name)
+            if held is None:
+                continue
+            chains = list(dict.fromkeys(spot.node.chain.name for spot in held.spots))
+            self.cluster.release(name)
+            self.displaced.pop(name, None)
+            self.freed(held.group, chains)
 
     def freed(self, group: Group, chains: Sequence[str]) -> None:
         """Cells in these chains became free: wake who may profit.
@@ -229,7 +277,7 @@ class Books:
         self.failed.clear()
         broken = any(self.cluster.chains[name].broken for name in chains)
         for claim in self.claims.values():
-            claim.stirred = claim.stirred or broken or claim.lane.vc == group.vc
+            claim.stirred = claim.stirred or broken or claim.lanes[0].vc == group.vc
         for name in chains:
             if self.cluster.chains[name].broken:
                 self.index.chain_changed(name)
@@ -238,6 +286,7 @@ class Books:
                 self.index.freed(Owner(group.vc, name, group.pinned_id))
             self.index.freed(Owner("", name, ""))
             self.index.nodes_changed(name)
+        self.index.nodes_changed(ANY_NODE)
 
     def unstick(self) -> None:
         """Cells can perhaps be kept for those again for whom it was not possible."""

@@ -10,10 +10,13 @@ from pai_backend.scheduling.queue.entry import Lane, Ticket
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """Cells kept for a group. ``victims`` were asked to end for it; nobody was when it is ``held_back`` for."""
+    """Cells kept for a group, and for those that start together with it, in ``lanes``.
+
+    ``victims`` were asked to end for it; nobody was when it is ``held_back`` for. ``options`` are the group's own.
+    """
 
     ticket: Ticket
-    lane: Lane
+    lanes: tuple[Lane, ...]
     options: list[Option]
     least: int
     """Leaves it cannot start without."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,27 +12,53 @@ from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 if TYPE_CHECKING:
     from pai_backend.scheduling.queue.kind import Line
 
-Key = tuple[int, int, str]
-"""Order of the queue: highest priority, then earliest submission, then name."""
+Key = tuple[int, int, str, str]
+"""Order of the queue: highest priority, then earliest submission; of one number by :attr:`Entry.tie`, then by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A group that waits or runs. ``order`` is its submission number: within a priority the lower one goes first.
+    """What waits or runs as one. ``order`` is its submission number: within a priority the lower one goes first.
 
-    Numbers are unique. ``needs`` stands for everything but cells that the group asks of a node (CPU, memory, ports,
-    selectors): entries with equal needs can use the same nodes.
+    ``needs`` stands for everything but cells that it asks of nodes (CPU, memory, ports, selectors): entries with equal
+    needs can use the same nodes. ``others`` are groups that start together with ``group`` or not at all, and ``loose``
+    is how many tasks without cells belong to it; where nothing needs cells, ``group`` has no members.
     """
 
     group: Group
     user: str
     order: int
     needs: Hashable = None
+    others: tuple[Group, ...] = ()
+    loose: int = 0
+    tie: str = ""
+    """Orders entries with the same number."""
 
     @property
     def key(self) -> Key:
         """Where it stands: a smaller key is served first."""
-        return (-self.group.priority, self.order, self.group.name)
+        return (-self.group.priority, self.order, self.tie, self.group.name)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All its groups of cells."""
+        return (self.group, *self.others) if self.group.members else self.others
+
+    @property
+    def pods(self) -> int:
+        """Tasks when fully grown, those without cells included."""
+        return self.loose + sum(group.pods for group in self.groups)
+
+    @property
+    def leaves(self) -> int:
+        """Leaf cells when fully grown."""
+        return sum(group.leaves for group in self.groups)
+
+    def led_by(self, group: Group) -> Entry:
+        """The same, told by another one of its groups."""
+        if group is self.group:
+            return self
+        return replace(self, group=group, others=tuple(each for each in self.groups if each is not group))
 
 
 class Lane(NamedTuple):
@@ -54,6 +80,8 @@ class KindKey(NamedTuple):
     within: str
     shape: tuple[tuple[int, int, str], ...]
     """Per member: the fewest pods it starts with, leaves of a pod, the cell type that must contain them."""
+    others: tuple[KindKey, ...] = ()
+    """Of the groups that start together with it."""
 
 
 def line_of(group: Group) -> str:
@@ -61,13 +89,19 @@ def line_of(group: Group) -> str:
     return "" if group.priority == OPPORTUNISTIC else group.vc
 
 
-def kind_of(group: Group) -> KindKey:
-    """The kind a group belongs to."""
+def kind_of(group: Group, others: tuple[Group, ...] = ()) -> KindKey:
+    """The kind that a group belongs to, and those that start together with it."""
     shape = tuple(
         (member.pods if member.min_pods is None else member.min_pods, member.leaves, member.within)
         for member in group.members
     )
-    return KindKey(Lane(line_of(group), group.leaf_type, group.pinned_id), group.priority, group.within, shape)
+    lane = lane_of(group)
+    return KindKey(lane, group.priority, group.within, shape, tuple(kind_of(other) for other in others))
+
+
+def lane_of(group: Group) -> Lane:
+    """The lane that a group stands in."""
+    return Lane(line_of(group), group.leaf_type, group.pinned_id)
 
 
 @dataclass(slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pai_backend.scheduling.core.place import Option
@@ -32,17 +33,17 @@ class Index:
         self._walked: dict[tuple[Owner, int], Shelf] = {}
         """Shelves with cells that were freed and not yet offered to all."""
         self._at_nodes: dict[str, dict[Variant, None]] = {}
-        """Chain -> variants that wait for something that a node has besides cells."""
+        """Chain, or "" for nodes without cells -> variants that wait for something that a node has besides cells."""
         self._pending: LazyHeap[Kind] = LazyHeap(_pending_key)
 
     # -- entering and leaving --------------------------------------------------------------------------------------
 
-    def add(self, ticket: Ticket, key: KindKey, options: list[Option]) -> None:
-        """One more waits. It is asked unless one before it waits for the same."""
+    def add(self, ticket: Ticket, key: KindKey, options: list[Option], chains: Sequence[str]) -> None:
+        """One more waits. It is asked unless one before it waits for the same. ``chains``: see :class:`Variant`."""
         kind = self.kinds.get(key)
         if kind is None:
             kind = self.kinds[key] = Kind(key, options)
-        kind.add(ticket)
+        kind.add(ticket, chains)
         if kind.first() is ticket:
             kind.pending = True
         self.touch(kind)
@@ -118,8 +119,8 @@ class Index:
     def answered_variant(self, variant: Variant) -> None:
         """The nodes have no room for this variant: do not ask again until nodes or cells change."""
         variant.asleep = True
-        for option in variant.kind.options:
-            self._at_nodes.setdefault(option.chain.name, {})[variant] = None
+        for chain in variant.chains:
+            self._at_nodes.setdefault(chain, {})[variant] = None
         self.touch(variant.kind)
 
     def is_answered(self, kind: Kind) -> bool:

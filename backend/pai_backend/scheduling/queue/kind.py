@@ -39,13 +39,17 @@ class Line:
 
 
 class Variant:
-    """Entries of a kind with equal needs. ``asleep``: its nodes have no room, and none of them changed since."""
+    """Entries of a kind with equal needs. ``asleep``: its nodes have no room, and none of them changed since.
 
-    __slots__ = ("asleep", "key", "kind", "lines")
+    ``chains`` are those in which a change may help it; "" stands for nodes without cells.
+    """
 
-    def __init__(self, kind: Kind, key: Hashable) -> None:
+    __slots__ = ("asleep", "chains", "key", "kind", "lines")
+
+    def __init__(self, kind: Kind, key: Hashable, chains: Sequence[str]) -> None:
         self.kind = kind
         self.key = key
+        self.chains = chains
         self.lines: dict[str, Line] = {}
         self.asleep = False
 
@@ -54,7 +58,7 @@ class Kind:
     """All waiting entries of one kind. ``pending``: its first entry is to be asked.
 
     ``options`` are the chains it may use; ``least`` the leaves it cannot start without; ``never`` says that its virtual
-    cluster does not own such cells, so that it waits for ever and holds nobody up.
+    cluster does not own such cells, so that it waits for ever and holds nobody up, or that it needs no cells at all.
     """
 
     __slots__ = ("_heads", "key", "least", "never", "options", "pending", "shelved", "stuck", "variants")
@@ -75,13 +79,14 @@ class Kind:
         """No cells could be kept for it even if all that runs ended: nodes are bad."""
         self._heads: LazyHeap[Line] = LazyHeap(_head)
 
-    def add(self, ticket: Ticket) -> None:
-        """One more waits."""
+    def add(self, ticket: Ticket, chains: Sequence[str]) -> None:
+        """One more waits; changes in these chains may help it."""
         entry = ticket.entry
-        key = (entry.needs, entry.group.ignore_suggested, entry.group.members)
+        members = (entry.group.members, *(other.members for other in entry.others))
+        key = (entry.needs, entry.group.ignore_suggested, members, bool(entry.loose))
         variant = self.variants.get(key)
         if variant is None:
-            variant = self.variants[key] = Variant(self, key)
+            variant = self.variants[key] = Variant(self, key, chains)
         line = variant.lines.get(entry.user)
         if line is None:
             line = variant.lines[entry.user] = Line(variant, entry.user)

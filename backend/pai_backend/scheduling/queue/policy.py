@@ -85,8 +85,8 @@ class Excess(NamedTuple):
 
     def alone(self, entry: Entry) -> bool:
         """Whether the group exceeds the cap even when nothing runs."""
-        cap, group = self.cap, entry.group
-        return (cap.tasks is not None and group.pods > cap.tasks) or (cap.gpus is not None and group.leaves > cap.gpus)
+        cap = self.cap
+        return (cap.tasks is not None and entry.pods > cap.tasks) or (cap.gpus is not None and entry.leaves > cap.gpus)
 
 
 class Usage:
@@ -102,8 +102,8 @@ class Usage:
             return
         for scope, _ in scopes(self.policy, entry.group.vc, entry.user):
             used = self._used.setdefault(scope, _Used())
-            used.tasks += sign * entry.group.pods
-            used.gpus += sign * entry.group.leaves
+            used.tasks += sign * entry.pods
+            used.gpus += sign * entry.leaves
             if not used.tasks:
                 del self._used[scope]
 
@@ -114,7 +114,7 @@ class Usage:
         found = None
         for scope, cap in scopes(self.policy, entry.group.vc, entry.user):
             used = self._used.get(scope, _Used())
-            tasks, gpus = used.tasks + entry.group.pods, used.gpus + entry.group.leaves
+            tasks, gpus = used.tasks + entry.pods, used.gpus + entry.leaves
             if (cap.tasks is not None and tasks > cap.tasks) or (cap.gpus is not None and gpus > cap.gpus):
                 excess = Excess(scope, cap, used.tasks, used.gpus)
                 if excess.alone(entry):

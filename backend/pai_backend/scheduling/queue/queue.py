@@ -10,9 +10,10 @@ from pai_backend.scheduling.core.group import Bound, Preempt, Wait
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
-from pai_backend.scheduling.queue.books import Books, Suggest, anywhere
+from pai_backend.scheduling.queue.books import Books
 from pai_backend.scheduling.queue.claims import Claim
-from pai_backend.scheduling.queue.entry import Entry, Ticket, kind_of
+from pai_backend.scheduling.queue.decider import CellsOnly, Decider, Suggest, anywhere
+from pai_backend.scheduling.queue.entry import Entry, Ticket, lane_of
 from pai_backend.scheduling.queue.fronts import Fronts
 from pai_backend.scheduling.queue.holdback import Ends, fits_elsewhere, in_the_way, is_good, never_known
 from pai_backend.scheduling.queue.index import kind_at
@@ -29,7 +30,8 @@ class Queue(Books):
     """Waiting groups in front of a cluster. Once there is a queue, all changes to the cluster go through it.
 
     ``suggest`` filters nodes by what is not a cell and is free now, ``could_use`` by what would be if nothing ran
-    there. ``ends`` tells when a running group is expected to end, where known.
+    there; or a ``decider`` knows all that and decides. ``ends`` tells when a running group is expected to end, where
+    known.
     """
 
     def __init__(
@@ -39,8 +41,9 @@ class Queue(Books):
         suggest: Suggest = anywhere,
         could_use: Suggest = anywhere,
         ends: Ends = never_known,
+        decider: Decider | None = None,
     ) -> None:
-        super().__init__(cluster, policy or Policy(), suggest, could_use, ends)
+        super().__init__(cluster, policy or Policy(), decider or CellsOnly(cluster, suggest, could_use), ends)
         self._fronts = Fronts(self)
 
     def advance(self, now: datetime) -> Pass:
@@ -49,12 +52,7 @@ class Queue(Books):
         A group that cannot start now is passed over; later ones may start meanwhile, until it has been overtaken long
         enough (:class:`Patience`). What is decided is done in the cluster's memory: carry it out, or put it back.
         """
-        self.catch_up()
-        answer = Pass()
-        if self.displaced:
-            answer.upgraded = self.cluster.upgrade()
-            for name in answer.upgraded:
-                del self.displaced[name]
+        answer = Pass(upgraded=self.upgrade())
         claims = sorted(self.claims.values(), key=lambda claim: claim.ticket.key, reverse=True)
         while True:
             ticket = self.index.next()
@@ -78,10 +76,10 @@ class Queue(Books):
         """
         if self.gates.blocking(entry) is not None:
             return False
-        decision = self.cluster.try_place(entry.group, self.nodes_for(entry))
+        decision = self.decider.decide(entry)
         if not isinstance(decision, Bound) or decision.displaced or decision.cancelled:
             return False
-        return not self._fronts.must_wait(entry, kind_of(entry.group).lane, decision.placement.chain, now)
+        return not self._fronts.must_wait(entry, lane_of(entry.group), decision.placement.chain, now)
 
     @property
     def is_settled(self) -> bool:
@@ -92,18 +90,18 @@ class Queue(Books):
         """Ask for one group, unless it is known what would be answered."""
         kind = kind_at(ticket)
         room = any(kind.least <= capacity(option, kind.key.priority) for option in kind.options)
-        if not room or self.failed.covers(kind.key):
+        if kind.key.shape and (not room or self.failed.covers(kind.key)):
             self.index.answered(kind)
             self.open(ticket.entry)
             return
         if self.gates.stop(ticket):
             self.index.touch(kind)
             return
-        suggested = self.nodes_for(ticket.entry)
         answer.asked += 1
-        decision = self.cluster.try_place(ticket.entry.group, suggested)
+        decision = self.decider.decide(ticket.entry)
         if isinstance(decision, Wait):
-            if suggested is not None and decision.reason.code in ABOUT_NODES:
+            answer.refused[ticket.entry.group.name] = decision
+            if self._is_about_this(ticket.entry, decision):
                 assert ticket.line is not None
                 self.index.answered_variant(ticket.line.variant)
             else:
@@ -113,14 +111,21 @@ class Queue(Books):
         elif not self._fronts.keep_before(ticket, decision.placement.chain, answer, now):
             self._carry_out(ticket, decision, answer)
 
+    def _is_about_this(self, entry: Entry, decision: Wait) -> bool:
+        """Whether entries of the same kind that ask for something else of nodes may start all the same."""
+        if decision.group != entry.group.name:
+            return True
+        return decision.reason.code in ABOUT_NODES and self.decider.suggest(entry) is not None
+
     def _carry_out(self, ticket: Ticket, decision: Bound | Preempt, answer: Pass) -> None:
         """Commit a decision for a group that waits."""
         for _, front in self._fronts.overtaken_by(ticket, decision.placement.chain):
             front.overtaken += 1
         kind, name = kind_at(ticket), ticket.entry.group.name
-        claim = Claim(ticket, kind.key.lane, list(kind.options), kind.least, held_back=False)
+        lanes = tuple(lane_of(group) for group in ticket.entry.groups)
+        claim = Claim(ticket, lanes, list(kind.options), kind.least, held_back=False)
         self.leave(ticket)
-        self.cluster.commit(decision)
+        self.decider.carry_out(ticket.entry, decision)
         self.gates.usage.add(ticket.entry)
         self.claims[name] = claim
         self._record(claim, decision, answer)
@@ -139,9 +144,10 @@ class Queue(Books):
             self.displaced[name] = None
             self.freed(self.cluster.groups[name].group, [placement.chain])
         for name in decision.cancelled:
-            if name in self.claims:
-                self.lose(self.claims[name])
-                answer.returned.append(name)
+            lost = self.claim_of(name)
+            if lost is not None:
+                self.lose(lost)
+                answer.returned.append(lost.ticket.entry.group.name)
         self.open(entry)
 
     # -- groups that have cells kept for them ----------------------------------------------------------------------
@@ -151,23 +157,29 @@ class Queue(Books):
         name = claim.ticket.entry.group.name
         if self.claims.get(name) is not claim:
             return
-        held = self.cluster.groups[name]
+        kept = self.held_by(claim.ticket.entry)
+        good = all(is_good(held) for held in kept)
         if claim.held_back:
-            blocked = is_good(held) and any(other.priority >= held.group.priority for other in in_the_way(held))
-            if not blocked or self._fits_elsewhere(claim, held):
+            if not good or self._is_clear(claim, kept, answer) or self._fits_elsewhere(claim, kept):
                 # It is asked like all others from here on, and its turn comes before that of any later group.
-                self.drop(claim)
-                self.enter(claim.ticket)
-                self._fronts.put(claim.lane, claim.ticket)
-        elif not is_good(held) or not any(other.group.name in claim.victims for other in in_the_way(held)):
+                self.lose(claim)
+                self._fronts.put(claim.lanes[0], claim.ticket)
+        elif not good or not any(other.group.name in claim.victims for held in kept for other in in_the_way(held)):
             self._serve_preemptor(claim, answer)
+
+    def _is_clear(self, claim: Claim, kept: list[Held], answer: Pass) -> bool:
+        """Whether nobody whom it may not end runs on the kept cells, and their nodes have what else it needs."""
+        if any(other.priority >= held.group.priority for held in kept for other in in_the_way(held)):
+            return False
+        answer.asked += 1
+        return not isinstance(self.decider.decide(claim.ticket.entry), Wait)
 
     def _serve_preemptor(self, claim: Claim, answer: Pass) -> None:
         """Its victims are gone, or its cells are not good any more."""
         entry = claim.ticket.entry
         answer.asked += 1
-        decision = self.cluster.try_place(entry.group, self.nodes_for(entry))
-        self.cluster.commit(decision)
+        decision = self.decider.decide(entry)
+        self.decider.carry_out(entry, decision)
         if isinstance(decision, Wait):
             self.lose(claim)
             answer.returned.append(entry.group.name)
@@ -175,12 +187,15 @@ class Queue(Books):
             self.unstick()
             self._record(claim, decision, answer)
 
-    def _fits_elsewhere(self, claim: Claim, held: Held) -> bool:
-        """Whether a group that cells are kept for could start on others, if some were freed since the last look."""
-        if not claim.stirred:
+    def _fits_elsewhere(self, claim: Claim, kept_cells: list[Held]) -> bool:
+        """Whether a group that cells are kept for could start on others, if some were freed since the last look.
+
+        Of several groups that start together this is not asked: they start where cells are kept for them.
+        """
+        if not claim.stirred or len(kept_cells) != 1:
             return False
-        claim.stirred = False
-        limits = self.cluster.limits(self.nodes_for(claim.ticket.entry))
+        claim.stirred, held = False, kept_cells[0]
+        limits = self.cluster.limits(self.decider.suggest(claim.ticket.entry))
         kept = sum((spot.mask & ~(spot.node.guaranteed | spot.node.oppo)).bit_count() for spot in held.spots)
         enough = any(_idle(option) + kept >= claim.least for option in claim.options)
         return enough and fits_elsewhere(self.cluster, held, claim.options, limits)

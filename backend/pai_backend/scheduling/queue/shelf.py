@@ -9,7 +9,7 @@ from pai_backend.scheduling.queue.entry import Key
 from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.kind import Kind
 
-BEGIN: Key = (-(10**9), 0, "")
+BEGIN: Key = (-(10**9), 0, "", "")
 """Before every key."""
 
 

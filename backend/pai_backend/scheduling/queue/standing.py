@@ -18,5 +18,5 @@ def standing(books: Books, entry: Entry) -> tuple[int, int]:
 
 def first_waiting(books: Books, entry: Entry, most: int) -> list[Ticket]:
     """Who of the first in the same queue waits for cells: not for a cap, and with none kept for them; in order."""
-    tickets = [books.waiting[name] for _, _, name in books.order.get(line_of(entry.group), [])[:most]]
+    tickets = [books.waiting[name] for *_, name in books.order.get(line_of(entry.group), [])[:most]]
     return [ticket for ticket in tickets if ticket.line is not None and ticket.line.parked is None]

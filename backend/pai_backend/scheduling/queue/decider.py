@@ -1,0 +1,62 @@
+"""Who answers what a queue asks: by itself the cells alone; a caller may answer with more in mind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.group import Decision
+from pai_backend.scheduling.queue.entry import Entry
+
+Suggest = Callable[[Entry], Collection[str] | None]
+"""The nodes that have what an entry's group needs besides cells; None is all. Equal needs must get equal answers."""
+
+
+def anywhere(entry: Entry) -> None:
+    """A :data:`Suggest` for when only cells count."""
+
+
+class Decider(Protocol):
+    """Decides about entries and carries decisions out; both are about all groups of an entry together.
+
+    A decision tells the place of the entry's own group, and the victims of all. A ``Wait`` names the group without
+    place: when it is not the entry's own, or the reason is one of nodes, others of the same kind may still start.
+    """
+
+    def decide(self, entry: Entry) -> Decision:
+        """A place for the entry, a place that is kept for it included; changes nothing."""
+
+    def carry_out(self, entry: Entry, decision: Decision) -> None:
+        """Make a decision true in the cluster's memory; of a ``Wait``, give up what was kept. To be done at once."""
+
+    def suggest(self, entry: Entry) -> Collection[str] | None:
+        """Nodes that have now what the entry's group needs besides cells."""
+
+    def could_use(self, entry: Entry) -> Collection[str] | None:
+        """Nodes that would have it if nothing ran there."""
+
+
+class CellsOnly:
+    """A :class:`Decider` that asks the cluster about one group, on the nodes that have what else it needs."""
+
+    def __init__(self, cluster: Cluster, suggest: Suggest = anywhere, could_use: Suggest = anywhere) -> None:
+        self._cluster = cluster
+        self._suggest = suggest
+        self._could_use = could_use
+
+    def decide(self, entry: Entry) -> Decision:
+        """See :class:`Decider`."""
+        return self._cluster.try_place(entry.group, self.suggest(entry))
+
+    def carry_out(self, entry: Entry, decision: Decision) -> None:
+        """See :class:`Decider`."""
+        self._cluster.commit(decision)
+
+    def suggest(self, entry: Entry) -> Collection[str] | None:
+        """See :class:`Decider`."""
+        return None if entry.group.ignore_suggested else self._suggest(entry)
+
+    def could_use(self, entry: Entry) -> Collection[str] | None:
+        """See :class:`Decider`."""
+        return None if entry.group.ignore_suggested else self._could_use(entry)
