@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pai_backend.model.attempts import Times
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
@@ -242,6 +243,13 @@ class Store(Protocol):
 
     async def dirty(self) -> list[Job]:
         """Jobs with intents the controller has not seen yet (new, or stop requested), oldest first."""
+        ...
+
+    async def run_times(self, limit: int) -> list[Times]:
+        """How long attempts that succeeded ran, of the kinds of jobs with the latest ends; the latest last.
+
+        :meth:`save` notes each with the end of its attempt.
+        """
         ...
 
     async def port_leases(self) -> list[PortLease]:

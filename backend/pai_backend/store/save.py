@@ -12,9 +12,10 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from pai_backend.model.attempts import Ran, ran
 from pai_backend.model.errors import Bug
 from pai_backend.model.job import Job, Task
-from pai_backend.store import events, lease, ports
+from pai_backend.store import events, lease, ports, run_times
 from pai_backend.store.base import Conflict, Fenced, NewEvent, PortLease, PortTaken
 from pai_backend.store.rows import Values, changing_values, task_values
 from pai_backend.store.tables import jobs, tasks
@@ -64,6 +65,7 @@ class _Writes:
     new_tasks: list[Values] = field(default_factory=list)
     changed_tasks: list[Values] = field(default_factory=list)
     events: list[Values] = field(default_factory=list)
+    ended: list[tuple[Ran, datetime]] = field(default_factory=list)
 
     def carry_out(self, conn: Connection) -> None:
         """Execute them. Raises Bug when a row is not as it was read under the write lock."""
@@ -76,6 +78,7 @@ class _Writes:
         if self.changed_tasks:
             conn.execute(_UPDATE_TASK, self.changed_tasks)
         events.append(conn, self.events)
+        run_times.note(conn, self.ended)
 
 
 def save_all(conn: Connection, decisions: Sequence[Decision]) -> list[Job | Exception]:
@@ -129,6 +132,8 @@ def _judge(decision: Decision, epoch: int, heads: dict[str, _Head], leases: port
     writes.new_tasks += new_tasks
     writes.changed_tasks += [_as_update(row) for row in new_bodies]
     writes.events += new_events
+    ended = ran(seen, saved)
+    writes.ended += [] if ended is None else [(ended, decision.at)]
     return saved
 
 

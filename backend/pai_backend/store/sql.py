@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
+from pai_backend.model.attempts import Times
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, Task
@@ -28,6 +29,7 @@ from pai_backend.store import (
     lookup,
     migrate,
     ports,
+    run_times,
     save,
     sealing,
     submit,
@@ -181,6 +183,10 @@ class SqlStore:
     async def dirty(self) -> list[Job]:
         """What the controller has not seen."""
         return await self._parsed(await self._database.read(lookup.dirty))
+
+    async def run_times(self, limit: int) -> list[Times]:
+        """How long attempts ran, by user and kind."""
+        return await self._database.read(partial(run_times.latest, limit=limit))
 
     async def port_leases(self) -> list[PortLease]:
         """All leases."""

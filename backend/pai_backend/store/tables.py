@@ -237,6 +237,19 @@ cluster_configs = Table(
     Column("text", Text, nullable=False),
 )
 
+run_times = Table(
+    "run_times",
+    metadata,
+    Column("username", Text, nullable=False),
+    # What jobs that may be expected to run alike have in common, hashed.
+    Column("kind", String(32), nullable=False),
+    # A JSON list of the last few, the latest last.
+    Column("seconds", Text, nullable=False),
+    Column("last_at", Instant, nullable=False),
+    PrimaryKeyConstraint("username", "kind"),
+    Index("ix_run_times_last_at", "last_at", "username", "kind"),
+)
+
 controller_lease = Table(
     "controller_lease",
     metadata,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine, event
 
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.job import State
-from pai_backend.store import events, listing, lookup
+from pai_backend.store import events, listing, lookup, run_times
 from pai_backend.store.base import JobFilter
 from pai_backend.store.cipher import Cipher, new_key
 from pai_backend.store.matching import Matches, look_for
@@ -40,6 +40,10 @@ def test_a_query_goes_by_its_index_and_sorts_nothing(query: Callable[[Connection
     assert index in plan
     assert "TEMP B-TREE" not in plan
     assert "SCAN jobs USING INDEX" in plan or "SCAN jobs USING COVERING" in plan or "SCAN" not in plan, plan
+
+
+def test_the_latest_run_times_are_read_along_their_index() -> None:
+    assert plan_of(lambda conn: run_times.latest(conn, 10)) == "SCAN run_times USING INDEX ix_run_times_last_at"
 
 
 ORDERS = sorted(set(listing.ORDERS) - {"completionTime", "jobName", "vc"})
