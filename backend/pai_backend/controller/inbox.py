@@ -9,6 +9,15 @@ from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen, Tas
 from pai_backend.lifecycle.events import JobEvent, TaskExited, TaskPulling, TaskRunning
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node
+from pai_backend.scheduling.config.model import ClusterConfig
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A version of the cluster configuration that has been read; without a configuration: derived from the nodes."""
+
+    version: int
+    config: ClusterConfig | None
 
 
 @dataclass
@@ -20,6 +29,7 @@ class Batch:
     events: dict[JobUid, list[JobEvent]] = field(default_factory=dict)
     listed: bool = False
     store_changed: bool = False
+    configured: Configured | None = None
 
 
 class Inbox:
@@ -45,6 +55,11 @@ class Inbox:
     def report(self, uid: JobUid, event: JobEvent) -> None:
         """What came of an effect."""
         self._batch.events.setdefault(uid, []).append(event)
+        self._arrived.set()
+
+    def configured(self, found: Configured) -> None:
+        """A newer cluster configuration; only the newest counts."""
+        self._batch.configured = found
         self._arrived.set()
 
     def store_changed(self) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pai_backend.access.ports import PortRange
+from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.explaining import Explainer
 from pai_backend.controller.lease import LeaseKeeper
 from pai_backend.controller.placing import Placing
@@ -35,6 +36,7 @@ class ControllerOptions:
 
     ``lock``: a file whose exclusive flock proves others dead (one machine). ``keep``: how long failed tasks of debug
     jobs are kept, 0 for not at all. ``reach``: what is read of storages for whom; none but the default one if absent.
+    ``cluster``: the cluster configuration as the settings give it.
     """
 
     holder: str
@@ -45,6 +47,7 @@ class ControllerOptions:
     default_fs_uri: str = ""
     reach: Reach | None = None
     keep: timedelta = KEEP
+    cluster: Setting = field(default_factory=Setting)
 
 
 class Controller:
@@ -90,12 +93,15 @@ class Controller:
     async def _tenure(self) -> None:
         """From the lease to its loss."""
         epoch = await self._lease.acquire()
+        configuring = Configuring(self._store, self._options.cluster, epoch=epoch, clock=self._clock)
         placing = Placing(self._new_placer(), self._engine, self._options.ports, self._rng)
+        await configuring.begin(placing.placer)
         tenure = Tenure(
             self._store,
             self._engine,
             placing,
             self._planner,
+            configuring,
             epoch=epoch,
             clock=self._clock,
             grace_s=self._options.grace_s,
@@ -108,6 +114,7 @@ class Controller:
                 group.create_task(self._lease.keep(epoch))
                 group.create_task(tenure.watch_engine())
                 group.create_task(tenure.watch_store())
+                group.create_task(tenure.watch_configuration())
                 group.create_task(tenure.decide())
                 group.create_task(explainer.run())
         finally:

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 
 from pai_backend.controller.carrying import Carrier
 from pai_backend.controller.cleaning import cleaned
-from pai_backend.controller.inbox import Batch, Inbox, by_job
+from pai_backend.controller.configuring import Configuring
+from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job
 from pai_backend.controller.offers import Offer, Round
 from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
@@ -29,9 +30,10 @@ from pai_backend.lifecycle.events import (
     Preempted,
     TaskExited,
     TaskGone,
+    Unreserved,
     Waiting,
 )
-from pai_backend.lifecycle.history import events_between
+from pai_backend.lifecycle.history import claims_told, events_between
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.ids import JobUid, TaskUid, job_of
@@ -58,6 +60,7 @@ class Tenure:
         engine: Engine,
         placing: Placing,
         planner: Planner,
+        configuring: Configuring,
         *,
         epoch: int,
         clock: Callable[[], datetime],
@@ -68,6 +71,8 @@ class Tenure:
         self._engine = engine
         self._placing = placing
         self._planner = planner
+        self._configuring = configuring
+        self._newer: Configured | None = None  # a cluster configuration to go over to
         self._epoch = epoch
         self._clock = clock
         self._keep = keep
@@ -107,6 +112,10 @@ class Tenure:
             mark = await self._store.wait_change(mark, SAFETY_S)
             self._inbox.store_changed()
 
+    async def watch_configuration(self) -> None:
+        """Pass newer cluster configurations to the loop, for ever."""
+        await self._configuring.watch(self._inbox)
+
     async def aclose(self) -> None:
         """Stop carrying effects out; they stay open for the next tenure."""
         await self._carrier.aclose()
@@ -127,6 +136,7 @@ class Tenure:
                 events.setdefault(uid, []).append(Look())
             await _in_chunks([self._hear(uid, news) for uid, news in events.items()])
             if self._listed:
+                await self._configure()
                 await self._place()
                 await _in_chunks([self._advance(uid, [Look()]) for uid in sorted(self._unwritten)])
 
@@ -142,6 +152,7 @@ class Tenure:
 
     def _digest(self, batch: Batch) -> dict[JobUid, list[JobEvent]]:
         """Take nodes over, look after strays, and give what the news means to each job."""
+        self._newer = batch.configured or self._newer
         for name, node in batch.nodes.items():
             self._room_changed = True
             if node is None:
@@ -228,7 +239,7 @@ class Tenure:
                     after,
                     seen=job,
                     epoch=self._epoch,
-                    events=events_between(job, after),
+                    events=[*events_between(job, after), *claims_told(job, after, news)],
                     at=self._clock(),
                     lease=offer.lease if offer is not None and offer.is_taken(after) else (),
                     release=[*(offer.release if offer is not None else ()), *over],
@@ -302,11 +313,19 @@ class Tenure:
 
     # ---- placement -------------------------------------------------------------------------------
 
+    async def _configure(self) -> None:
+        """Go over to a newer cluster configuration, if there is one, before anything else is decided."""
+        found, self._newer = self._newer, None
+        if found is not None:
+            self._placing.placer.catch_up()
+            await self._configuring.take(found, self._placing.placer, self._jobs.values())
+            self._room_changed = True
+
     async def _place(self) -> None:
         """Try every job that waits, by priority, then the oldest first; who does not fit holds up nobody."""
         now = self._clock()
         self._placing.placer.catch_up()
-        self._fresh.update(self._placing.placer.lost())
+        await self._tell_lost()
         pool = self._jobs.keys() if self._room_changed else self._fresh
         waiting = [(job, tasks) for uid in pool if (job := self._jobs.get(uid)) and (tasks := to_place(job, now))]
         self._room_changed = False
@@ -342,7 +361,15 @@ class Tenure:
         Before what takes the quota is written: after a crash in between, the claim is found to be free and returns.
         """
         claims = self._placing.placer.claims()
-        await _in_chunks([self._advance(each.job, [Displaced(each.uids, each.displaced)]) for each in claims])
+        config = self._configuring.version
+        await _in_chunks([self._advance(each.job, [Displaced(each.uids, each.displaced, config)]) for each in claims])
+
+    async def _tell_lost(self) -> bool:
+        """Write whose reservation was given up, to be decided anew; whether there are any."""
+        lost = [uid for uid in self._placing.placer.lost() if uid in self._jobs]
+        await _in_chunks([self._advance(uid, [Unreserved(self._configuring.version)]) for uid in lost])
+        self._fresh.update(lost)
+        return bool(lost)
 
     async def _tell_victims(self) -> None:
         """Ask those to end on whose cells a place is kept for others.
@@ -355,9 +382,7 @@ class Tenure:
         for each in placer.preemptions():
             news.setdefault(each.job, []).append(Preempted(each.uids, each.by, each.priority))
         await _in_chunks([self._advance(uid, events) for uid, events in news.items()])
-        lost = [uid for uid in placer.lost() if uid in self._jobs]
-        if lost:
-            self._fresh.update(lost)
+        if await self._tell_lost():
             self._inbox.store_changed()  # who lost a reservation is decided anew at once
 
 

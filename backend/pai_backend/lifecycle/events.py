@@ -42,10 +42,21 @@ class Preempted:
 
 @dataclass(frozen=True)
 class Displaced:
-    """These tasks run on, but without their claim on the quota, or with it again."""
+    """These tasks run on, but without their claim on the quota, or with it again.
+
+    ``config`` is the version of the cluster configuration in force.
+    """
 
     uids: tuple[TaskUid, ...]
     displaced: bool
+    config: int = 0
+
+
+@dataclass(frozen=True)
+class Unreserved:
+    """Cells are no longer kept for the waiting tasks of the job. ``config`` as in :class:`Displaced`."""
+
+    config: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,4 +97,4 @@ class TaskGone:
 
 
 TaskEvent = TaskPulling | TaskRunning | TaskExited | TaskForgotten | TaskGone
-JobEvent = Look | Waiting | Placed | Preempted | Displaced | TaskEvent
+JobEvent = Look | Waiting | Placed | Preempted | Displaced | Unreserved | TaskEvent

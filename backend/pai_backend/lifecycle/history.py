@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from pai_backend.lifecycle.events import Displaced, JobEvent, Unreserved
 from pai_backend.model.job import Job, NewEvent, Retries, Task
 
 
@@ -26,6 +28,35 @@ def events_between(before: Job, after: Job) -> list[NewEvent]:
     if after.state.final and not before.state.final and after.exit is not None:
         found.append(NewEvent("job.exit", {**after.exit.model_dump(mode="json"), "state": after.state.value}))
     return found
+
+
+def claims_told(before: Job, after: Job, news: Sequence[JobEvent]) -> list[NewEvent]:
+    """What becomes of the job's claims on cells, as far as the news really changed them.
+
+    The jobs do not tell which configuration was in force; the news does.
+    """
+    found = []
+    for event in news:
+        match event:
+            case Displaced(uids=uids, displaced=lost, config=config):
+                tasks = [task for task in before.tasks if task.uid in uids and _claims(task) is lost]
+                changed = [task for task in tasks if _claims(after.task(task.uid)) is not lost]
+                found += _claim("lost" if lost else "regained", changed, config)
+            case Unreserved(config=config):
+                found += _claim("unreserved", [old for old in before.tasks if old.reserved is not None], config)
+    return found
+
+
+def _claims(task: Task | None) -> bool:
+    """Whether the task counts on its quota."""
+    return task is not None and task.placement is not None and not task.placement.displaced
+
+
+def _claim(change: str, tasks: Sequence[Task], config: int) -> list[NewEvent]:
+    if not tasks:
+        return []
+    names = [f"{task.role}-{task.index}" for task in tasks]
+    return [NewEvent("job.claim", {"change": change, "tasks": names, "config": config})]
 
 
 def _of_task(old: Task, task: Task) -> list[NewEvent]:

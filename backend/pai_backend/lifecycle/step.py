@@ -25,6 +25,7 @@ from pai_backend.lifecycle.events import (
     TaskGone,
     TaskPulling,
     TaskRunning,
+    Unreserved,
     Waiting,
 )
 from pai_backend.lifecycle.exits import explained
@@ -82,6 +83,8 @@ def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
             return make_way(job, event)
         case Displaced():
             return displaced(job, event)
+        case Unreserved():
+            return _with_reserved(job, {})
         case TaskPulling(uid=uid):
             return _with_task(job, uid, Happening.PULLING, {})
         case TaskRunning(uid=uid, since=since):

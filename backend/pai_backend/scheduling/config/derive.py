@@ -66,7 +66,10 @@ def to_yaml(config: ClusterConfig) -> str:
     }
     clusters = {
         each.name: {
-            "virtualCells": [{"cellType": _dotted(config, quota), "cellNumber": quota.number} for quota in each.quotas],
+            "virtualCells": [
+                {"cellType": config.dotted(quota.chain, quota.type), "cellNumber": quota.number}
+                for quota in each.quotas
+            ],
             "pinnedCells": [{"pinnedCellId": name} for name in each.pinned],
         }
         for each in config.virtual_clusters.values()
@@ -82,12 +85,6 @@ def to_yaml(config: ClusterConfig) -> str:
         "virtualClusters": clusters,
     }
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-
-
-def _dotted(config: ClusterConfig, quota: Quota) -> str:
-    """``POOL.NODE.GPU``: the path from the chain's top to the quota's type."""
-    levels = config.levels(quota.chain)
-    return ".".join(reversed(levels[levels.index(quota.type) :]))
 
 
 def _cell(cell: PhysicalCell) -> dict[str, object]:

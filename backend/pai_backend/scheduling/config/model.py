@@ -7,6 +7,7 @@ Source: microsoft/hivedscheduler, ``pkg/api/config.go`` and its example configur
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -76,6 +77,15 @@ class ClusterConfig:
         while names[-1] in self.cell_types:
             names.append(self.cell_types[names[-1]].child)
         return tuple(reversed(names))
+
+    def dotted(self, chain: str, kind: str) -> str:
+        """``POOL.NODE.GPU``: the path from the chain's top to a type in it."""
+        levels = self.levels(chain)
+        return ".".join(reversed(levels[levels.index(kind) :]))
+
+    def leaves(self, kind: str) -> int:
+        """Leaf cells in a cell of this type."""
+        return math.prod(self.cell_types[each].count for each in self.levels(kind)[1:])
 
     def chains(self) -> tuple[str, ...]:
         """The chains in order of first appearance among the physical cells."""
