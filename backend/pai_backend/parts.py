@@ -6,10 +6,11 @@ import asyncio
 import json
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pai_backend.config.settings import Role, Settings
+from pai_backend.config.settings import NodeSettings, Role, Settings
 from pai_backend.model.errors import Unavailable
 from pai_backend.runtime_files import read_json
 
@@ -153,22 +154,9 @@ class Parts:
         """The engine with the configured nodes."""
         if self._engine is None:
             from pai_backend.engine.local.engine import LocalEngine
-            from pai_backend.engine.local.nodes import detect_machine, simulated_node
             from pai_backend.observed import ObservedEngine
 
-            configured = self.settings.engine.nodes
-            nodes = [
-                simulated_node(
-                    node.name,
-                    node.gpus.type if node.gpus else "",
-                    node.gpus.count if node.gpus else 0,
-                    node.cpus,
-                    node.memory_mb,
-                )
-                if node.simulated
-                else detect_machine().model_copy(update={"name": node.name})
-                for node in configured
-            ] or [detect_machine()]
+            nodes = local_nodes(self.settings.engine.nodes)
             engine = LocalEngine(self.engine_root, nodes, log_bytes=self.settings.engine.log_bytes)
             self._engine = ObservedEngine(engine)
             self.configured_nodes = nodes
@@ -183,6 +171,21 @@ class Parts:
             await self._engine.aclose()
         if self._store is not None:
             await self._store.aclose()
+
+
+def local_nodes(configured: Sequence[NodeSettings]) -> list[Node]:
+    """The nodes of the local engine; this machine as it is when none are configured."""
+    from pai_backend.engine.local.nodes import detect_machine, marked, simulated_node
+
+    nodes = []
+    for given in configured:
+        if given.simulated:
+            kind, count = (given.gpus.type, given.gpus.count) if given.gpus else ("", 0)
+            node = simulated_node(given.name, kind, count, given.cpus, given.memory_mb)
+        else:
+            node = detect_machine().model_copy(update={"name": given.name})
+        nodes.append(marked(node, given.labels, given.taints, schedulable=given.schedulable))
+    return nodes or [marked(detect_machine(), {}, (), schedulable=True)]
 
 
 class ReadyLine:

@@ -16,6 +16,7 @@ import platformdirs
 from pydantic import Field, Secret, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
 from pai_backend.model.base import Model
+from pai_backend.model.labels import Labels, NodeRule, Taint
 from pai_backend.storage.faults import StorageFault
 from pai_backend.storage.uris import parse
 
@@ -172,6 +173,9 @@ class NodeSettings(Model):
     gpus: GpuSettings | None = Field(default=None, description="Simulated GPUs: `{type, count}`.")
     cpus: int = Field(default=8, ge=1, description="CPUs it has to give.")
     memory_mb: int = Field(default=16384, ge=1, description="MiB of memory it has to give.")
+    labels: Labels = Field(default={}, description="Labels, as on a node of Kubernetes: `{zone: a}`.")
+    taints: tuple[Taint, ...] = Field(default=(), description="Taints: a list of `{key, value, effect}`.")
+    schedulable: bool = Field(default=True, description="False: cordoned, so that nothing new starts there.")
 
 
 class ClusterSettings(Model):
@@ -191,6 +195,15 @@ class ClusterSettings(Model):
         default=False,
         description="Let tasks that ask for no GPU hold cells too, by their CPU and memory. Otherwise only those do "
         "that name a `skuType` or a pinned cell.",
+    )
+    sku_scheduling: dict[str, NodeRule] = Field(
+        default={},
+        description="Which nodes tasks on cells of a SKU (leaf type) may use, `{V100: {nodeSelector: {pool: gpu}, "
+        "tolerations: [{key: nvidia.com/gpu, operator: Exists}]}}`, with the meaning that a pod's fields have in "
+        "Kubernetes. A SKU that is not named asks for no label and tolerates no taint.",
+    )
+    cpu_scheduling: NodeRule = Field(
+        default=NodeRule(), description="The same for tasks that hold no cells: those without GPU."
     )
 
 
@@ -212,7 +225,8 @@ class EngineSettings(Model):
     kind: Literal["local"] = Field(default="local", description="`local`: processes on this machine.")
     nodes: tuple[NodeSettings, ...] = Field(
         default=(),
-        description="Nodes: a list of `{name, simulated, gpus: {type, count}, cpus, memory_mb}`. "
+        description="Nodes: a list of `{name, simulated, gpus: {type, count}, cpus, memory_mb, labels, taints, "
+        "schedulable}`. "
         "None given: this machine with the GPUs it has.",
     )
     grace_s: float = Field(default=10, ge=0, description="Seconds between TERM and KILL when a task is stopped.")

@@ -7,7 +7,6 @@ Tolerations".
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
@@ -40,7 +39,7 @@ def is_label_value(text: str) -> bool:
     return not text or _NAME.fullmatch(text) is not None
 
 
-def _labels(given: Mapping[str, str]) -> Mapping[str, str]:
+def _labels(given: dict[str, str]) -> dict[str, str]:
     for key, value in given.items():
         if not is_label_key(key):
             raise ValueError(f"has a key that is none: {key[:80]!r} {KEY_RULE}")
@@ -61,7 +60,7 @@ def _value(text: str) -> str:
     return text
 
 
-Labels = Annotated[Mapping[str, str], AfterValidator(_labels)]
+Labels = Annotated[dict[str, str], AfterValidator(_labels)]
 """Label key -> value."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from datetime import timedelta
@@ -11,6 +12,9 @@ from pai_backend.config.settings import Role
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.parts import Parts, ReadyLine
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.terms import NodeRules
+
+log = logging.getLogger(__name__)
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
@@ -29,6 +33,12 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         keep=timedelta(seconds=settings.debug.keep_s),
     )
     config, for_all = parts.cluster_config(), settings.cluster.cells_for_cpu_tasks
+    rules = NodeRules(settings.cluster.sku_scheduling, settings.cluster.cpu_scheduling)
+    types = dict.fromkeys(config.levels(chain)[0] for chain in config.chains()) if config is not None else rules.by_type
+    for sku in rules.by_type.keys() - types.keys():
+        log.warning("cluster.sku_scheduling: there are no cells of type %s; there are: %s", sku, ", ".join(types))
     ready.role_is_ready(Role.CONTROLLER)
-    controller = Controller(store, parts.engine(), options, placer=lambda: Placer(config, cells_for_all=for_all))
+    controller = Controller(
+        store, parts.engine(), options, placer=lambda: Placer(config, cells_for_all=for_all, rules=rules)
+    )
     await controller.run(parts.stop)

@@ -7,15 +7,19 @@ import logging
 import os
 import platform
 import re
+from collections.abc import Mapping
 from types import ModuleType
 
 from pai_backend.engine.local.layout import LOOPBACK
+from pai_backend.model.labels import Taint, is_label_value
 from pai_backend.model.node import Gpu, Node
 
 _log = logging.getLogger(__name__)
 
 SIMULATED_GPU_MEMORY_MB = 12288  # a TITAN X's, so that a simulated table looks plausible
 _BRANDS = frozenset({"NVIDIA", "GEFORCE", "TESLA", "QUADRO", "GRAPHICS", "DEVICE"})
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What Python calls a machine -> what Go, and with it Kubernetes, does."""
 _FORM = re.compile(r"(\d+GB|HBM\d\w*|PCIE|SXM\d*|NVL)", re.ASCII)  # how it is built in, not what it is
 
 
@@ -65,6 +69,22 @@ def simulated_node(name: str, gpu_type: str, gpu_count: int, cpus: int, memory_m
         gpus=gpus,
         simulated=True,
     )
+
+
+def marked(node: Node, labels: Mapping[str, str], taints: tuple[Taint, ...], *, schedulable: bool) -> Node:
+    """The node with these labels and taints, and those labels that every node of Kubernetes has.
+
+    So a document that selects a node by its name, or a machine's architecture, means the same here and there.
+    Source: Kubernetes, "Well-Known Labels, Annotations and Taints".
+    """
+    everywhere = {
+        "kubernetes.io/hostname": node.name,
+        "kubernetes.io/os": platform.system().lower(),
+        "kubernetes.io/arch": _ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower()),
+    }
+    # A machine's own name may be no label's value ("Anna's laptop").
+    known = {key: value for key, value in everywhere.items() if is_label_value(value)}
+    return node.model_copy(update={"labels": {**known, **labels}, "taints": taints, "schedulable": schedulable})
 
 
 def _usable_cpus() -> int:
