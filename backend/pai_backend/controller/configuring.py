@@ -65,7 +65,7 @@ class Configuring:
             if state.number == state.in_force_number:
                 raise
             found = await self._read(state.number)
-            await self._store.configs.took_force(found.version, "", self._clock(), self._epoch)
+            await self._store.configs.took_force(found.version, "{}", self._clock(), self._epoch)
         placer.reconfigure(found.config, ())
         self.version = self._heard = found.version
 
