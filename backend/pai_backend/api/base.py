@@ -115,6 +115,11 @@ class BaseHandler(tornado.web.RequestHandler):
         self.set_header("Content-Type", media_type)
         self.write(answer.model_dump_json(by_alias=True).encode())
 
+    def write_made(self, answer: bytes) -> None:
+        """Write JSON that was made before."""
+        self.set_header("Content-Type", "application/json")
+        self.write(answer)
+
     def compute_etag(self) -> str | None:
         """No ETag: answers are not cached, and hashing them costs time."""
         return None

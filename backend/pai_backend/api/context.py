@@ -11,6 +11,7 @@ from typing import Protocol
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.api.changes import Changes
 from pai_backend.api.metrics import Metrics
+from pai_backend.api.snapshot import Snapshots
 from pai_backend.api.wire import Check
 from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits
@@ -121,6 +122,11 @@ class ApiContext:
     files: FileRoom | None = None
     cells: CellRules = CellRules()
     clock: Callable[[], datetime] = utc_now
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The cluster as it is, for those who only look."""
+        return Snapshots(self.store, self.nodes, lambda: self.cells)
 
     @cached_property
     def secrets(self) -> JobSecrets:

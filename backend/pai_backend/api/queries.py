@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import ConfigDict, Field, SecretStr, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from pai_backend.engine.base import LogStream
 from pai_backend.model.base import Model
 from pai_backend.model.job import Desired, State
 from pai_backend.model.spec import PriorityClass
+from pai_backend.scheduling.jobs.reorder import Side
 
 DEFAULT_PAGE, DEFAULT_OPENPAI_PAGE, MAX_PAGE = 100, 5000, 50_000  # the latter two are OpenPAI's
 DEFAULT_LOG_BYTES = 1_048_576
@@ -119,6 +120,32 @@ class ReleaseQuery(Query):
     def names(self) -> tuple[str, ...] | None:
         """The names, or None for all."""
         return None if self.task is None else tuple(self.task.split(","))
+
+
+class MoveBody(Model):
+    """Where in the queue a waiting job shall stand; one of the three."""
+
+    before: str | None = Field(default=None, min_length=1, max_length=600, description="The job that it shall precede.")
+    after: str | None = Field(default=None, min_length=1, max_length=600, description="The job that it shall follow.")
+    to: Literal["first", "last"] | None = Field(
+        default=None, description="An end of the queue; for users who are no administrators, of their own jobs in it."
+    )
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> Self:
+        if sum(each is not None for each in (self.before, self.after, self.to)) != 1:
+            raise ValueError("must have one of before, after and to")
+        return self
+
+    @property
+    def side(self) -> Side:
+        """On which side of the other job, or at which end."""
+        return Side.BEFORE if self.before is not None or self.to == "first" else Side.AFTER
+
+    @property
+    def other(self) -> str | None:
+        """The other job; None for an end of the queue."""
+        return self.before or self.after
 
 
 class EventsQuery(Query):

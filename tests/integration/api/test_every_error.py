@@ -45,6 +45,7 @@ PARTS = {
 BODIES: dict[str, object] = {
     "executionType": {"value": "STOP"},
     "tag": {"value": "vision"},
+    "move": {"to": "first"},
     "keys": {"public_key": make_ed25519("")[1]},
     "login": {"username": "carol", "password": "correct horse"},
     "token": {"username": "carol", "password": "correct horse"},
@@ -208,11 +209,10 @@ async def no_virtual_cluster(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, query={"vc": "none"} if pair.takes_query else None, vc="none")
 
 
-async def no_storage(asker: Asker, pair: Pair) -> httpx.Response:
-    storages = {"storages": [{"name": "none"}]}
-    v2 = {
+def v2_document(name: str, **extras: object) -> bytes:
+    value = {
         "protocolVersion": 2,
-        "name": "new",
+        "name": name,
         "type": "job",
         "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "example/one"}],
         "taskRoles": {
@@ -222,9 +222,13 @@ async def no_storage(asker: Asker, pair: Pair) -> httpx.Response:
                 "commands": ["true"],
             }
         },
-        "extras": storages,
+        "extras": extras,
     }
-    return await asker.ask(pair, body=json.dumps(v2).encode())
+    return json.dumps(value).encode()
+
+
+async def no_storage(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, body=v2_document("new", storages=[{"name": "none"}]))
 
 
 async def plain(asker: Asker, pair: Pair) -> httpx.Response:
@@ -293,6 +297,16 @@ async def file_conflict(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, path="alice/directory/file/below" if below_a_file else "alice/directory")
 
 
+async def not_waiting(asker: Asker, pair: Pair) -> httpx.Response:
+    await asker.client.put("/api/v2/jobs/hello/executionType", content=b'{"value": "STOP"}')
+    return await asker.ask(pair)
+
+
+async def other_queue(asker: Asker, pair: Pair) -> httpx.Response:
+    await asker.client.post("/api/v2/jobs", content=v2_document("guest", hivedScheduler={"jobPriorityClass": "oppo"}))
+    return await asker.ask(pair, body=b'{"before": "guest"}')
+
+
 Recipe = Callable[[Asker, Pair], Awaitable[httpx.Response]]
 RECIPES: dict[str, Recipe] = {
     "UnauthorizedUserError": unauthorized,
@@ -314,6 +328,8 @@ RECIPES: dict[str, Recipe] = {
     "ConflictJobError": conflict,
     "InvalidProtocolError": bad_document,
     "ReadOnlyJobError": read_only,
+    "NotWaitingJobError": not_waiting,
+    "OtherQueueError": other_queue,
     "ForbiddenUserError": forbidden,
     "NoUserError": no_user,
     "IncorrectPasswordError": wrong_password,

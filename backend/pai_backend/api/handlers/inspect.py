@@ -22,51 +22,51 @@ class Cells(_InspectHandler):
     """``/api/v2/cluster/cells`` and ``/v1/inspect/clusterstatus``."""
 
     @operation(Operation("All cells: of machines, and of virtual clusters.", answer=ClusterCells))
-    async def get(self) -> ClusterCells:
+    async def get(self) -> None:
         """The trees."""
-        return await self.inspect.cells()
+        self.write_made(await self.inspect.cells())
 
 
 class PhysicalCells(_InspectHandler):
     """``/v1/inspect/clusterstatus/physicalcluster``."""
 
     @operation(Operation("The cells of machines.", answer=CellList))
-    async def get(self) -> CellList:
+    async def get(self) -> None:
         """The trees."""
-        return await self.inspect.machines()
+        self.write_made(await self.inspect.machines())
 
 
 class VirtualCells(_InspectHandler):
     """``/v1/inspect/clusterstatus/virtualclusters/``."""
 
     @operation(Operation("The cells of each virtual cluster.", answer=CellsOfClusters))
-    async def get(self) -> CellsOfClusters:
+    async def get(self) -> None:
         """Virtual cluster to trees."""
-        return await self.inspect.virtual_clusters()
+        self.write_made(await self.inspect.virtual_clusters())
 
 
 class CellsOfOne(_InspectHandler):
     """``/v1/inspect/clusterstatus/virtualclusters/{vc}``."""
 
     @operation(Operation("The cells of a virtual cluster.", answer=CellList, raises=(NoVirtualCluster,)))
-    async def get(self, vc: str) -> CellList:
+    async def get(self, vc: str) -> None:
         """The trees."""
-        return await self.inspect.virtual_cluster(vc)
+        self.write_made(await self.inspect.virtual_cluster(vc))
 
 
 class Groups(_InspectHandler):
     """``/v1/inspect/affinitygroups/``."""
 
     @operation(Operation("Affinity groups that have cells, of one's own jobs.", answer=AffinityGroups))
-    async def get(self) -> AffinityGroups:
+    async def get(self) -> None:
         """The groups."""
-        return await self.inspect.groups(self.user)
+        self.write_made(await self.inspect.groups(self.user))
 
 
 class OneGroup(_InspectHandler):
     """``/v1/inspect/affinitygroups/{path}``."""
 
     @operation(Operation("An affinity group that has cells.", answer=AffinityGroup, raises=(NoSuchJob,)))
-    async def get(self, name: str) -> AffinityGroup:
+    async def get(self, name: str) -> None:
         """The group."""
-        return await self.inspect.group(self.user, name)
+        self.write_made(await self.inspect.group(self.user, name))
