@@ -182,7 +182,7 @@ def why_text(why: Why) -> str:
     lines = [f"{safe(why['id'])}: {safe(told['sentence'])}", f"  {safe(told['remedy'])}"]
     lines.append(f"  {waiting['position']} of {waiting['waiting']} in the queue of {safe(waiting['vc'])}")
     if waiting["starts_at"]:
-        lines.append(f"  expected to start {clock(waiting['starts_at'])}")
+        lines.append(f"  starts about {clock(waiting['starts_at'])}. {safe(told['estimate'])}".rstrip())
     lines += [f"  or: {change_words(change)}" for change in waiting["changes"][1:]]
     if not why["current"]:
         lines.append(f"  As of {clock(why['asOf'])}: the controller does not answer now.")

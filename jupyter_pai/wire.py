@@ -235,10 +235,11 @@ class ValidationAnswer(TypedDict):
 
 
 class Told(TypedDict):
-    """A reason in words."""
+    """A reason in words. ``estimate`` says what the time of the start rests on; empty when none is told."""
 
     sentence: str
     remedy: str
+    estimate: str
 
 
 class Holder(TypedDict):

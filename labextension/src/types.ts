@@ -195,6 +195,8 @@ export interface IReleased {
 export interface ITold {
   readonly sentence: string;
   readonly remedy: string;
+  /** What the time of the start rests on; empty, or missing, when none is told. */
+  readonly estimate?: string;
 }
 
 /** A group that has what another needs. */

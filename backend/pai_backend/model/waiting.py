@@ -111,11 +111,23 @@ class Change(Model):
     after: int = Field(default=0, description="The most of them with which it starts.")
 
 
+class Basis(StrEnum):
+    """Where it is known from how long a group runs."""
+
+    DECLARED = "declared"
+    """Its document says so (expectedRunTime)."""
+    HISTORY = "history"
+    """Earlier jobs of the same user and kind ran so long."""
+
+
 class Told(Model):
     """The reason in words."""
 
     sentence: str
     remedy: str
+    estimate: str = Field(
+        default="", description="What the time of the start is worth, and what it rests on; empty when none is told."
+    )
 
 
 class Waiting(Model):
@@ -131,7 +143,7 @@ class Waiting(Model):
     owned: int = Field(default=0, description="GPUs that the virtual cluster owns where the group may run.")
     free: int = Field(default=0, description="GPUs there that no group of its priority or a higher one has.")
     largest_free: int = Field(default=0, description="The largest task that would find room now.")
-    within: str = Field(default="", description="The cell type that must contain the whole group.")
+    within: str = Field(default="", description="The cell type of which one cell must contain it, or one role of it.")
     holders: tuple[Holder, ...] = ()
     nodes: tuple[str, ...] = Field(default=(), description="Bad nodes, or those that lack something.")
     lacks: tuple[Lack, ...] = ()
@@ -140,7 +152,10 @@ class Waiting(Model):
     waiting: int = Field(default=0, description="How many wait in that queue.")
     overtaken: int = Field(default=0, description="Later groups that started while it was first.")
     starts_at: datetime | None = Field(
-        default=None, description="When it will start by what is known of run times; null when too little is known."
+        default=None, description="Estimate of when it starts, by known run times; null when too little is known."
+    )
+    rests_on: tuple[Basis, ...] = Field(
+        default=(), description="Where the run times of the estimate are from: declared, history, or both."
     )
     changes: tuple[Change, ...] = Field(default=(), description="What would start it now, the smallest change first.")
     texts: Mapping[str, Told] = Field(default_factory=dict, description="Language tag (en, zh_CN) -> words.")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pai_backend.scheduling import Cluster, ClusterConfig, Group, Member
 from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
-from pai_backend.scheduling.explain import starts_at
+from pai_backend.scheduling.explain import estimate
 from pai_backend.scheduling.queue import Entry, Pass, Patience, Policy, Queue
 from pai_backend.scheduling.queue.holdback import in_the_way
 from tests.mutants import queue as mutants
@@ -156,10 +156,11 @@ def test_a_predicted_start_comes_true_when_nobody_new_comes(jobs: list[tuple[int
     if name not in world.queue.waiting:
         return
     entry = world.queue.waiting[name].entry
-    predicted = starts_at(world.queue, entry, world.now, run_time=lambda each: world.lasts[each.group.name])
+    predicted = estimate(world.queue, entry, world.now, run_time=lambda each: world.lasts[each.group.name])
     world.until(world.now + timedelta(days=1))
     if predicted is not None:
-        assert world.started[name] == predicted
+        assert world.started[name] == predicted.at
+        assert predicted.after
     else:
         assert name not in world.started, "everything was known, and it started"
 
@@ -169,4 +170,4 @@ def test_without_run_times_nothing_is_predicted() -> None:
     world.submit(4, 4, 10)
     name = world.submit(1, 1, 10)
     world.advance()
-    assert starts_at(world.queue, world.queue.waiting[name].entry, world.now) is None
+    assert estimate(world.queue, world.queue.waiting[name].entry, world.now) is None

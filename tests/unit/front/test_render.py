@@ -122,7 +122,7 @@ def why_body(**changes: object) -> Why:
         "starts_at": None,
         "holders": [],
         "changes": [],
-        "texts": {"en": {"sentence": "It needs 4 GPUs.", "remedy": "Wait."}},
+        "texts": {"en": {"sentence": "It needs 4 GPUs.", "remedy": "Wait.", "estimate": ""}},
     }
     known = {"state": "WAITING", "phase": "queued", "sentence": "short", "current": True, "asOf": None}
     body = {"id": "ann~job", **known, "waiting": waiting | changes}
@@ -135,6 +135,13 @@ def test_why_a_job_waits_is_told_with_the_remedy_and_the_place_in_the_queue() ->
         "  Wait.",
         "  2 of 5 in the queue of vision",
     ]
+
+
+def test_a_start_is_told_as_an_estimate_with_what_it_rests_on() -> None:
+    at = "2026-11-21T14:20:00Z"
+    texts = {"en": {"sentence": "It needs 4 GPUs.", "remedy": "Wait.", "estimate": "This time is an estimate."}}
+    lines = render.why_text(why_body(starts_at=at, texts=texts)).splitlines()
+    assert lines[-1] == f"  starts about {render.clock(at)}. This time is an estimate."
 
 
 def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() -> None:

@@ -8,9 +8,20 @@
 The value is :class:`pai_backend.model.waiting.Waiting`, which API, panel and command line share.
 """
 
-from pai_backend.scheduling.explain.eta import RunTime, starts_at
-from pai_backend.scheduling.explain.explain import Lacks, explain
+from pai_backend.scheduling.explain.eta import Estimate, RunTime, estimate
+from pai_backend.scheduling.explain.explain import Lacks, RestsOn, explain
 from pai_backend.scheduling.explain.suggest import apply, changes
 from pai_backend.scheduling.explain.texts import LANGUAGES, tell
 
-__all__ = ["LANGUAGES", "Lacks", "RunTime", "apply", "changes", "explain", "starts_at", "tell"]
+__all__ = [
+    "LANGUAGES",
+    "Estimate",
+    "Lacks",
+    "RestsOn",
+    "RunTime",
+    "apply",
+    "changes",
+    "estimate",
+    "explain",
+    "tell",
+]

@@ -1,7 +1,8 @@
 """When a waiting group will start, as far as run times are known: the future is played on the real scheduler.
 
 Running groups end when they are expected to, those that wait start in order, later ones past earlier ones too, and
-nobody new comes. What has no known end never ends here, so that an answer does not rest on a guess.
+nobody new comes. What has no known end never ends here, so that an answer does not rest on a guess; nor does what has
+outlasted the time it was expected to take, of which nothing is known any more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound
+from pai_backend.scheduling.core.group import OPPORTUNISTIC, Bound
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.index import kind_at
@@ -33,13 +34,20 @@ def unknown_time(entry: Entry) -> None:
     """A :data:`RunTime` for when nothing is known."""
 
 
+class Estimate(NamedTuple):
+    """When a group will start. It rests on the ends of the groups of these names, where it may run itself."""
+
+    at: datetime
+    after: tuple[str, ...]
+
+
 class _Waits(NamedTuple):
     entry: Entry
     options: Sequence[Option]
     least: int
 
 
-def starts_at(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unknown_time) -> datetime | None:
+def estimate(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unknown_time) -> Estimate | None:
     """When the group will start if nothing new happens; None when too little is known, or it would cost too much.
 
     Reservations of others stay as they are, and neither caps nor patience are played: an estimate, not a promise.
@@ -59,7 +67,7 @@ def starts_at(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unk
     at = next((index for index, each in enumerate(line) if each.entry.group.name == name), None)
     if at is None or at > MOST_AHEAD:
         return None
-    ends = [(max(end, now), each) for each in queue.running if (end := queue.ends(each)) is not None]
+    ends = [(end, each) for each in queue.running if (end := queue.ends(each)) is not None and end >= now]
     with queue.cluster.trial() as trial:
         trial.release(name)
         return _play(queue, trial, line, name, ends, run_time)
@@ -72,14 +80,18 @@ def _play(
     name: str,
     ends: list[tuple[datetime, str]],
     run_time: RunTime,
-) -> datetime | None:
+) -> Estimate | None:
     """Let groups end one instant after the other, and start whoever can, until the one of that name does."""
     asked = 0
+    asker = next(each for each in line if each.entry.group.name == name)
+    over: list[str] = []
     heapify(ends)
     while ends:
         at = ends[0][0]
         while ends and ends[0][0] == at:
-            trial.release(heappop(ends)[1])
+            _, ended = heappop(ends)
+            over += [ended] if _makes_room(trial, ended, asker) else []
+            trial.release(ended)
         for each in list(line):
             entry = each.entry
             if not any(each.least <= capacity(option, entry.group.priority) for option in each.options):
@@ -91,10 +103,21 @@ def _play(
             if not isinstance(decision, Bound):
                 continue
             if entry.group.name == name:
-                return at
+                return Estimate(at, tuple(over))
             trial.commit(decision)
             line.remove(each)
             lasts = run_time(entry)
             if lasts is not None:
                 heappush(ends, (at + lasts, entry.group.name))
     return None
+
+
+def _makes_room(cluster: Cluster, name: str, asker: _Waits) -> bool:
+    """Whether the end of a running group can help the one that is asked for: with a guarantee it waits for its own
+    virtual cluster alone.
+    """
+    held, group = cluster.groups.get(name), asker.entry.group
+    if held is None or (group.priority != OPPORTUNISTIC and held.group.vc != group.vc):
+        return False
+    chains = {option.chain.name for option in asker.options}
+    return any(spot.node.chain.name in chains for spot in held.spots)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from pai_backend.model.errors import PaiError
-from pai_backend.model.waiting import CapReached, Cause, Holder, Lack, LackOf, Waiting
+from pai_backend.model.waiting import Basis, CapReached, Cause, Holder, Lack, LackOf, Waiting
 from pai_backend.scheduling.cells.held import State
 from pai_backend.scheduling.core.group import Group, Wait
 from pai_backend.scheduling.core.reason import MOST_HOLDERS, Reason, WaitCode
-from pai_backend.scheduling.explain.eta import RunTime, starts_at, unknown_time
+from pai_backend.scheduling.explain.eta import RunTime, estimate, unknown_time
 from pai_backend.scheduling.explain.suggest import changes
 from pai_backend.scheduling.explain.texts import LANGUAGES, tell
 from pai_backend.scheduling.queue.claims import Claim
@@ -22,6 +22,9 @@ from pai_backend.scheduling.queue.standing import standing
 
 Lacks = Callable[[Entry], Sequence[Lack]]
 """What nodes lack for an entry besides cells: at least one line for each node that is not suggested for it."""
+
+RestsOn = Callable[[str], Basis | None]
+"""Where it is known from how long the group of a name runs; None when nobody says."""
 
 _CAUSES = {
     WaitCode.QUOTA: Cause.QUOTA,
@@ -39,6 +42,10 @@ def nothing_lacks(entry: Entry) -> Sequence[Lack]:
     return ()
 
 
+def unstated(name: str) -> None:
+    """A :data:`RestsOn` for when nobody says."""
+
+
 def explain(
     queue: Queue,
     name: str,
@@ -47,10 +54,12 @@ def explain(
     vcs: Sequence[str] = (),
     lacks: Lacks = nothing_lacks,
     run_time: RunTime = unknown_time,
+    rests_on: RestsOn = unstated,
 ) -> Waiting:
     """Why the group waits, in both languages. Raises KeyError when it does not wait.
 
-    ``vcs`` are the virtual clusters that its user may use, ``run_time`` tells how long groups run. Costs at most
+    ``vcs`` are the virtual clusters that its user may use, ``run_time`` tells how long groups run, and ``rests_on``
+    where that is known from. Costs at most
     :data:`~pai_backend.scheduling.explain.suggest.MOST_TRIALS` plus
     :data:`~pai_backend.scheduling.explain.eta.MOST_ASKED` plus one decisions, and changes nothing.
     """
@@ -61,12 +70,15 @@ def explain(
     ticket = queue.claims[name].ticket if name in queue.claims else queue.waiting[name]
     position, waiting = standing(queue, ticket.entry)
     is_sure = found.cause is Cause.PREEMPTING
+    start = None if is_sure else estimate(queue, ticket.entry, now, run_time)
+    bases = {rests_on(name) for name in start.after} if start is not None else set()
     found = found.model_copy(
         update={
             "position": position,
             "waiting": waiting,
             "overtaken": ticket.overtaken,
-            "starts_at": found.starts_at or (None if is_sure else starts_at(queue, ticket.entry, now, run_time)),
+            "starts_at": None if start is None else start.at,
+            "rests_on": tuple(basis for basis in Basis if basis in bases),
             "changes": () if is_sure else changes(queue, ticket.entry, now, vcs),
         }
     )
@@ -83,7 +95,7 @@ def _base(group: Group, cause: Cause) -> Waiting:
         leaf_type=group.leaf_type,
         needed=sum(count * member.leaves for count, member in zip(least, group.members, strict=True)),
         largest_task=max((member.leaves for member in group.members), default=0),
-        within=group.within,
+        within=group.within or next((member.within for member in group.members if member.within), ""),
     )
 
 

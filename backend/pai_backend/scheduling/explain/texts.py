@@ -16,4 +16,5 @@ def tell(waiting: Waiting, language: str) -> Told:
     """The reason in a language of :data:`LANGUAGES`. Raises KeyError for others."""
     words = LANGUAGES[language]
     remedy = words.change(waiting.changes[0]) if waiting.changes else words.remedies[waiting.cause](waiting)
-    return Told(sentence=words.sentences[waiting.cause](waiting), remedy=remedy)
+    estimate = words.estimate(waiting) if waiting.starts_at is not None else ""
+    return Told(sentence=words.sentences[waiting.cause](waiting), remedy=remedy, estimate=estimate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.model.waiting import Cause, Change, ChangeKind, Lack, LackOf, Waiting
+from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Lack, LackOf, Waiting
 from pai_backend.scheduling.explain.words import Say, Words, named, unique
 
 
@@ -122,4 +122,15 @@ def _change(change: Change) -> str:
     return "As an opportunistic job (priority class oppo) it would start now, but could be stopped for others."
 
 
-WORDS = Words(_SENTENCES, _REMEDIES, _change)
+_BASES = {
+    Basis.DECLARED: "run times that jobs declare",
+    Basis.HISTORY: "how long earlier jobs of the same users ran",
+}
+
+
+def _estimate(waiting: Waiting) -> str:
+    known = " and on ".join(_BASES[basis] for basis in waiting.rests_on) or "expected run times"
+    return f"This time is an estimate: it rests on {known}, and nothing new may come first."
+
+
+WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate)

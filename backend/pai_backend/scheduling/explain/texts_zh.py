@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.model.waiting import Cause, Change, ChangeKind, Lack, LackOf, Waiting
+from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Lack, LackOf, Waiting
 from pai_backend.scheduling.explain.words import Say, Words, named, unique
 
 
@@ -112,4 +112,12 @@ def _change(change: Change) -> str:
     return "作为机会型作业（优先级 oppo）现在就能启动，但可能为他人让路而被停止。"
 
 
-WORDS = Words(_SENTENCES, _REMEDIES, _change)
+_BASES = {Basis.DECLARED: "作业声明的运行时间", Basis.HISTORY: "同一用户以往同类作业的运行时间"}
+
+
+def _estimate(waiting: Waiting) -> str:
+    known = "和".join(_BASES[basis] for basis in waiting.rests_on) or "预计的运行时间"
+    return f"此时间为估计值：依据{known}，并假定没有新的作业排到前面。"
+
+
+WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate)

@@ -1,4 +1,4 @@
-"""What a language has to say about waiting: a sentence and a remedy for every cause, and one for every change."""
+"""What a language has to say about waiting: sentence and remedy for every cause, and for changes and estimates."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Words:
     sentences: Mapping[Cause, Say]
     remedies: Mapping[Cause, Say]
     change: Callable[[Change], str]
+    estimate: Say
 
 
 def named(names: Sequence[str], more: Callable[[int], str], comma: str) -> str:
