@@ -1,0 +1,125 @@
+"""What the tasks of a job's attempt share: ConfigMap, headless Service, NetworkPolicy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+from pai_backend.engine.base import StartRefused
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
+from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed
+from pai_backend.engine.kubernetes.pods.settings import FrontDoor, Names, Network, PodSettings
+from pai_backend.model.ids import JobUid, job_of
+from pai_backend.model.plan import TaskPlan
+
+COMPLETE = "# complete"
+"""The last line of a hosts file that has all tasks which are placed."""
+
+
+def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
+    """The ConfigMap of the attempt that a task belongs to; whichever task comes first makes it.
+
+    Raises StartRefused when the job info is more than a ConfigMap can hold.
+    """
+    job = job_of(plan.uid)
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": naming.attempt_name(job, plan.job_attempt),
+            "namespace": namespace,
+            "labels": _labels(instance, job, plan.job_attempt),
+            "annotations": {naming.JOB: job, naming.USER: plan.user, naming.VIRTUAL_CLUSTER: plan.virtual_cluster},
+        },
+        **attempt_files(plan.job_info),
+    }
+
+
+def attempt_files(job_info: str, hosts: str = "") -> Object:
+    """``data`` and ``binaryData`` of that ConfigMap, also to replace them. Raises StartRefused as above."""
+    info, lines = compressed(job_info.encode()), hosts.encode()
+    if (size := len(info) + len(lines)) > SECRET_BYTES:
+        raise StartRefused(
+            f"addresses and info of the job are {size:,} bytes compressed, and a ConfigMap holds at most "
+            f"{SECRET_BYTES:,}; make several jobs of it"
+        )
+    return {
+        "data": {layout.HOSTS: hosts},
+        "binaryData": {layout.JOB_INFO: base64.b64encode(info).decode("ascii")},
+    }
+
+
+def files_digest(job_info: str, hosts: str) -> str:
+    """A short digest of the files, the value of the annotation that makes kubelets look at them."""
+    return hashlib.sha256(f"{job_info}\0{hosts}".encode()).hexdigest()[:16]
+
+
+def hosts_text(addresses: Mapping[str, str], awaited: set[str]) -> str:
+    """Lines of /etc/hosts for tasks of a job: ``IP NAME SHORT``, by name; ``addresses`` is name -> IP of a pod.
+
+    ``awaited`` are the names of all tasks that are placed: when each has its line, a last one says so.
+    """
+    lines = [f"{ip}\t{name}\t{name.partition('.')[0]}" for name, ip in sorted(addresses.items()) if ip]
+    known = {name for name, ip in addresses.items() if ip}
+    if awaited <= known:
+        lines.append(COMPLETE)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def service(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:
+    """The headless Service that gives the tasks of an attempt names in the cluster's DNS; None where nothing asks it.
+
+    Also those that are not ready yet have an address: whoever connects early is refused, as on one machine.
+    """
+    if plan.job_tasks < 2 or settings.network is not Network.POD or settings.names is not Names.DNS:
+        return None
+    job = job_of(plan.uid)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(owner, owner.name, _labels(owner.instance, job, plan.job_attempt)),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": naming.job_labels(owner.instance, job, plan.job_attempt),
+        },
+    }
+
+
+def network_policy(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:
+    """Who may reach the ports of an attempt's tasks; None where nobody is kept away.
+
+    What a task may connect to is left alone. Source: Kubernetes documentation, "Network Policies": pods on the host
+    network are beyond them, and a pod's own node is always let in, so that kubelet and port-forward work.
+    """
+    if not settings.network_policy or settings.network is Network.HOST:
+        return None
+    job = job_of(plan.uid)
+    peers = {"podSelector": {"matchLabels": naming.job_labels(owner.instance, job, plan.job_attempt)}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(owner, owner.name, _labels(owner.instance, job, plan.job_attempt)),
+        "spec": {
+            "podSelector": peers["podSelector"],
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": [peers, *map(_from, settings.front_doors)]}],
+        },
+    }
+
+
+def _from(door: FrontDoor) -> Object:
+    if door.cidr:
+        return {"ipBlock": {"cidr": door.cidr}}
+    found: Object = {"podSelector": {"matchLabels": dict(door.pod_labels)}}
+    if door.namespace_labels:
+        found["namespaceSelector"] = {"matchLabels": dict(door.namespace_labels)}
+    return found
+
+
+def _labels(instance: str, job: JobUid, attempt: int) -> dict[str, str]:
+    return {**naming.job_labels(instance, job, attempt), naming.COMPONENT: naming.Component.JOB}

@@ -1,0 +1,206 @@
+"""The pod of one task.
+
+A bare pod: nobody but us decides whether a task is run again. Its node is decided; the cluster's scheduler, where it
+takes part, has no choice left. Its finalizer keeps it until its exit is recorded elsewhere, whoever deletes it. Nothing
+secret is in it: what it runs, with which variables, is in its Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pai_backend.engine.base import StartRefused
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.kubernetes.pods.devices import device_variables, init_resources, resources
+from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
+from pai_backend.engine.kubernetes.pods.secret import remote_outputs
+from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, task_security
+from pai_backend.engine.kubernetes.pods.settings import Binding, Network, PodSettings
+from pai_backend.engine.kubernetes.pods.volumes import (
+    Mounted,
+    inputs_mounts,
+    mounted,
+    runtime_mounts,
+    task_mounts,
+    volumes,
+)
+from pai_backend.model.ids import job_of
+from pai_backend.model.labels import Effect, Operator, Toleration
+from pai_backend.model.plan import TaskPlan
+
+STAGING = "pai_backend.engine.kubernetes.stage_inputs"
+"""The program that fetches inputs, in the image that has this backend."""
+LOOK_INSIDE_S = 2
+"""How often a task that would be kept is asked whether its command still runs: only of such a task nothing else
+tells, because its container goes on."""
+
+LOST_NODES = tuple(
+    Toleration(key=f"node.kubernetes.io/{condition}", operator=Operator.EXISTS, effect=Effect.NO_EXECUTE)
+    for condition in ("not-ready", "unreachable")
+)
+"""How long a node may be away is decided by us alone; without these the cluster would delete its pods after five
+minutes (Kubernetes documentation, "Taint based Evictions")."""
+
+
+def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: Iterable[Toleration] = ()) -> Object:
+    """The pod for a plan; a function of its arguments alone.
+
+    ``tolerations`` are those of the kind of node that it was placed on. Raises StartRefused when the cluster, as it is
+    configured, cannot run it.
+    """
+    extra = mounted(plan, settings)
+    tolerated = (*LOST_NODES, *settings.tolerations, *tolerations)
+    spec: Object = {
+        **_where(plan, settings),
+        **_fixed(plan, owner, settings),
+        "tolerations": [_toleration(each) for each in dict.fromkeys(tolerated)],
+        "securityContext": pod_security(settings),
+        "initContainers": _init_containers(plan, settings, extra),
+        "containers": [_task(plan, settings, extra)],
+        "volumes": volumes(plan, settings, extra),
+    }
+    found = metadata(
+        owner,
+        naming.task_name(plan.uid),
+        {
+            **settings.labels,
+            **naming.task_labels(owner.instance, plan),
+            naming.COMPONENT: naming.Component.TASK,
+        },
+        {
+            "kubectl.kubernetes.io/default-container": layout.TASK_CONTAINER,
+            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            **settings.annotations,
+            **naming.task_annotations(plan),
+        },
+    )
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**found, "finalizers": [naming.FINALIZER]},
+        "spec": spec,
+    }
+
+
+def _where(plan: TaskPlan, settings: PodSettings) -> Object:
+    """The node, and how the pod gets there."""
+    node = plan.placement.node
+    if settings.binding is Binding.DIRECT:
+        return {"nodeName": node}
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    found: Object = {"affinity": {"nodeAffinity": required}}
+    if settings.scheduler_name:
+        found["schedulerName"] = settings.scheduler_name
+    return found
+
+
+def _fixed(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
+    """What has nothing to do with containers. Nothing of the cluster's API is told to the task."""
+    found: Object = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": settings.grace_s,
+    }
+    if settings.network is Network.HOST:
+        found |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    else:
+        found["hostname"] = naming.host_name(plan.role, plan.index)
+        if plan.job_tasks > 1:
+            found["subdomain"] = naming.attempt_name(job_of(plan.uid), plan.job_attempt)
+    chosen = {
+        "priorityClassName": settings.priority_class,
+        "runtimeClassName": settings.runtime_class,
+        "serviceAccountName": settings.service_account,
+    }
+    found |= {name: value for name, value in chosen.items() if value}
+    logins = list(settings.image_pull_secrets)
+    if plan.image_login is not None:
+        logins.append(naming.login_name(plan.uid))
+    if logins:
+        found["imagePullSecrets"] = [{"name": name} for name in logins]
+    return found
+
+
+def _toleration(each: Toleration) -> Object:
+    found: Object = {"operator": each.operator.value}
+    if each.key:
+        found["key"] = each.key
+    if each.value:
+        found["value"] = each.value
+    if each.effect is not None:
+        found["effect"] = each.effect.value
+    if each.toleration_seconds is not None:
+        found["tolerationSeconds"] = each.toleration_seconds
+    return found
+
+
+def _init_containers(plan: TaskPlan, settings: PodSettings, extra: Sequence[Mounted]) -> list[Object]:
+    """What is put in place before: the runtime bundle; then inputs, by the program that all engines use."""
+    common: Object = {
+        "resources": init_resources(plan, settings),
+        "securityContext": init_security(settings),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    runtime = {
+        "name": layout.RUNTIME_CONTAINER,
+        "image": settings.runtime_image,
+        "command": [layout.INSTALLER, layout.RUNTIME, layout.STATE],
+        "volumeMounts": runtime_mounts(),
+    }
+    if not plan.inputs and not remote_outputs(plan):
+        return [{**runtime, **common}]
+    if not settings.inputs_image:
+        raise StartRefused(
+            "its document names a codeDir or an outputDir that must be fetched or made from outside, and no image for "
+            "that is configured; leave it out, or ask the administrator to set inputs_image"
+        )
+    inputs = {
+        "name": layout.INPUTS_CONTAINER,
+        "image": settings.inputs_image,
+        "command": ["python", "-E", "-P", "-m", STAGING, layout.PLAN],
+        "workingDir": layout.WORK,
+        "volumeMounts": inputs_mounts(extra),
+    }
+    return [{**runtime, **common}, {**inputs, **common}]
+
+
+def _task(plan: TaskPlan, settings: PodSettings, extra: Sequence[Mounted]) -> Object:
+    """The task's own container. Its command is the launcher; the image's entry point is not used, as in OpenPAI."""
+    found: Object = {
+        "name": layout.TASK_CONTAINER,
+        "image": plan.image,
+        "command": [layout.LAUNCHER],
+        "workingDir": layout.WORK,
+        "env": _variables(device_variables(plan, settings)),
+        "resources": resources(plan, settings),
+        "securityContext": task_security(plan, settings),
+        "terminationMessagePath": layout.TERMINATION_LOG,
+        "terminationMessagePolicy": "File",
+        "volumeMounts": task_mounts(plan, settings, extra),
+    }
+    if settings.image_pull_policy is not None:
+        found["imagePullPolicy"] = settings.image_pull_policy
+    if settings.network is not Network.POD:
+        numbers = sorted({port for ports in plan.placement.ports.values() for port in ports})
+        found["ports"] = [{"containerPort": port, "hostPort": port, "protocol": "TCP"} for port in numbers]
+    if plan.keep_on_failure:
+        found["readinessProbe"] = {
+            "exec": {"command": [layout.LAUNCHER, "--is-running"]},
+            "periodSeconds": LOOK_INSIDE_S,
+            "failureThreshold": 1,
+            "timeoutSeconds": 5,
+        }
+    return found
+
+
+def _variables(devices: Mapping[str, str]) -> list[Object]:
+    """Variables that are no secret, and that only the cluster can fill in."""
+    addresses = [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+        for name, path in (("PAI_POD_IP", "status.podIP"), ("PAI_NODE_NAME", "spec.nodeName"))
+    ]
+    return [*addresses, *({"name": name, "value": value} for name, value in devices.items())]

@@ -1,0 +1,37 @@
+"""As whom the containers of a task run, and what the kernel lets them do."""
+
+from __future__ import annotations
+
+from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.pods.settings import PodSettings
+from pai_backend.model.plan import TaskPlan
+
+
+def pod_security(settings: PodSettings) -> Object:
+    """For all containers of the pod: its user, when the administrator names one, and its system calls."""
+    chosen = settings.security
+    found: Object = {"seccompProfile": {"type": chosen.seccomp}}
+    for field, number in (("runAsUser", chosen.user), ("runAsGroup", chosen.group), ("fsGroup", chosen.fs_group)):
+        if number is not None:
+            found[field] = number
+    if chosen.restricted:
+        found["runAsNonRoot"] = True
+    return found
+
+
+def task_security(plan: TaskPlan, settings: PodSettings) -> Object:
+    """For the task's container. Nothing by default: it may do what the container runtime lets any do."""
+    found = init_security(settings)
+    wanted = set(settings.security.capabilities)
+    if plan.infiniband and settings.infiniband is not None:
+        wanted |= set(settings.infiniband.capabilities)
+    if wanted:
+        found["capabilities"] = {**found.get("capabilities", {}), "add": sorted(wanted)}
+    return found
+
+
+def init_security(settings: PodSettings) -> Object:
+    """For what runs before it."""
+    if not settings.security.restricted:
+        return {}
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -1,0 +1,141 @@
+"""What the tasks of an attempt share."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import secrets
+
+import kubernetes_validate
+import pytest
+
+from pai_backend.engine.base import StartRefused
+from pai_backend.engine.kubernetes.pods.job import (
+    attempt_files,
+    attempt_map,
+    files_digest,
+    hosts_text,
+    network_policy,
+    service,
+)
+from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.pod import build_pod
+from pai_backend.engine.kubernetes.pods.settings import FrontDoor, PodSettings
+
+from .conftest import MakePlan
+
+PEERS = {
+    "app.kubernetes.io/managed-by": "jupyter-pai",
+    "app.kubernetes.io/instance": "lab",
+    "jupyter-pai/job": "j0123456789abcdef",
+    "jupyter-pai/attempt": "1",
+}
+
+
+def test_the_map_of_an_attempt_has_the_job_info(make_plan: MakePlan) -> None:
+    """All tasks of the attempt make the same one."""
+    found = attempt_map(make_plan(job_info='{"作业": 1}'), "team", "lab")
+    assert found["metadata"]["name"] == "j0123456789abcdef-a1"
+    assert found["metadata"]["labels"] == {**PEERS, "app.kubernetes.io/component": "job"}
+    assert "ownerReferences" not in found["metadata"]
+    assert gzip.decompress(base64.b64decode(found["binaryData"]["job-info.json.gz"])).decode() == '{"作业": 1}'
+    assert found["data"] == {"hosts": ""}
+    assert found == attempt_map(make_plan(job_info='{"作业": 1}', index=4), "team", "lab")
+    kubernetes_validate.validate(found, "1.34.0", strict=True)
+
+
+def test_job_info_that_fits_into_no_map_is_refused() -> None:
+    with pytest.raises(StartRefused, match="ConfigMap holds at most"):
+        attempt_files(secrets.token_hex(2**21))
+
+
+def test_the_job_info_of_thousands_of_tasks_fits() -> None:
+    task = '{"name":"worker-%d","host":"worker-%d.j0-a1.team.svc.cluster.local","ports":{"ssh":[2%d],"http":[1%d]}}'
+    files = attempt_files(",".join(task % ((number,) * 4) for number in range(20_000)))
+    assert len(base64.b64decode(files["binaryData"]["job-info.json.gz"])) < 400_000
+
+
+class TestHosts:
+    """Lines of /etc/hosts, and the mark that all are there."""
+
+    def test_a_task_is_found_by_its_whole_name_and_its_short_one(self) -> None:
+        text = hosts_text({"worker-1.j-a1.team.svc.x": "10.0.0.2", "worker-0.j-a1.team.svc.x": "10.0.0.1"}, set())
+        assert text == (
+            "10.0.0.1\tworker-0.j-a1.team.svc.x\tworker-0\n10.0.0.2\tworker-1.j-a1.team.svc.x\tworker-1\n# complete\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("addresses", "complete"), [({"a": "1", "b": "2"}, True), ({"a": "1", "b": ""}, False), ({"a": "1"}, False)]
+    )
+    def test_they_are_complete_when_every_placed_task_has_one(self, addresses: dict[str, str], complete: bool) -> None:
+        assert hosts_text(addresses, {"a", "b"}).endswith("# complete\n") is complete
+
+    def test_a_change_of_any_file_changes_the_digest(self) -> None:
+        assert len({files_digest("{}", ""), files_digest("{}", "x"), files_digest("{ }", "")}) == 3
+        assert files_digest("{}", "x") == files_digest("{}", "x")
+
+
+class TestService:
+    """Names in the cluster's DNS."""
+
+    def test_there_is_one_only_where_names_come_from_it(self, make_plan: MakePlan, owner: Owner) -> None:
+        by_dns = PodSettings.model_validate({"runtime_image": "r", "names": "dns"})
+        found = service(make_plan(job_tasks=2), owner, by_dns)
+        assert found is not None
+        assert found["spec"] == {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": PEERS}
+        kubernetes_validate.validate(found, "1.34.0", strict=True)
+        assert service(make_plan(job_tasks=1), owner, by_dns) is None
+        assert service(make_plan(job_tasks=2), owner, PodSettings(runtime_image="r")) is None
+
+    def test_it_selects_the_pods_of_the_attempt(self, make_plan: MakePlan, owner: Owner) -> None:
+        """And their subdomain is its name, which DNS asks for."""
+        settings = PodSettings.model_validate({"runtime_image": "r", "names": "dns"})
+        plan = make_plan(job_tasks=2)
+        found, pod = service(plan, owner, settings), build_pod(plan, owner, settings)
+        assert found is not None
+        assert found["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+        assert pod["spec"]["subdomain"] == found["metadata"]["name"]
+
+
+class TestNetworkPolicy:
+    """Who may reach the ports of a task."""
+
+    def test_peers_may_and_nobody_else(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+        found = network_policy(make_plan(), owner, settings)
+        assert found is not None
+        assert found["spec"] == {
+            "podSelector": {"matchLabels": PEERS},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": [{"podSelector": {"matchLabels": PEERS}}]}],
+        }
+
+    def test_front_doors_may_too(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+        doors = (
+            FrontDoor(pod_labels={"app": "gateway"}, namespace_labels={"kubernetes.io/metadata.name": "pai"}),
+            FrontDoor(pod_labels={"app": "proxy"}),
+            FrontDoor(cidr="10.0.0.0/8"),
+        )
+        found = network_policy(make_plan(), owner, settings.model_copy(update={"front_doors": doors}))
+        assert found is not None
+        assert found["spec"]["ingress"][0]["from"][1:] == [
+            {
+                "podSelector": {"matchLabels": {"app": "gateway"}},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "pai"}},
+            },
+            {"podSelector": {"matchLabels": {"app": "proxy"}}},
+            {"ipBlock": {"cidr": "10.0.0.0/8"}},
+        ]
+        kubernetes_validate.validate(found, "1.34.0", strict=True)
+
+    @pytest.mark.parametrize("off", [{"network_policy": False}, {"network": "host"}])
+    def test_none_is_made_where_it_would_not_hold(
+        self, make_plan: MakePlan, owner: Owner, off: dict[str, object]
+    ) -> None:
+        settings = PodSettings.model_validate({"runtime_image": "r", **off})
+        assert network_policy(make_plan(), owner, settings) is None
+
+    def test_a_door_is_either_labels_or_addresses(self) -> None:
+        with pytest.raises(ValueError, match="either labels or cidr"):
+            FrontDoor(cidr="10.0.0.0/8", pod_labels={"a": "b"})
+        with pytest.raises(ValueError, match="either labels or cidr"):
+            FrontDoor()
