@@ -34,9 +34,9 @@ def check_group(cluster: Cluster, group: Group) -> list[Option]:
     options = _pinned(cluster, group) if group.pinned_id else _typed(cluster, group)
     for kind in [group.within, *(member.within for member in group.members)]:
         if kind and not any(kind in option.chain.level_of for option in options):
-            _refuse(
-                "withinOneCell", f"there is no cell type {kind} where this group may run", "Name one of its levels."
-            )
+            levels = dict.fromkeys(level for option in options for level in reversed(option.chain.level_of))
+            hint = f"Name one of: {', '.join(levels) or 'none'}."
+            _refuse("withinOneCell", f"there is no cell type {kind} where this group may run", hint)
     return options
 
 

@@ -87,9 +87,9 @@ class Wish:
     @property
     def shape(self) -> object:
         """Equal for wishes that can be served or not served alike, whoever's they are."""
+        asked = [each.group for each in self.parties]
         groups = tuple(
-            (each.group.vc, each.group.priority, each.group.leaf_type, each.group.pinned_id, each.group.members)
-            for each in self.parties
+            (each.vc, each.priority, each.leaf_type, each.pinned_id, each.within, each.members) for each in asked
         )
         asks = (*(ask for each in self.parties for ask in each.asks), *self.loose)
         return groups, tuple((ask.gpus, *ask.kind) for ask in asks)
@@ -240,7 +240,7 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
     for role in spec.task_roles:
         count = sum(task.role == role.name for task in tasks)
         if count:
-            members.append(Member(count, sizing.leaves(spec, role)))
+            members.append(Member(count, sizing.leaves(spec, role), within=role.within_one_cell or ""))
     order = {role.name: number for number, role in enumerate(spec.task_roles)}
     ordered = sorted(tasks, key=lambda task: (order[task.role], task.index))
     first = spec.role(ordered[0].role)
@@ -252,6 +252,7 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
         leaf_type=sizing.leaf_type(spec, first),
         pinned_id=first.pinned_cell_id or "",
         lazy_preemption=spec.scheduling.lazy_preemption,
+        within=spec.scheduling.within_one_cell or "",
     )
     kind = sizing.pinned.get(group.pinned_id, group.leaf_type)
     terms = sizing.terms.on_cells(spec.node_selector, kind)

@@ -2,31 +2,24 @@
 
 Source: OpenPAI's rest-server (``v2/hived.js``): kinds of cells that do not exist or are not the virtual cluster's, and
 gangs that are larger than all that it owns, are refused at once. An incremental or opportunistic job is not: it runs
-with what there is.
+with what there is. A gang that no cell of the type it names (``within``) could contain is refused as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.model import ClusterConfig, PhysicalCell, Sku
 from pai_backend.scheduling.jobs.demand import Sizing, mebibytes
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """Something that can never be right, with its place in a v2 document and the remedy."""
-
-    path: tuple[str, ...]
-    message: str
-    hint: str
+from pai_backend.scheduling.jobs.misfit import Misfit
+from pai_backend.scheduling.jobs.within import within_misfits
 
 
 def misfits(spec: JobSpec, config: ClusterConfig, sizing: Sizing) -> list[Misfit]:
     """All that is wrong with a job whose virtual cluster exists."""
     found = [wrong for role in spec.task_roles for wrong in _of_role(spec, role, config, sizing)]
+    found = found or list(within_misfits(spec, config, sizing))
     if not found and spec.scheduling.gang_allocation and not _is_opportunistic(spec):
         found += _quota(spec, config, sizing)
     return found

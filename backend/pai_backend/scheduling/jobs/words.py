@@ -10,6 +10,7 @@ from pai_backend.scheduling.core.group import Group
 from pai_backend.scheduling.core.reason import Reason, WaitCode
 from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.terms import Objection
+from pai_backend.scheduling.queue.policy import Excess, Scope
 
 MOST_NAMED = 3
 """Holders or nodes that a sentence names; it says how many more there are."""
@@ -19,6 +20,8 @@ def about_cells(group: Group, reason: Reason, ask: Ask, nodes: Mapping[str, Node
     """Why there are no cells for a group; ``ask`` is what one of its tasks needs of the nodes."""
     kind = f"{group.leaf_type} GPU" if group.leaf_type else "GPU"
     wanted = f"{reason.needed} {kind}" + (f" for {group.pods} tasks at once" if group.pods > 1 else "")
+    inside = dict.fromkeys(each for each in (group.within, *(member.within for member in group.members)) if each)
+    wanted += "".join(f" within one {each}" for each in inside)
     who = f": held by {named(reason.holders)}" if reason.holders else ""
     match reason.code:
         case WaitCode.QUOTA:
@@ -64,6 +67,42 @@ def about_room(ask: Ask, count: int, nodes: Sequence[Node]) -> str:
 def about_preempting(victims: Sequence[str]) -> str:
     """Why a group that has its place does not run yet."""
     return f"has its place, and waits for {named(victims)} to be stopped there"
+
+
+def about_kept(others: Sequence[str]) -> str:
+    """Why a group that was overtaken long enough does not run yet."""
+    if not others:
+        return "has GPUs kept for it, and waits for CPU or memory on their nodes"
+    return f"has GPUs kept for it, and starts when these have ended: {named(others)}"
+
+
+def about_cap(excess: Excess, *, alone: bool) -> str:
+    """Why a limit on what runs at once keeps a unit; ``alone``: it exceeds that all by itself."""
+    cap = excess.cap
+    limits = [f"{cap.tasks} tasks"] if cap.tasks is not None else []
+    limits += [f"{cap.gpus} GPUs"] if cap.gpus is not None else []
+    said = f"{_whose(excess.scope)} may run at most {' and '.join(limits)} at once"
+    if alone:
+        return f"{said}, and it needs more: it cannot start as it is"
+    return f"{said}; running now: {excess.tasks} tasks, {excess.gpus} GPUs"
+
+
+def about_turn_under_cap(scope: Scope) -> str:
+    """Why a unit waits that has room under a limit."""
+    return f"waits for its turn: an earlier job waits for the limit of {_whose(scope)} on what runs at once"
+
+
+ABOUT_TURN = "waits for its turn"
+
+
+def jobs_of(groups: Iterable[str]) -> list[str]:
+    """The jobs that affinity groups belong to, each once."""
+    return list(dict.fromkeys(name.rpartition("/")[0] or name for name in groups))
+
+
+def _whose(scope: Scope) -> str:
+    who = f"user {scope.user}" if scope.user else "all users together"
+    return f"{who} in virtual cluster {scope.vc}" if scope.vc else who
 
 
 def named(names: Iterable[str]) -> str:
