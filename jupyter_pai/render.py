@@ -205,6 +205,12 @@ def change_words(change: Change) -> str:
             return f"{_counted(change['after'], 'GPU')} a task instead of {change['before']}"
         case "opportunistic":
             return "as an opportunistic job, which may be stopped for others"
+        case "drop-label":
+            return f"without asking for the label {safe(change['detail'])} of nodes"
+        case "tolerate":
+            return f"an administrator lets it tolerate the taint {safe(change['detail'])}"
+        case "uncordon":
+            return f"an administrator uncordons {safe(', '.join(change['nodes']))}"
         case other:
             return safe(other)
 

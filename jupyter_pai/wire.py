@@ -262,6 +262,8 @@ class Change(TypedDict):
     member: int
     before: int
     after: int
+    nodes: list[str]
+    detail: str
 
 
 class Waiting(TypedDict):

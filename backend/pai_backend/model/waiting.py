@@ -98,6 +98,12 @@ class ChangeKind(StrEnum):
     FEWER = "fewer-tasks"
     SMALLER = "smaller-tasks"
     OPPORTUNISTIC = "opportunistic"
+    DROP_LABEL = "drop-label"
+    """Ask for no such label of nodes: the document, or the administrator for its SKU."""
+    TOLERATE = "tolerate"
+    """For an administrator: let tasks of its SKU tolerate the taint, or take the taint away."""
+    UNCORDON = "uncordon"
+    """For an administrator: make the nodes schedulable again."""
 
 
 class Change(Model):
@@ -109,6 +115,8 @@ class Change(Model):
     member: int = Field(default=0, description="fewer-tasks, smaller-tasks: which member of the group, from 0.")
     before: int = Field(default=0, description="fewer-tasks: tasks now; smaller-tasks: GPUs of a task now.")
     after: int = Field(default=0, description="The most of them with which it starts.")
+    nodes: tuple[str, ...] = Field(default=(), description="drop-label, tolerate, uncordon: the nodes it opens.")
+    detail: str = Field(default="", description="drop-label: the label (key=value); tolerate: the taint.")
 
 
 class Basis(StrEnum):

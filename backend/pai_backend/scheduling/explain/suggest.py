@@ -34,7 +34,7 @@ def changes(queue: Queue, entry: Entry, now: datetime, vcs: Sequence[str] = ()) 
 
 
 def apply(group: Group, change: Change) -> Group:
-    """The group with a change made."""
+    """The group with a change made. Raises ValueError for a change of nodes, which is none of the group."""
     if change.kind is ChangeKind.TYPE:
         return replace(group, leaf_type=change.leaf_type)
     if change.kind is ChangeKind.VC:
@@ -45,8 +45,10 @@ def apply(group: Group, change: Change) -> Group:
     old = members[change.member]
     if change.kind is ChangeKind.FEWER:
         members[change.member] = Member(change.after, old.leaves, None, old.within)
-    else:
+    elif change.kind is ChangeKind.SMALLER:
         members[change.member] = replace(old, leaves=change.after)
+    else:
+        raise ValueError(f"{change.kind} changes no group")
     return replace(group, members=tuple(members))
 
 

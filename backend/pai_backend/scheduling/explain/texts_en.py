@@ -5,6 +5,8 @@ from __future__ import annotations
 from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Lack, LackOf, Waiting
 from pai_backend.scheduling.explain.words import Say, Words, named, unique
 
+_ROOM = (LackOf.CPU, LackOf.MEMORY)
+
 
 def _gpus(count: int) -> str:
     return f"{count} GPU" if count == 1 else f"{count} GPUs"
@@ -49,7 +51,11 @@ def _lack(lack: Lack) -> str:
         return f"{lack.node} has {lack.available} of {lack.needed} MiB of memory free"
     if lack.what is LackOf.PORT:
         return f"port {lack.needed} of {lack.node} is taken" + (f" by {lack.holder}" if lack.holder else "")
-    return f"{lack.node} is not meant for it"
+    if lack.what is LackOf.TAINT:
+        return f"{lack.node} has the taint {lack.detail}, which it does not tolerate"
+    if lack.what is LackOf.CORDONED:
+        return f"{lack.node} is cordoned: nothing new starts there"
+    return f"{lack.node} does not have the label {lack.detail} that is asked for"
 
 
 def _lacking(waiting: Waiting) -> str:
@@ -57,6 +63,12 @@ def _lacking(waiting: Waiting) -> str:
         return f"Nodes with free GPUs lack CPU, memory or something else that it needs: {_names([*waiting.nodes])}."
     said = named([_lack(lack) for lack in waiting.lacks], lambda more: f"; {more} more nodes likewise", "; ")
     return f"GPUs are free, but their nodes cannot take it: {said}."
+
+
+def _linear_remedy(waiting: Waiting) -> str:
+    if not waiting.lacks or any(lack.what in _ROOM for lack in waiting.lacks):
+        return "Ask for less CPU or memory a task, or wait until something ends there."
+    return "Ask an administrator which nodes are meant for it, or ask for other labels of nodes."
 
 
 def _fragmented(waiting: Waiting) -> str:
@@ -99,7 +111,7 @@ _REMEDIES: dict[Cause, Say] = {
         else "Wait until some of those have ended, or stop one."
     ),
     Cause.BAD_NODES: lambda w: "Ask an administrator to repair the nodes, or use fewer GPUs.",
-    Cause.LINEAR: lambda w: "Ask for less CPU or memory a task, or wait until something ends there.",
+    Cause.LINEAR: _linear_remedy,
     Cause.PORT: lambda w: "Let the port be chosen for you, or wait until it is free.",
     Cause.PREEMPTING: lambda w: "Nothing to do: it starts as soon as they have stopped.",
     Cause.KEPT: lambda w: "Nothing to do: later groups cannot take these GPUs.",
@@ -119,6 +131,13 @@ def _change(change: Change) -> str:
         return f"With {_tasks(change.after)} instead of {change.before} it would start now."
     if change.kind is ChangeKind.SMALLER:
         return f"With {_gpus(change.after)} a task instead of {change.before} it would start now."
+    if change.kind is ChangeKind.DROP_LABEL:
+        return f"Without asking for nodes with the label {change.detail} it would start now."
+    if change.kind is ChangeKind.TOLERATE:
+        taint = f"taint {change.detail} of {_names([*change.nodes])}"
+        return f"If it tolerated the {taint}, which an administrator decides, it would start now."
+    if change.kind is ChangeKind.UNCORDON:
+        return f"If an administrator uncordoned {_names([*change.nodes])}, it would start now."
     return "As an opportunistic job (priority class oppo) it would start now, but could be stopped for others."
 
 

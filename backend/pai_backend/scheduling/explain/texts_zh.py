@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Lack, LackOf, Waiting
 from pai_backend.scheduling.explain.words import Say, Words, named, unique
+
+_ROOM = (LackOf.CPU, LackOf.MEMORY)
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return named(names, lambda more: f" 及另外 {more} 个节点", "、")
 
 
 def _names(names: list[str]) -> str:
@@ -40,7 +48,11 @@ def _lack(lack: Lack) -> str:
         return f"{lack.node} 需要 {lack.needed} MiB 内存，只剩 {lack.available} MiB"
     if lack.what is LackOf.PORT:
         return f"{lack.node} 的端口 {lack.needed} 已被{f' {lack.holder} ' if lack.holder else ''}占用"
-    return f"{lack.node} 不供它使用"
+    if lack.what is LackOf.TAINT:
+        return f"{lack.node} 有它不容忍的污点 {lack.detail}"
+    if lack.what is LackOf.CORDONED:
+        return f"{lack.node} 已停止调度新任务"
+    return f"{lack.node} 没有所要求的标签 {lack.detail}"
 
 
 def _lacking(waiting: Waiting) -> str:
@@ -48,6 +60,12 @@ def _lacking(waiting: Waiting) -> str:
         return f"有空闲 GPU 的节点缺少它需要的 CPU、内存或其他条件：{_names([*waiting.nodes])}。"
     said = named([_lack(lack) for lack in waiting.lacks], lambda more: f"；另有 {more} 个节点类似", "；")
     return f"有空闲 GPU，但所在节点无法容纳它：{said}。"
+
+
+def _linear_remedy(waiting: Waiting) -> str:
+    if not waiting.lacks or any(lack.what in _ROOM for lack in waiting.lacks):
+        return "请减少每个任务的 CPU 或内存，或等待那里的任务结束。"
+    return "请向管理员询问哪些节点供它使用，或改为要求其他节点标签。"
 
 
 def _fragmented(waiting: Waiting) -> str:
@@ -89,7 +107,7 @@ _REMEDIES: dict[Cause, Say] = {
         else "请等待其中一些结束，或停止其中一个。"
     ),
     Cause.BAD_NODES: lambda w: "请联系管理员修复节点，或减少 GPU 数量。",
-    Cause.LINEAR: lambda w: "请减少每个任务的 CPU 或内存，或等待那里的任务结束。",
+    Cause.LINEAR: _linear_remedy,
     Cause.PORT: lambda w: "请改为自动选择端口，或等待该端口空闲。",
     Cause.PREEMPTING: lambda w: "无需操作：它们停止后即会启动。",
     Cause.KEPT: lambda w: "无需操作：后来的任务组不能占用这些 GPU。",
@@ -109,6 +127,12 @@ def _change(change: Change) -> str:
         return f"把任务数从 {change.before} 减到 {change.after} 现在就能启动。"
     if change.kind is ChangeKind.SMALLER:
         return f"把每个任务的 GPU 从 {change.before} 个减到 {change.after} 个现在就能启动。"
+    if change.kind is ChangeKind.DROP_LABEL:
+        return f"如果不要求节点带有标签 {change.detail}，现在就能启动。"
+    if change.kind is ChangeKind.TOLERATE:
+        return f"如果管理员允许它容忍 {_nodes(change.nodes)} 的污点 {change.detail}，现在就能启动。"
+    if change.kind is ChangeKind.UNCORDON:
+        return f"如果管理员恢复 {_nodes(change.nodes)} 的调度，现在就能启动。"
     return "作为机会型作业（优先级 oppo）现在就能启动，但可能为他人让路而被停止。"
 
 

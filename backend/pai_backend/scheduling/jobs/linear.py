@@ -85,6 +85,10 @@ class Room:
                 memory_mb -= held[1].memory_mb
         return node.cpus - cpus, node.memory_mb - memory_mb
 
+    def is_free_for(self, ask: Ask, name: str) -> bool:
+        """Whether the node has the CPU and memory now, may the task use it or not."""
+        return _fits(ask.cpus, ask.memory_mb, self.free(name))
+
     def suited(self, ask: Ask) -> frozenset[str]:
         """Nodes that are ready and that the task may use, whatever room they have."""
         return self._suited.get(ask.terms)

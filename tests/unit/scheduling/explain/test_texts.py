@@ -78,6 +78,9 @@ CHANGES = [
     (Change(kind=ChangeKind.FEWER, before=16, after=9), ("16", "9")),
     (Change(kind=ChangeKind.SMALLER, before=8, after=5), ("8", "5")),
     (Change(kind=ChangeKind.OPPORTUNISTIC), ("oppo",)),
+    (Change(kind=ChangeKind.DROP_LABEL, nodes=("carol",), detail="zone=a"), ("zone=a",)),
+    (Change(kind=ChangeKind.TOLERATE, nodes=("carol",), detail="gpu=a:NoSchedule"), ("carol", "gpu=a:NoSchedule")),
+    (Change(kind=ChangeKind.UNCORDON, nodes=("carol", "dan")), ("carol", "dan")),
 ]
 
 
@@ -95,8 +98,11 @@ def test_every_kind_of_change_is_told() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("what", LackOf)
 def test_every_lack_is_told(what: LackOf, language: str) -> None:
-    told = tell(reason(Cause.LINEAR, lacks=(Lack(node="carol", what=what, needed=7, available=5),)), language)
+    lack = Lack(node="carol", what=what, needed=7, available=5, detail="zone=a")
+    told = tell(reason(Cause.LINEAR, lacks=(lack,)), language)
     assert "carol" in told.sentence
+    if what in (LackOf.SELECTOR, LackOf.TAINT):
+        assert "zone=a" in told.sentence
     without = tell(reason(Cause.LINEAR, lacks=()), language)
     assert "dan" in without.sentence
 
