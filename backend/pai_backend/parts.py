@@ -103,21 +103,30 @@ class Parts:
                 await asyncio.sleep(pause)
                 pause = min(LONGEST_RETRY_S, 2 * pause)
 
-    def cluster_config(self) -> ClusterConfig | None:
-        """The configuration of cells, None when there is none. Raises RoleError with the first fault of it."""
+    def cluster_text(self) -> str:
+        """What ``cluster.config`` says, as YAML; empty when it is not given. Raises RoleError."""
         import yaml
-
-        from pai_backend.model.errors import DocumentError
-        from pai_backend.scheduling.config.read import read_config
 
         given = self.settings.cluster.config
         if given is None:
-            return None
+            return ""
         try:
-            text = given.read_text(encoding="utf-8") if isinstance(given, Path) else yaml.safe_dump(given)
-            return read_config(text)
+            if isinstance(given, Path):
+                return given.read_text(encoding="utf-8-sig")
+            return yaml.safe_dump(given, sort_keys=False, allow_unicode=True)
         except (OSError, UnicodeDecodeError) as error:
             raise RoleError(f"cluster.config: {given} cannot be read: {error}") from None
+
+    def cluster_config(self) -> ClusterConfig | None:
+        """The configuration of cells, None when there is none. Raises RoleError with the first fault of it."""
+        from pai_backend.model.errors import DocumentError
+        from pai_backend.scheduling.config.read import read_config
+
+        given, text = self.settings.cluster.config, self.cluster_text()
+        if given is None:
+            return None
+        try:
+            return read_config(text)
         except DocumentError as error:
             first, more = error.errors[0], len(error.errors) - 1
             where = f"{given}:{first.line}:{first.column}" if isinstance(given, Path) else first.path

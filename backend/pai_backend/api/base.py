@@ -197,6 +197,8 @@ class ApiHandler(BaseHandler):
             raise self._too_large_error()
         try:
             await super().prepare()
+            if not self.public:
+                await self.ctx.live_rules.refresh()
         except PaiError as error:
             self._refusal = error
 

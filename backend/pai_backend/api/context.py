@@ -11,6 +11,7 @@ from typing import Protocol
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.api.changes import Changes
 from pai_backend.api.metrics import Metrics
+from pai_backend.api.rules import LiveRules
 from pai_backend.api.snapshot import Snapshots
 from pai_backend.api.wire import Check
 from pai_backend.auth.identity import Identity
@@ -22,6 +23,7 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import Sizing, sizing_of
+from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Store
 
@@ -77,11 +79,16 @@ class Site:
 
 @dataclass(frozen=True)
 class CellRules:
-    """The configuration of cells, None when there is none; and which virtual clusters a user may use, if not all."""
+    """The configuration of cells, None when there is none; and which virtual clusters a user may use, if not all.
+
+    ``fixed``: the configuration is only changed in the settings. ``node_rules``: which nodes suit which tasks.
+    """
 
     config: ClusterConfig | None = None
     grants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cells_for_all: bool = False
+    fixed: bool = False
+    node_rules: NodeRules = field(default_factory=NodeRules)
 
     def granted(self, user: User, vc: str) -> bool:
         """Whether the user may submit to this virtual cluster."""
@@ -105,7 +112,8 @@ class ApiContext:
     """The surroundings of the API.
 
     ``gateway`` tells where the SSH front door is (None: not known now), ``nodes`` the engine's nodes as last
-    seen, ``checks`` what readiness depends on, ``files`` the default file system where there is one.
+    seen, ``checks`` what readiness depends on, ``files`` the default file system where there is one, ``cells`` the
+    rules of the settings, which count until the controller has a configuration in force.
     """
 
     site: Site
@@ -126,7 +134,23 @@ class ApiContext:
     @cached_property
     def snapshots(self) -> Snapshots:
         """The cluster as it is, for those who only look."""
-        return Snapshots(self.store, self.nodes, lambda: self.cells)
+        return Snapshots(self.store, self.nodes, lambda: self.rules)
+
+    @cached_property
+    def live_rules(self) -> LiveRules:
+        """Follows the configuration in force."""
+        return LiveRules(self.store, self.cells)
+
+    @property
+    def rules(self) -> CellRules:
+        """The rules by the configuration in force."""
+        return self.live_rules.now
+
+    @property
+    def virtual_clusters(self) -> tuple[str, ...]:
+        """Names of the virtual clusters there are now."""
+        config = self.rules.config
+        return self.site.virtual_clusters if config is None else tuple(config.virtual_clusters)
 
     @cached_property
     def secrets(self) -> JobSecrets:

@@ -85,7 +85,7 @@ def _entry(route: Route, verb: str, operation: Operation, refs: dict[Any, Json])
         content: Json = {
             kind: {"schema": {}} for kind in ("application/json", "application/yaml", "application/octet-stream")
         }
-        entry["requestBody"] = {"required": True, "description": "A job document, as it is.", "content": content}
+        entry["requestBody"] = {"required": True, "description": operation.document, "content": content}
     if operation.takes_bytes:
         schema = {"application/octet-stream": {"schema": {}}}
         entry["requestBody"] = {"required": True, "description": "The bytes.", "content": schema}

@@ -32,6 +32,7 @@ class Operation:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
     takes_document: bool = False
+    document: str = "A job document, as it is."
     takes_bytes: bool = False
     answer: type[BaseModel] | None = None
     ours: type[BaseModel] | None = None

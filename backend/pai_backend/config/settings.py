@@ -186,6 +186,11 @@ class ClusterSettings(Model):
         description="Cell types, machines and virtual clusters in the schema of HiveD: a YAML file, or (in a "
         "configuration file) the configuration itself. None given: every virtual cluster may use every node.",
     )
+    fixed: bool = Field(
+        default=False,
+        description="Only `config` counts: changing the cluster configuration over REST is refused, and what was "
+        "applied before gives way to `config` at the next start.",
+    )
     grants: dict[str, tuple[str, ...]] = Field(
         default={},
         description="Virtual clusters that a user may use, `{alice: [default, vc1]}`; a user who is not named may use "

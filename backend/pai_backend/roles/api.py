@@ -32,6 +32,7 @@ from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
 from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.runtime_files import runtime_file
+from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Lease, Store
 
@@ -57,7 +58,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         store = await opening
         if store is not None:
             changes = Changes(store)
-            site = _site(parts, parts.settings.api.public_url or url, cells)
+            site = _site(parts, parts.settings.api.public_url or url)
             files = parts.files()
             front.target = await _application(parts, store, site, cells, tokens, changes, metrics, files)
             ready.role_is_ready(Role.API, url=url)
@@ -105,10 +106,11 @@ async def _application(
 
 def _cells(parts: Parts) -> CellRules:
     cluster = parts.settings.cluster
-    return CellRules(parts.cluster_config(), cluster.grants, cluster.cells_for_cpu_tasks)
+    rules = NodeRules(cluster.sku_scheduling, cluster.cpu_scheduling)
+    return CellRules(parts.cluster_config(), cluster.grants, cluster.cells_for_cpu_tasks, cluster.fixed, rules)
 
 
-def _site(parts: Parts, base_url: str, cells: CellRules) -> Site:
+def _site(parts: Parts, base_url: str) -> Site:
     settings = parts.settings
     return Site(
         name=settings.cluster_name,
@@ -116,7 +118,7 @@ def _site(parts: Parts, base_url: str, cells: CellRules) -> Site:
         engine=settings.engine.kind,
         base_url=base_url.rstrip("/"),
         service_domain=settings.api.service_domain,
-        virtual_clusters=tuple(cells.config.virtual_clusters) if cells.config else settings.virtual_clusters,
+        virtual_clusters=settings.virtual_clusters,
         allowed_origins=settings.api.allowed_origins,
         max_document_bytes=settings.api.max_document_bytes,
     )

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pai_backend.access.ports import PortRange
 from pai_backend.config.settings import Role
 from pai_backend.controller import Controller, ControllerOptions
+from pai_backend.controller.configuring import Setting
 from pai_backend.parts import Parts, ReadyLine
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.terms import NodeRules
@@ -31,6 +32,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         default_fs_uri=settings.default_fs_uri,
         reach=parts.reach(),
         keep=timedelta(seconds=settings.debug.keep_s),
+        cluster=Setting(parts.cluster_text(), settings.cluster.fixed),
     )
     config, for_all = parts.cluster_config(), settings.cluster.cells_for_cpu_tasks
     rules = NodeRules(settings.cluster.sku_scheduling, settings.cluster.cpu_scheduling)
@@ -38,7 +40,5 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     for sku in rules.by_type.keys() - types.keys():
         log.warning("cluster.sku_scheduling: there are no cells of type %s; there are: %s", sku, ", ".join(types))
     ready.role_is_ready(Role.CONTROLLER)
-    controller = Controller(
-        store, parts.engine(), options, placer=lambda: Placer(config, cells_for_all=for_all, rules=rules)
-    )
+    controller = Controller(store, parts.engine(), options, placer=lambda: Placer(cells_for_all=for_all, rules=rules))
     await controller.run(parts.stop)

@@ -54,7 +54,7 @@ class ClusterService:
     async def virtual_clusters(self) -> VirtualClusters:
         """Every configured virtual cluster and the load on it."""
         jobs, nodes = await self._ctx.store.unfinished(), self._ctx.nodes()
-        names, config = self._ctx.site.virtual_clusters, self._ctx.cells.config
+        names, config = self._ctx.virtual_clusters, self._ctx.rules.config
         return VirtualClusters({name: _load(name, jobs, nodes, config) for name in names})
 
     async def node_gpus(self) -> VirtualClusters:
@@ -68,7 +68,7 @@ class ClusterService:
     async def virtual_cluster(self, name: str) -> VirtualCluster:
         """One of them. Raises NoVirtualCluster."""
         self._require(name)
-        return _load(name, await self._ctx.store.unfinished(), self._ctx.nodes(), self._ctx.cells.config)
+        return _load(name, await self._ctx.store.unfinished(), self._ctx.nodes(), self._ctx.rules.config)
 
     def sku_types(self, virtual_cluster: str | None) -> SkuTypes:
         """Kinds of hardware, and what one unit of each has: a GPU with its share of its node, or a CPU with its.
@@ -90,7 +90,7 @@ class ClusterService:
         return SkuTypes(units)
 
     def _require(self, name: str) -> None:
-        known = self._ctx.site.virtual_clusters
+        known = self._ctx.virtual_clusters
         if name not in known:
             raise NoVirtualCluster(
                 f"There is no virtual cluster {name[:100]!r}.", hint=f"There are: {', '.join(known)}."

@@ -107,7 +107,7 @@ class IdentityService:
             email=account.email,
             grouplist=(EVERYONE, ADMINS) if account.admin else (EVERYONE,),
             admin=account.admin,
-            virtual_cluster=self._ctx.site.virtual_clusters,
+            virtual_cluster=self._ctx.virtual_clusters,
             storage_config=(),
             extension=UserExtension(ssh_keys=tuple(shown)),
         )

@@ -66,7 +66,7 @@ class JobService:
         document = await self._read(text, filename)
         _check_secrets(document)
         spec = _renamed(document.spec, name)
-        check_cells(user, document, self._ctx.site.virtual_clusters, self._ctx.cells)
+        check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
         check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
         job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
@@ -79,7 +79,7 @@ class JobService:
         try:
             document = await self._read(text, filename)
             _check_secrets(document)
-            check_cells(user, document, self._ctx.site.virtual_clusters, self._ctx.cells)
+            check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
             check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
         except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)

@@ -25,7 +25,7 @@ class MoveService:
         job = await self._jobs.own(user, name, "move")
         other = None if to.other is None else await self._jobs.find(user, to.other)
         move = Move(job.uid, to.side, None if other is None else other.uid, None if user.admin else user.name)
-        shared = self._ctx.cells.sizing.shared
+        shared = self._ctx.rules.sizing.shared
         moves = await self._ctx.store.request_move(move, user.name, self._ctx.clock(), shared=shared)
         named = {job.uid: job, **({} if other is None else {other.uid: other})}
         changed = []

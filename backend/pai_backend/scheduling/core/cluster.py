@@ -24,7 +24,6 @@ from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.trees import Suggested, Trees
 
-
 _SAME: Mapping[str, str] = MappingProxyType({})
 
 

@@ -8,13 +8,19 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.terms import NodeRules
 
 
 def rebuilt(
-    config: ClusterConfig | None, nodes: Iterable[Node], jobs: Iterable[Job], *, cells_for_all: bool = False
+    config: ClusterConfig | None,
+    nodes: Iterable[Node],
+    jobs: Iterable[Job],
+    *,
+    cells_for_all: bool = False,
+    rules: NodeRules | None = None,
 ) -> Placer:
     """A placer that knows these nodes, and what these jobs hold. Costs what a restart of the controller costs."""
-    placer = Placer(config, cells_for_all=cells_for_all)
+    placer = Placer(config, cells_for_all=cells_for_all, rules=rules)
     for node in nodes:
         placer.set_node(node)
     placer.recover(jobs)
