@@ -1,0 +1,74 @@
+"""Nodes and pods that exist in the API alone: kwok says what kubelets would say, for thousands at next to no cost.
+
+A pod on such a node is Running at once, until it is deleted; annotated with ``jupyter-pai.test/exit-code`` it ends
+with this code after ``jupyter-pai.test/runs-for`` (such as ``300ms``; at once without it).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.kubernetes.cluster.cluster import Cluster
+from tests.kubernetes.cluster.control_plane import Timing
+from tests.kubernetes.cluster.processes import Daemon
+
+LABEL = "jupyter-pai.test/simulated"
+EXIT_CODE, RUNS_FOR = "jupyter-pai.test/exit-code", "jupyter-pai.test/runs-for"
+# Heartbeats of a thousand nodes are most of the load: rare ones cost a twentieth of the usual ones.
+RARE = Timing(node_status_s=10, node_lease_s=40, node_grace_s=500)
+_MARK = "kwok.x-k8s.io/node"
+_STAGES = Path(__file__).with_name("simulated_pods.yaml")
+
+
+class Simulation:
+    """kwok beside a cluster."""
+
+    def __init__(self, cluster: Cluster, timing: Timing = RARE) -> None:
+        self.cluster, self._timing = cluster, timing
+        self.kwok = Daemon(cluster.directory, "kwok")
+        self.nodes: list[str] = []
+
+    def start(self, programs: Path) -> None:
+        """Start to play the nodes' part."""
+        options = {
+            "manageAllNodes": False,
+            "manageNodesWithAnnotationSelector": f"{_MARK}=fake",
+            "nodeLeaseDurationSeconds": self._timing.node_grace_s * 4 // 5,  # longer ones would flap
+            "podPlayStageParallelism": 16,
+            "serverAddress": f"{self.cluster.slot.addresses.loopback}:10247",
+        }
+        kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
+        config = self.cluster.directory / "kwok.yaml"
+        config.write_text(f"{json.dumps(kind)}\n---\n{_STAGES.read_text()}")  # JSON is YAML
+        command = [programs / "kwok", f"--kubeconfig={self.cluster.kubeconfig}", f"--config={config}", "--v=ERROR"]
+        self.kwok.start(command, self.cluster.directory)
+
+    async def add_nodes(self, count: int, gpus: int = 8) -> list[str]:
+        """Add nodes and wait until all are Ready; their names. Only pods that tolerate the taint land there."""
+        names = [f"sim-{number:04d}" for number in range(len(self.nodes), len(self.nodes) + count)]
+        room = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
+        await self.cluster.kubectl.create(*(_node(name, room) for name in names))
+        self.nodes += names
+        everywhere = ("wait", "--for=condition=Ready", "nodes", f"--selector={LABEL}")
+        await self.cluster.kubectl(*everywhere, "--timeout=120s", limit_s=130)
+        return names
+
+
+def toleration() -> dict[str, str]:
+    """What a pod needs to land on such a node."""
+    return {"key": _MARK, "operator": "Exists"}
+
+
+def _node(name: str, room: dict[str, str]) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {_MARK: "fake"},
+            "labels": {LABEL: "true", "kubernetes.io/hostname": name},
+        },
+        "spec": {"taints": [{"key": _MARK, "value": "fake", "effect": "NoSchedule"}]},
+        "status": {"capacity": room, "allocatable": room},
+    }

@@ -1,0 +1,44 @@
+"""Tests on a real Kubernetes: in one worker, which has the run's cluster; logs of all its parts are kept for a failure.
+
+The first test that needs the cluster waits until its programs are built, which takes minutes on a new machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes.cluster import programs
+from tests.kubernetes.cluster.cluster import Cluster
+from tests.kubernetes.cluster.simulation import Simulation
+from tests.kubernetes.fixtures import keep_logs, kubernetes, namespace, scale, testbed
+
+__all__ = ["kubernetes", "namespace", "scale", "testbed"]
+
+LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
+TEST_S, BUILD_S = 300, 2400
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep these tests in one worker, and give them time for real nodes, or for building what nodes are made of."""
+    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    limit_s = BUILD_S if ours and programs.unbuilt() else TEST_S
+    for item in ours:
+        item.add_marker(pytest.mark.xdist_group("kubernetes"))
+        item.add_marker(pytest.mark.timeout(limit_s))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the logs of the clusters that a failed test used."""
+    report = yield
+    if report.failed:
+        for name, value in getattr(item, "funcargs", {}).items():
+            cluster = value.cluster if isinstance(value, Simulation) else value
+            if isinstance(cluster, Cluster) and cluster.directory.exists():
+                place = LOGS / f"{item.name}-{name}"
+                keep_logs(cluster, place)
+                report.sections.append(("cluster", f"logs of all parts: {place}"))
+    return report

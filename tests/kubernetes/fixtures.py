@@ -1,0 +1,175 @@
+"""Fixtures of tests on Kubernetes: the run's cluster, a namespace of the test's own, simulated nodes.
+
+``kubernetes`` is for tests that any cluster can serve, ``testbed`` for those that cut its power. With
+``PAI_TEST_KUBECONFIG`` the former use the cluster that it names, and the latter are skipped. Where no cluster can run,
+all are skipped with the reason; in CI (``CI`` is set) that is a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import pytest_asyncio
+
+from tests.kubernetes.cluster import images, programs
+from tests.kubernetes.cluster.cluster import Cluster, NotThere, joined, started
+from tests.kubernetes.cluster.kubectl import Kubectl
+from tests.kubernetes.cluster.simulation import RARE, Simulation
+
+GIVEN = "PAI_TEST_KUBECONFIG"
+NODES = ("carol", "dan")  # the machines of the lab that the examples describe, with one GPU each
+
+
+@dataclass(frozen=True)
+class Kubernetes:
+    """A cluster that tests use and do not harm."""
+
+    kubectl: Kubectl
+    busybox: str
+    python: str
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The file by which it is reached, as an administrator."""
+        return self.kubectl.kubeconfig
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def testbed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    """The run's own cluster, shared by all workers, with two nodes of one GPU that does not exist."""
+    if os.environ.get(GIVEN):
+        pytest.skip(f"{GIVEN} names a cluster that is not ours to cut the power of")
+    await asyncio.to_thread(_need_machine)
+    async with _shared(_run_directory(tmp_path_factory)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kubernetes(request: pytest.FixtureRequest) -> Kubernetes:
+    """The cluster to test on: the given one, or the run's own."""
+    given = os.environ.get(GIVEN)
+    if not given:
+        cluster: Cluster = request.getfixturevalue("testbed")
+        return Kubernetes(cluster.kubectl, images.BUSYBOX, images.PYTHON)
+    kubectl = shutil.which("kubectl")
+    program = Path(kubectl) if kubectl else programs.build("kubectl") / "kubectl"
+    if not Path(given).is_file():
+        pytest.fail(f"{GIVEN}={given}: there is no such file")
+    return Kubernetes(Kubectl(program, Path(given)), "busybox:stable", "python:3.12-slim")
+
+
+@pytest_asyncio.fixture
+async def namespace(kubernetes: Kubernetes) -> AsyncIterator[Kubectl]:
+    """kubectl within a namespace of the test's own, which is deleted afterwards with all that is in it."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    kubectl = kubernetes.kubectl.within(name)
+    await kubectl("create", "namespace", name)
+    await kubectl("wait", "--for=create", "--timeout=30s", "serviceaccount/default")
+    yield kubectl
+    await remove_namespace(kubectl)
+
+
+@pytest_asyncio.fixture
+async def scale() -> AsyncIterator[Simulation]:
+    """A control plane of the test's own with kwok, for hundreds of simulated nodes: ``await scale.add_nodes(50)``."""
+    await asyncio.to_thread(_need_machine)
+    place = await asyncio.to_thread(programs.build, *programs.CONTROL_PLANE, "kwok")
+    async with started(timing=RARE) as cluster:
+        simulation = Simulation(cluster)
+        simulation.start(place)
+        yield simulation
+
+
+async def remove_namespace(kubectl: Kubectl) -> None:
+    """End the pods of a namespace now, whoever wants to look at them first, and let the rest go by itself."""
+    for pod in (await kubectl.get("pods"))["items"]:
+        if pod["metadata"].get("finalizers"):
+            nothing = '{"metadata":{"finalizers":null}}'
+            # It may go while we look.
+            await kubectl.attempt("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", nothing)
+    await kubectl("delete", "pods", "--all", "--grace-period=1", "--timeout=60s")
+    await kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
+
+
+@contextlib.asynccontextmanager
+async def _shared(run: Path) -> AsyncIterator[Cluster]:
+    """The cluster of a test run: the first worker that needs it starts it, the last that had it stops it."""
+    note = run / "kubernetes-cluster"
+    async with contextlib.AsyncExitStack() as uses:
+        with await asyncio.to_thread(_locked, run / "kubernetes-cluster.lock"):
+            cluster = await _noted(note, uses)
+            if cluster is None:
+                cluster = await uses.enter_async_context(started())
+                for node in await cluster.add_nodes(NODES):
+                    await cluster.give_gpus(node.name, 1)
+                note.write_text(f"{cluster.slot.number} {cluster.name}")
+        yield cluster
+
+
+async def _noted(note: Path, uses: contextlib.AsyncExitStack) -> Cluster | None:
+    """The cluster that another worker wrote down, while it is there."""
+    told = await asyncio.to_thread(lambda: note.read_text().split() if note.exists() else [])
+    if not told:
+        return None
+    number, name = told
+    async with contextlib.AsyncExitStack() as attempt_to_use:
+        try:
+            cluster = await attempt_to_use.enter_async_context(joined(int(number)))
+        except NotThere:
+            return None
+        if cluster.name != name:
+            return None
+        uses.push_async_exit(attempt_to_use.pop_all().__aexit__)
+        return cluster
+
+
+@contextlib.contextmanager
+def _unlocking(lock: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _locked(path: Path) -> contextlib.AbstractContextManager[None]:
+    """Wait for a lock; given back as what lets go of it."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return _unlocking(lock)
+
+
+def _run_directory(factory: pytest.TempPathFactory) -> Path:
+    """A directory that all workers of this run share."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+def _need_machine() -> None:
+    lacks = programs.lacking()
+    if lacks:
+        _refuse(f"no Kubernetes cluster can run here; missing: {', '.join(lacks)}. `tools/system-packages test` helps")
+
+
+def _refuse(why: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def keep_logs(cluster: Cluster, place: Path) -> None:
+    """Copy the logs of all parts of a cluster to a place where they stay."""
+    if place.exists():
+        shutil.rmtree(place)
+    place.mkdir(parents=True)
+    for log in cluster.logs():
+        shutil.copy(log, place / "-".join(log.relative_to(cluster.directory).parts))
