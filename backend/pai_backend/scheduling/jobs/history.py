@@ -1,4 +1,8 @@
-"""What a user's earlier jobs let one expect of the next one of their kind. Pure; its memory is bounded."""
+"""How long a job is expected to run: as its document says, or as its user's earlier jobs of its kind ran.
+
+Pure; its memory is bounded. :meth:`History.run_time` is the :data:`~pai_backend.scheduling.jobs.run_times.RunTime` of a
+backend.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,16 @@ from datetime import timedelta
 from typing import Final
 
 from pai_backend.model.attempts import KEPT, Ran, Times, kind_of, with_another
+from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
+from pai_backend.model.waiting import Basis
 
 LEAST: Final = 3
 """Attempts of a kind without which nothing is expected: one or two may both have been trials."""
 MOST_KINDS: Final = 10_000
 """Kinds that are remembered, those with the latest ends; about 10 MiB when all of them have all their attempts."""
+MOST_JOBS: Final = 50_000
+"""Jobs whose kinds are remembered: the same jobs are asked about again and again, and a kind takes 20 us to tell."""
 
 
 class History:
@@ -22,6 +30,7 @@ class History:
     def __init__(self, known: Iterable[Times] = ()) -> None:
         """``known``: kinds with the earliest ends first."""
         self._times: OrderedDict[tuple[str, str], tuple[int, ...]] = OrderedDict()
+        self._kinds: dict[JobUid, str] = {}
         for each in known:
             self._times[each.user, each.kind] = each.seconds[-KEPT:]
 
@@ -32,10 +41,28 @@ class History:
         if len(self._times) > MOST_KINDS:
             self._times.popitem(last=False)
 
-    def expected(self, job: Job) -> timedelta | None:
-        """How long an attempt of the job may be expected to run; None when its user has run too few like it."""
-        times = self._times.get((job.user, kind_of(job.spec)), ())
+    def run_time(self, job: Job) -> timedelta | None:
+        """How long an attempt of the job may be expected to run; None when nobody says, and too few like it have run.
+
+        What the author declares goes before what others of its kind did: who writes it knows what is new this time.
+        """
+        if job.spec.expected_run_s is not None:
+            return timedelta(seconds=job.spec.expected_run_s)
+        times = self._times.get((job.user, self._kind(job)), ())
         return timedelta(seconds=usual(times)) if len(times) >= LEAST else None
+
+    def _kind(self, job: Job) -> str:
+        kind = self._kinds.get(job.uid)
+        if kind is None:
+            if len(self._kinds) >= MOST_JOBS:
+                self._kinds.clear()
+            kind = self._kinds[job.uid] = kind_of(job.spec)
+        return kind
+
+
+def basis_of(job: Job) -> Basis:
+    """Where it is known from how long a job runs, if it is known."""
+    return Basis.HISTORY if job.spec.expected_run_s is None else Basis.DECLARED
 
 
 def usual(times: Sequence[int]) -> int:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import zlib
 from datetime import timedelta
 
 import pytest
 
 from pai_backend.model.attempts import Ran, Times, kind_of
 from pai_backend.model.job import Job
+from pai_backend.model.waiting import Basis
 from pai_backend.scheduling.jobs import history
-from pai_backend.scheduling.jobs.history import LEAST, History, usual
-from pai_backend.testing.builders import make_job, make_spec
+from pai_backend.scheduling.jobs.history import LEAST, History, basis_of, usual
+from pai_backend.testing.builders import make_job, make_spec, make_uid
 
 HOUR = 3600
 
 
 def job(name: str = "train-9", user: str = "alice") -> Job:
-    return make_job(name, user=user, spec=make_spec(name))
+    """A job of that name; jobs of different names or users have different uids."""
+    uid = make_uid(zlib.crc32(f"{user}~{name}".encode()))
+    return make_job(name, uid=uid, user=user, spec=make_spec(name))
 
 
 def ran(*seconds: int, name: str = "train-1", user: str = "alice") -> list[Ran]:
@@ -32,16 +36,32 @@ def after(*ended: Ran) -> History:
 
 def test_nothing_is_expected_before_there_are_enough_attempts_of_the_kind() -> None:
     known = after(*ran(*[HOUR] * (LEAST - 1)), *ran(HOUR, name="other-1"), *ran(HOUR, user="bob"))
-    assert known.expected(job()) is None
+    assert known.run_time(job()) is None
     known.note(ran(HOUR)[0])
-    assert known.expected(job()) == timedelta(hours=1)
-    assert known.expected(job(user="bob")) is None
-    assert known.expected(job("other-2")) is None
+    assert known.run_time(job()) == timedelta(hours=1)
+    assert known.run_time(job(user="bob")) is None
+    assert known.run_time(job("other-2")) is None
+
+
+def test_what_a_document_declares_goes_before_what_others_did() -> None:
+    declared = make_job("train-9", spec=make_spec("train-9").model_copy(update={"expected_run_s": 90}))
+    assert History().run_time(declared) == timedelta(seconds=90)
+    assert after(*ran(HOUR, HOUR, HOUR)).run_time(declared) == timedelta(seconds=90)
+    assert (basis_of(declared), basis_of(job())) == (Basis.DECLARED, Basis.HISTORY)
+
+
+def test_kinds_of_jobs_are_told_anew_once_too_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_JOBS", 2)
+    known = after(*ran(60, 60, 60))
+    for number in range(5):
+        one = make_job(f"train-{number}", uid=make_uid(number), spec=make_spec(f"train-{number}"))
+        assert known.run_time(one) == known.run_time(one) == timedelta(minutes=1)
+        assert len(known._kinds) <= 2
 
 
 def test_one_hung_attempt_does_not_move_what_is_expected() -> None:
-    assert after(*ran(600, 620, 640, 90_000)).expected(job()) == timedelta(seconds=640)
-    assert after(*ran(1, 600, 620, 640)).expected(job()) == timedelta(seconds=620)
+    assert after(*ran(600, 620, 640, 90_000)).run_time(job()) == timedelta(seconds=640)
+    assert after(*ran(1, 600, 620, 640)).run_time(job()) == timedelta(seconds=620)
 
 
 @pytest.mark.parametrize(("count", "rank"), [(3, 3), (4, 3), (5, 4), (8, 6), (16, 12)])
@@ -51,18 +71,18 @@ def test_three_of_four_attempts_ended_within_the_usual_time(count: int, rank: in
 
 def test_what_is_stored_is_where_it_goes_on() -> None:
     known = History([Times("alice", kind_of(make_spec("train-1")), (60, 60))])
-    assert known.expected(job()) is None
+    assert known.run_time(job()) is None
     known.note(ran(120)[0])
-    assert known.expected(job()) == timedelta(seconds=120)
+    assert known.run_time(job()) == timedelta(seconds=120)
 
 
 def test_old_attempts_give_way_to_new_ones() -> None:
-    assert after(*ran(*[60] * 30, *[HOUR] * 16)).expected(job()) == timedelta(hours=1)
+    assert after(*ran(*[60] * 30, *[HOUR] * 16)).run_time(job()) == timedelta(hours=1)
 
 
 def test_of_too_many_kinds_those_with_the_oldest_ends_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST_KINDS", 2)
     known = after(*ran(60, 60, 60, name="a-1"), *ran(60, 60, 60, name="b-1"), *ran(60, name="a-1"))
     known.note(ran(60, name="c-1")[0])
-    assert known.expected(job("a-2")) == timedelta(minutes=1)
-    assert known.expected(job("b-2")) is None
+    assert known.run_time(job("a-2")) == timedelta(minutes=1)
+    assert known.run_time(job("b-2")) is None
