@@ -12,11 +12,12 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pai_backend.engine.kubernetes.credential_program import run_program
 from pai_backend.engine.kubernetes.failures import AccessError
 from pai_backend.engine.kubernetes.kubeconfig import Kubeconfig, read_kubeconfig
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-COMMAND_S = 30.0  # what a credential program may take: some talk to a cloud, none should ask a person
 ROTATED_S = 60.0  # how often a token file is read again; the kubelet renews one at 80 % of its hour
 EARLY_S = 60.0  # how long before its expiry a credential is renewed
 REFUSED_S = 10.0  # not more often than this because of a 401: the reason may not be the credential
@@ -41,10 +41,23 @@ class Access:
     namespace: str | None = None
 
 
+@dataclass(frozen=True)
+class ServiceAccount:
+    """What a pod is given to reach the API server: files in a folder, and variables."""
+
+    folder: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"the service account in {self.folder}"
+
+
 class Credentials:
     """A library configuration that is kept good. Make it with :func:`find_cluster`."""
 
-    def __init__(self, source: Kubeconfig | Path, namespace: str, configuration: Configuration) -> None:
+    def __init__(self, source: Kubeconfig | ServiceAccount, namespace: str, configuration: Configuration) -> None:
         self.namespace = namespace
         self.configuration = configuration
         self._source = source
@@ -58,7 +71,7 @@ class Credentials:
     @property
     def place(self) -> str:
         """Where they come from, for messages."""
-        return self._source.place if isinstance(self._source, Kubeconfig) else f"the service account in {self._source}"
+        return self._source.place
 
     async def current(self) -> None:
         """Renew what is about to expire. Raises AccessError when that fails."""
@@ -76,6 +89,7 @@ class Credentials:
         """Fill the configuration. Raises AccessError."""
         self._loaded_at = time.monotonic()
         if isinstance(self._source, Kubeconfig):
+            self._source = await asyncio.to_thread(read_kubeconfig, self._source.paths, self._source.context)
             self._fresh_until = await _load_kubeconfig(self._source, self.configuration)
         else:
             await asyncio.to_thread(_load_service_account, self._source, self.configuration)
@@ -98,9 +112,10 @@ async def find_cluster(
     # takes it; chain, name and validity are still checked.
     configuration.disable_strict_ssl_verification = True
     configuration.connection_pool_maxsize = 0  # no bound there: watches would use it up; requests are bounded by us
-    source: Kubeconfig | Path
+    source: Kubeconfig | ServiceAccount
     if (paths := _paths(access, environ, service_account)) is None:
-        source, inherent = service_account, await asyncio.to_thread(_namespace_of, service_account)
+        source = ServiceAccount(service_account, environ)
+        inherent = await asyncio.to_thread(_namespace_of, service_account)
     else:
         source = await asyncio.to_thread(read_kubeconfig, paths, access.context)
         inherent = source.namespace
@@ -139,43 +154,41 @@ def _namespace_of(service_account: Path) -> str | None:
 
 async def _load_kubeconfig(found: Kubeconfig, configuration: Configuration) -> float | None:
     """Fill the configuration; returns until when it is good, on the monotonic clock. Raises AccessError."""
-    from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+    from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
-    # It logs what credential programs write to standard error, which is nobody's to keep.
-    logging.getLogger("kubernetes_asyncio.config.kube_config").setLevel(logging.CRITICAL)
+    user, expires = found.user, None
+    if isinstance(user.get("exec"), dict):
+        given = await run_program(user["exec"], found.cluster, found.folder, found.place)
+        user, expires = given.user, given.expires
+    document = {
+        "contexts": [{"name": "this", "context": {"cluster": "this", "user": "this"}}],
+        "clusters": [{"name": "this", "cluster": found.cluster}],
+        "users": [{"name": "this", "user": user}],
+    }
     try:
-        merged = await asyncio.to_thread(KubeConfigMerger, os.pathsep.join(map(str, found.paths)))
-        loader = KubeConfigLoader(merged.config, active_context=found.context, config_base_path=None)
-        async with asyncio.timeout(COMMAND_S):
-            await loader.load_and_set(configuration)
-    except TimeoutError:
-        raise AccessError(f"{found.place}: {_who(found)} gave no credentials within {COMMAND_S:.0f} s") from None
+        await KubeConfigLoader(document, active_context="this").load_and_set(configuration)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote a token, so only its kind is told
         raise AccessError(
-            f"{found.place}: {_who(found)} gives no usable credentials ({_kind(error)}); "
+            f"{found.place}: the user of the context {found.context} gives no usable credentials ({_kind(error)}); "
             f"check it with: kubectl --context {found.context} auth whoami"
         ) from None
-    expiry = getattr(loader, "exec_plugin_expiry", None)
-    if not isinstance(expiry, datetime):
+    if expires is None:
         return None
-    left_s = (expiry - datetime.now(UTC)).total_seconds()
+    left_s = (expires - datetime.now(UTC)).total_seconds()
     return time.monotonic() + max(left_s - EARLY_S, left_s / 2, 1.0)
 
 
-def _load_service_account(folder: Path, configuration: Configuration) -> None:
+def _load_service_account(account: ServiceAccount, configuration: Configuration) -> None:
     """Fill the configuration from a pod's service account. Raises AccessError."""
     from kubernetes_asyncio.config import ConfigException
     from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
 
-    loader = InClusterConfigLoader(str(folder / "token"), str(folder / "ca.crt"), try_refresh_token=False)
+    folder, environ = account.folder, dict(account.environ)
+    loader = InClusterConfigLoader(str(folder / "token"), str(folder / "ca.crt"), False, environ)
     try:
         loader.load_and_set(configuration)
     except (ConfigException, OSError) as error:
         raise AccessError(f"{folder}: the pod's service account cannot be used: {error}") from None
-
-
-def _who(found: Kubeconfig) -> str:
-    return f"the command {found.command}" if found.command else f"the user of the context {found.context}"
 
 
 def _kind(error: Exception) -> str:

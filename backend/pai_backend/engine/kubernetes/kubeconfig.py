@@ -1,13 +1,13 @@
 """Which cluster a kubeconfig means, or what is wrong with it, in words that hold none of its secrets.
 
-The library reads kubeconfigs too, and builds the connection from them; but its complaints quote whole entries, tokens
-included, so that they can never be shown. What it would complain of is therefore checked here first.
+The library builds the connection from what is found here. It could read the files too, but its complaints quote whole
+entries, tokens included, so that they can never be shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,22 +16,34 @@ import yaml
 
 from pai_backend.engine.kubernetes.failures import AccessError
 
+_FILES = {"clusters": ("certificate-authority",), "users": ("client-certificate", "client-key", "tokenFile")}
+
 
 @dataclass(frozen=True)
 class Kubeconfig:
-    """The part of one or more kubeconfig files that one context means."""
+    """The part of one or more kubeconfig files that one context means; paths in it are absolute."""
 
     paths: tuple[Path, ...]
     context: str
-    server: str
     namespace: str | None
-    insecure: bool  # the certificate is not looked at: the file says so
-    command: str | None  # the program that gives credentials
+    cluster: dict[str, Any] = field(repr=False)
+    user: dict[str, Any] = field(repr=False)  # secret
+    folder: Path  # of the file that has the user, where a relative command is
 
     @property
     def place(self) -> str:
         """The files, for messages."""
-        return ":".join(map(str, self.paths))
+        return _places(self.paths)
+
+    @property
+    def server(self) -> str:
+        """The address of the API server, "" when there is none."""
+        return str(self.cluster.get("server") or "")
+
+    @property
+    def insecure(self) -> bool:
+        """Whether the file says that the server's certificate is not to be checked."""
+        return bool(self.cluster.get("insecure-skip-tls-verify"))
 
 
 def read_kubeconfig(paths: Sequence[Path], context: str | None) -> Kubeconfig:
@@ -41,34 +53,23 @@ def read_kubeconfig(paths: Sequence[Path], context: str | None) -> Kubeconfig:
     """
     documents = [(path, _document(path)) for path in paths]
     current = next((doc["current-context"] for _, doc in documents if doc.get("current-context")), None)
-    wanted = context or current
+    wanted, where = context or current, _places(paths)
     if not wanted:
-        raise AccessError(
-            f"{_places(paths)}: names no current-context; set kubernetes.context to one of {_known(documents)}"
-        )
-    about = _entry(documents, "contexts", "context", wanted)
+        raise AccessError(f"{where}: names no current-context; set kubernetes.context to one of {_known(documents)}")
+    about, _ = _entry(documents, "contexts", wanted)
     if about is None:
-        raise AccessError(
-            f"{_places(paths)}: there is no context {wanted}; it has {_known(documents)}. See kubernetes.context"
-        )
+        raise AccessError(f"{where}: there is no context {wanted}; it has {_known(documents)}. See kubernetes.context")
     cluster_name, user_name = about.get("cluster"), about.get("user")
-    cluster = _entry(documents, "clusters", "cluster", cluster_name)
+    cluster, folder = _entry(documents, "clusters", cluster_name)
     if cluster is None:
-        raise AccessError(
-            f"{_places(paths)}: the context {wanted} names the cluster {cluster_name}, which is not there"
-        )
-    user = _entry(documents, "users", "user", user_name) if user_name else {}
+        raise AccessError(f"{where}: the context {wanted} names the cluster {cluster_name}, which is not there")
+    user: dict[str, Any] | None = {}
+    if user_name:
+        user, folder = _entry(documents, "users", user_name)
     if user is None:
-        raise AccessError(f"{_places(paths)}: the context {wanted} names the user {user_name}, which is not there")
-    exec_ = user.get("exec")
-    found = Kubeconfig(
-        paths=tuple(paths),
-        context=str(wanted),
-        server=str(cluster.get("server") or ""),
-        namespace=str(about["namespace"]) if about.get("namespace") else None,
-        insecure=bool(cluster.get("insecure-skip-tls-verify")),
-        command=str(exec_.get("command")) if isinstance(exec_, dict) else None,
-    )
+        raise AccessError(f"{where}: the context {wanted} names the user {user_name}, which is not there")
+    namespace = str(about["namespace"]) if about.get("namespace") else None
+    found = Kubeconfig(tuple(paths), str(wanted), namespace, cluster, user, folder)
     _check_server(found, has_credentials=bool(user))
     return found
 
@@ -110,13 +111,21 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _entry(documents: list[tuple[Path, dict[str, Any]]], section: str, key: str, name: object) -> dict[str, Any] | None:
-    for _, document in documents:
+def _entry(
+    documents: list[tuple[Path, dict[str, Any]]], section: str, name: object
+) -> tuple[dict[str, Any] | None, Path]:
+    """What the first entry of that name says, its paths made absolute, and the folder of its file; None without one."""
+    for path, document in documents:
+        folder = path.absolute().parent
         for entry in document.get(section) or []:
             if entry["name"] == name:
-                about = entry.get(key) or {}
-                return about if isinstance(about, dict) else {}
-    return None
+                inner = entry.get(section[:-1])
+                about = dict(inner) if isinstance(inner, dict) else {}
+                for key in _FILES.get(section, ()):
+                    if about.get(key):
+                        about[key] = str(folder / str(about[key]))
+                return about, folder
+    return None, Path()
 
 
 def _known(documents: list[tuple[Path, dict[str, Any]]]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from pai_backend.engine.kubernetes.failures import Malformed
+from pai_backend.engine.kubernetes.failures import Malformed as Malformed
 
 Object: TypeAlias = dict[str, Any]  # an object of the API, or one of its parts, in its JSON form
 Slim: TypeAlias = Callable[[Object], Object]  # what a mirror keeps of an object; must not fail for any object

@@ -113,7 +113,9 @@ class Reflection:
         """A page of a list. Raises StreamFault when it is none; complete once ``rest`` is empty."""
         items, about = document.get("items"), metadata(document)
         try:
-            for obj in items if isinstance(items, list) else []:
+            if not isinstance(items, list) or not all(isinstance(obj, dict) for obj in items):
+                raise Malformed("the API server's answer is no list")
+            for obj in items:
                 self._arriving.objects[uid_of(obj)] = self._slim(obj)
             version = version_of(document)
         except Malformed as fault:
