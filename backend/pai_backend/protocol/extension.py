@@ -2,7 +2,8 @@
 
 v2 has no fixed ports, directories, debugging or way to end a job when some of its tasks are done. Converting to v2
 puts these here (``convert.to_v2``), and whoever misses them in v2 may write them by hand. The names are v1's, but for
-``expectedRunTime``, which is ours and means the same in ``extras.jupyterPai`` of a v1 document (``v1``).
+``expectedRunTime`` and ``nodeSelector``, which are ours and mean the same in ``extras.jupyterPai`` of a v1 document
+(``v1``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pai_backend.model.spec import JobSpec, PortSpec, TaskRole
 from pai_backend.protocol import v2_extras
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
 from pai_backend.protocol.locate import Node
+from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
+from pai_backend.protocol.node_selector import read_node_selector
 from pai_backend.protocol.run_time import NAME as RUN_TIME
 from pai_backend.protocol.run_time import read_run_time
 from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH, OWN_EXTRAS
@@ -41,6 +44,7 @@ JOB: Final = Table(
         "killAllOnCompletedTaskNumber": Field(Kind.INTEGER, low=0),
         "isDebug": Field(Kind.ANY),
         RUN_TIME: Field(Kind.ANY),
+        NODE_SELECTOR: Field(Kind.OBJECT),
         "taskRoles": Field(Kind.OBJECT),
         "extras": Field(Kind.OBJECT),
         "names": Field(Kind.OBJECT),
@@ -81,6 +85,7 @@ def honoured(spec: JobSpec, root: Node, reader: Reader) -> JobSpec:
     changes["kill_all_on_completed"] = _kill_all(job, spec, reader)
     changes["debug"] = _flag(job, "isDebug", reader)
     changes["expected_run_s"] = _run_time(job, reader)
+    changes["node_selector"] = read_node_selector(job, reader)
     changes["task_roles"] = _roles(job, spec, reader)
     added = {name: value.plain() for name, value in job.entries("extras").items()}
     changes["extras"] = {**spec.extras, **added} if added else None

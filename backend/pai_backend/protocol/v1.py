@@ -21,6 +21,8 @@ from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, Task
 from pai_backend.protocol import v1_ports
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
 from pai_backend.protocol.locate import Node
+from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
+from pai_backend.protocol.node_selector import read_node_selector
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.run_time import NAME as RUN_TIME
 from pai_backend.protocol.run_time import read_run_time
@@ -126,7 +128,7 @@ ROLE: Final = Table(
         "retryCount": "Move it to the job ($.retryCount).",
     },
 )
-OWN: Final = Table(OWN_EXTRAS, {RUN_TIME: Field(Kind.ANY)})
+OWN: Final = Table(OWN_EXTRAS, {RUN_TIME: Field(Kind.ANY), NODE_SELECTOR: Field(Kind.OBJECT)})
 """What is followed of ``extras.jupyterPai``; all else in it is free data."""
 
 
@@ -141,7 +143,9 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         reader.fault(("jobName",), job.at("jobName"), message, "Add a letter or digit.")
     roles = _roles(job, reader, keep_unknown=scm)
     flags = _variables(job, reader)
-    expected_run_s = _run_time(job, reader)
+    own = _own(job, reader)
+    expected_run_s = _run_time(own, reader) if own is not None else None
+    node_selector = read_node_selector(own, reader) if own is not None else {}
     ready = [role for _, role in roles if role is not None]
     _check_totals(job, ready, reader)
     if reader.failed:
@@ -168,6 +172,7 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         kill_all_on_completed=job.integer("killAllOnCompletedTaskNumber"),
         debug="isDebug" in flags,
         expected_run_s=expected_run_s,
+        node_selector=node_selector,
         task_roles=tuple(role.model_copy(update={"infiniband": True}) for role in ready)
         if "paiAzRDMA" in flags
         else tuple(ready),
@@ -279,12 +284,16 @@ def _variables(job: Members, reader: Reader) -> set[str]:
     return flags
 
 
-def _run_time(job: Members, reader: Reader) -> int | None:
-    """What ``extras.jupyterPai`` says of how long the job runs; a name there that is not known is told, and kept."""
+def _own(job: Members, reader: Reader) -> Members | None:
+    """``extras.jupyterPai``, if the document has it; a name there that is not known is told, and kept."""
     node, path = job.entries("extras").get(OWN_EXTRAS), ("extras", OWN_EXTRAS)
-    own = reader.members(node, path, OWN, keep_unknown=True) if node is not None and node.value is not None else None
-    value = own.values[RUN_TIME] if own is not None else None
-    return read_run_time(value, (*path, RUN_TIME), reader) if isinstance(value, Node) else None
+    return reader.members(node, path, OWN, keep_unknown=True) if node is not None and node.value is not None else None
+
+
+def _run_time(own: Members, reader: Reader) -> int | None:
+    """How long the job is expected to run, in seconds."""
+    value = own.values[RUN_TIME]
+    return read_run_time(value, (*own.path, RUN_TIME), reader) if isinstance(value, Node) else None
 
 
 def _warn_of_name(name: str, path: Path, reader: Reader) -> None:

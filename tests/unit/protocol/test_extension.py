@@ -43,6 +43,7 @@ def test_everything_that_can_be_said_is_followed() -> None:
         "killAllOnCompletedTaskNumber: 2",
         "isDebug: true",
         "expectedRunTime: 1d2h30m",
+        "nodeSelector: {zone: a, kubernetes.io/hostname: carol}",
         "taskRoles: {worker: {storageGB: 5, beginAt: {a: 8000, b: 0}}}",
         "extras: {submitFrom: web}",
     )
@@ -54,6 +55,7 @@ def test_everything_that_can_be_said_is_followed() -> None:
     )
     assert (spec.gpu_type, spec.retry_count, spec.kill_all_on_completed, spec.debug) == ("P100", -2, 2, True)
     assert spec.expected_run_s == (26 * 60 + 30) * 60
+    assert spec.node_selector == {"zone": "a", "kubernetes.io/hostname": "carol"}
     (role,) = spec.task_roles
     assert role.resources.storage_gb == 5
     assert [(port.label, port.begin_at) for port in role.ports if not port.implicit] == [("a", 8000), ("b", 0)]
@@ -87,6 +89,15 @@ def test_a_document_without_it_is_as_it_was() -> None:
         ("expectedRunTime: true", "$.extras.jupyterPai.expectedRunTime", UNKNOWN_TIME, 22),
         ("expectedRunTime: 0s", "$.extras.jupyterPai.expectedRunTime", OUT_OF_RANGE, 22),
         ("expectedRunTime: 365d1s", "$.extras.jupyterPai.expectedRunTime", OUT_OF_RANGE, 22),
+        ("nodeSelector: zone", "$.extras.jupyterPai.nodeSelector", "nodeSelector must be an object, not text", 19),
+        (
+            "nodeSelector: {gpu: true}",
+            "$.extras.jupyterPai.nodeSelector.gpu",
+            "the value of gpu must be text, not true or false",
+            25,
+        ),
+        ("nodeSelector: {z e: a}", '$.extras.jupyterPai.nodeSelector["z e"]', '"z e" is no key of a label', 20),
+        ("nodeSelector: {z: a/b}", "$.extras.jupyterPai.nodeSelector.z", "the value of z is none of a label", 23),
         ("taskRoles: {ps: {}}", "$.extras.jupyterPai.taskRoles.ps", "this is no task role of the job", 17),
         (
             "taskRoles: {worker: {beginAt: {c: 1}}}",

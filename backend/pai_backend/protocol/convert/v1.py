@@ -17,6 +17,7 @@ from pai_backend.protocol.convert.result import Converted, Losses, finished, ref
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.document import Document
 from pai_backend.protocol.fields import Path
+from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
 from pai_backend.protocol.run_time import NAME as RUN_TIME
 from pai_backend.protocol.run_time import run_time_text
 from pai_backend.protocol.v1 import UNKNOWN_FIELDS
@@ -81,8 +82,13 @@ class _Writer:
         extras = dict(self.spec.extras)
         if self.is_v2:
             extras.pop(extension.KEY, None)
+            own: dict[str, Any] = {}
             if self.spec.expected_run_s is not None:
-                extras[extension.KEY] = {RUN_TIME: run_time_text(self.spec.expected_run_s)}
+                own[RUN_TIME] = run_time_text(self.spec.expected_run_s)
+            if self.spec.node_selector:
+                own[NODE_SELECTOR] = self.spec.node_selector
+            if own:
+                extras[extension.KEY] = own
         return extras
 
     def _role(self, number: int, role: TaskRole) -> dict[str, Any]:

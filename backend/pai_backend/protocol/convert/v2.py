@@ -18,6 +18,7 @@ from pai_backend.protocol.convert.result import Converted, Losses, finished, ref
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.convert.yaml_text import dumped
 from pai_backend.protocol.document import Document
+from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.run_time import NAME as RUN_TIME
 from pai_backend.protocol.run_time import run_time_text
@@ -180,7 +181,11 @@ class _Writer:
         meant = {name: value for name, value in self.spec.extras.items() if name in extension.MEANT_IN_V2}
         if self.spec.expected_run_s is not None:
             self.aside[RUN_TIME] = run_time_text(self.spec.expected_run_s)
-            rest = {name: value for name, value in meant.pop(extension.KEY).items() if name != RUN_TIME}
+        if self.spec.node_selector:
+            self.aside[NODE_SELECTOR] = self.spec.node_selector
+        followed = {RUN_TIME, NODE_SELECTOR}.intersection(meant.get(extension.KEY) or ())
+        if followed:
+            rest = {name: value for name, value in meant.pop(extension.KEY).items() if name not in followed}
             meant |= {extension.KEY: rest} if rest else {}
         for name in meant:
             self.losses.kept_aside(("extras", name), f"v2 would follow extras.{name}, v1 does not")
