@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_backend.model.attempts import Ran, Times, kind_of, with_another
 from pai_backend.model.job import Job
-from pai_backend.scheduling.jobs import history
-from pai_backend.scheduling.jobs.history import History, usual
+from pai_backend.scheduling.jobs.history import MOST_KINDS, History, usual
 from pai_backend.testing.builders import make_job, make_spec, make_uid
 
 NAMES = ("a", "b", "c", "d")
@@ -38,17 +35,16 @@ class Stored:
 
 @given(ends=ENDS, restart=st.integers(0, 60))
 def test_a_restart_changes_nothing_that_is_expected(ends: list[tuple[Job, int]], restart: int) -> None:
-    with mock.patch.object(history, "MOST_KINDS", 3):
-        stored, lasting = Stored(), History()
-        fresh = lasting
-        for number, (job, seconds) in enumerate(ends):
-            if number == restart:
-                fresh = History(stored.latest(history.MOST_KINDS))
-            one = Ran(job.user, kind_of(job.spec), seconds)
-            stored.note(one)
-            for known in {lasting, fresh}:
-                known.note(one)
-        assert [fresh.run_time(job) for job in JOBS] == [lasting.run_time(job) for job in JOBS]
+    stored, lasting = Stored(), History()
+    fresh = lasting
+    for number, (job, seconds) in enumerate(ends):
+        if number == restart:
+            fresh = History(stored.latest(MOST_KINDS))
+        one = Ran(job.user, kind_of(job.spec), seconds)
+        stored.note(one)
+        for known in {lasting, fresh}:
+            known.note(one)
+    assert [fresh.run_time(job) for job in JOBS] == [lasting.run_time(job) for job in JOBS]
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=16))

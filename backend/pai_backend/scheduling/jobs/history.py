@@ -19,7 +19,10 @@ from pai_backend.model.waiting import Basis
 LEAST: Final = 3
 """Attempts of a kind without which nothing is expected: one or two may both have been trials."""
 MOST_KINDS: Final = 10_000
-"""Kinds that are remembered, those with the latest ends; about 10 MiB when all of them have all their attempts."""
+"""Kinds that are remembered, those with the latest ends; about 10 MiB when all of them have all their attempts.
+
+One that was forgotten begins anew in this memory; what is stored of it counts again when a controller starts.
+"""
 MOST_JOBS: Final = 50_000
 """Jobs whose kinds are remembered: the same jobs are asked about again and again, and a kind takes 20 us to tell."""
 
