@@ -134,6 +134,21 @@ class Released(TypedDict):
     tasks: list[str]
 
 
+class MovedJob(TypedDict):
+    """A job that has changed its place among the waiting jobs of its virtual cluster and priority, from 1."""
+
+    id: str
+    place: int
+    was: int
+
+
+class Moved(TypedDict):
+    """Which jobs have changed places; none when they stood as asked already."""
+
+    message: str
+    jobs: list[MovedJob]
+
+
 class JobEvent(TypedDict):
     """One line of a job's history."""
 
@@ -274,6 +289,7 @@ class Waiting(TypedDict):
     position: int
     waiting: int
     starts_at: str | None
+    rests_on: list[str]
     holders: list[Holder]
     changes: list[Change]
     texts: dict[str, Told]

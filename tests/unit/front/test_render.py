@@ -120,6 +120,7 @@ def why_body(**changes: object) -> Why:
         "position": 2,
         "waiting": 5,
         "starts_at": None,
+        "rests_on": [],
         "holders": [],
         "changes": [],
         "texts": {"en": {"sentence": "It needs 4 GPUs.", "remedy": "Wait.", "estimate": ""}},
