@@ -10,7 +10,7 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from bench import api, documents, listing, local, queue, scheduling
+from bench import api, documents, listing, local, nodes, queue, scheduling
 from bench.figures import Figure, compare, load_floors, row
 
 BENCHES: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
@@ -18,6 +18,7 @@ BENCHES: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
     "documents": documents.measure,
     "listing": listing.measure,
     "local": local.measure,
+    "nodes": nodes.measure,
     "queue": queue.measure,
     "scheduling": scheduling.measure,
 }
