@@ -71,9 +71,17 @@ def command(data_dir: Path, *arguments: str, python: str = sys.executable) -> li
 
 @contextmanager
 def backend(
-    data_dir: Path, arguments: Sequence[str] = (), env: dict[str, str] | None = None, python: str = sys.executable
+    data_dir: Path,
+    arguments: Sequence[str] = (),
+    env: dict[str, str] | None = None,
+    python: str = sys.executable,
+    *,
+    whole: bool = True,
 ) -> Iterator[Backend]:
-    """Start a backend, wait until it says that it is ready, and end it and all its children afterwards."""
+    """Start a backend, wait until it says that it is ready, and end it and all its children afterwards.
+
+    One that is not ``whole`` has roles missing without which no job can run; it answers all the same.
+    """
     errors = data_dir.parent / f"{data_dir.name}.stderr"
     read, write = os.pipe()
     with errors.open("wb") as stderr:
@@ -91,7 +99,8 @@ def backend(
         line = os.read(read, 4096)
         assert line, f"ended before it was ready: {errors.read_text()}"
         running = Backend(process, data_dir, json.loads(line)["url"], errors)
-        until(running.ready)
+        if whole:
+            until(running.ready)
         yield running
     finally:
         os.close(read)
