@@ -13,8 +13,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from pai_backend.controller.placing import Placing
-from pai_backend.controller.tenure import SAFETY_S, Tenure, turn
-from pai_backend.lifecycle.step import to_place
+from pai_backend.controller.tenure import SAFETY_S, Tenure
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.model.waiting import Waiting
@@ -61,26 +60,8 @@ class Explainer:
         await asyncio.sleep(REST * took)
 
     def _explained(self, job: Job) -> Waiting | None:
-        now = self._clock()
-        tasks = to_place(job, now)
-        if not tasks:
-            return None
-        mine, place = turn(job), self._placing.placer.sizing.vc
-        before = waiting = 0
-        for other in self._tenure.jobs.values():
-            if place(other.spec) == place(job.spec) and to_place(other, now):
-                waiting += 1
-                before += turn(other) < mine
         try:
-            return why(
-                self._placing.placer,
-                job,
-                tasks,
-                now,
-                position=before + 1,
-                waiting=max(waiting, 1),
-                allows=self._placing.allows_ports(),
-            )
+            return why(self._placing.placer, job.uid, self._clock())
         except Exception:
             # An answer that cannot be given must not end the controller: who asked still has the job's own sentence.
             log.exception("job %s: why it waits could not be explained", job.uid)

@@ -1,4 +1,4 @@
-"""From free room to placements: try the tasks, choose their ports, make sure that they are free.
+"""From places to placements: choose the ports of tasks, make sure that they are free.
 
 The placer and the set of leased ports are this controller's memory of what is stored; both are rebuilt from the store
 by ``Tenure``.
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from pai_backend.access.ports import NoPort, PortRange, choose, fits
 from pai_backend.engine.base import Engine
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.core.reason import WaitCode
-from pai_backend.scheduling.jobs.answers import Kept, Lack, Place, Waits
+from pai_backend.scheduling.jobs.answers import Lack, Place, Waits
 from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.linear import Allows
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.store.base import PortLease, slot_of
 
 PROBES = 8
@@ -32,19 +32,12 @@ LastPlaces = Mapping[str, Placement | None]
 
 @dataclass(frozen=True)
 class Decision:
-    """Placements of tasks of one job with the ports that must be leased and given back for them."""
+    """Placements of a unit's tasks with the ports that must be leased and given back for them."""
 
+    unit: Unit
     placements: dict[TaskUid, Placement]
     lease: tuple[PortLease, ...] = ()
     release: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """Places that are kept for tasks of one job while others are stopped there; they have no ports yet."""
-
-    placements: dict[TaskUid, Placement]
-    message: str
 
 
 @dataclass
@@ -63,11 +56,12 @@ class Ports:
         for lease in leases:
             self.by_machine.setdefault(lease.machine, {})[lease.port] = lease.owner
 
-    def drop(self, owners: Iterable[str]) -> None:
-        """Forget all leases of these owners."""
-        gone = set(owners)
+    def drop(self, owners: Iterable[str]) -> bool:
+        """Forget all leases of these owners; whether there were any."""
+        gone, before = set(owners), sum(map(len, self.by_machine.values()))
         for machine, ports in self.by_machine.items():
             self.by_machine[machine] = {port: owner for port, owner in ports.items() if owner not in gone}
+        return sum(map(len, self.by_machine.values())) < before
 
     def taken(self, machine: str) -> dict[int, str]:
         """Port -> owner on that machine."""
@@ -75,51 +69,76 @@ class Ports:
 
 
 class Placing:
-    """Places tasks on the placer's nodes and leases their ports."""
+    """Gives tasks that the placer found nodes for their ports."""
 
     def __init__(self, placer: Placer, engine: Engine, within: PortRange, rng: random.Random) -> None:
         self.placer = placer
         self.ports = Ports()
+        self.ran_short = False
+        """A unit was set aside since its ports cannot be had, which may change unheard."""
         self._engine = engine
         self._within = within
         self._rng = rng
+        placer.decider.allows = self._allows
 
-    async def decide(self, job: Job, tasks: Sequence[Task], last: LastPlaces) -> Decision | Reservation | Waits:
-        """A place and ports for all of these tasks, held at once; places kept for them; or why not, holding nothing."""
-        fixed = _FixedPorts(self.ports)
-        found = self.placer.place(job, tasks, fixed.allow)
-        if isinstance(found, Waits):
-            return fixed.told(found)
-        if isinstance(found, Kept):
-            nodes = self.placer.room.nodes
-            return Reservation(
-                {uid: _placement(nodes[place.node], place, {}) for uid, place in found.places.items()}, found.message
-            )
+    async def with_ports(self, job: Job, unit: Unit, last: LastPlaces) -> Decision | None:
+        """The unit's places with ports, leased in memory at once; None when they cannot be had: it is set aside."""
+        tasks = [task for uid in unit.uids if (task := job.task(uid)) is not None]
         try:
-            decision = await self._with_ports(job, tasks, found.places, last)
+            decision = await self._with_ports(job, unit, tasks, last)
         except NoPort as error:
-            self.placer.give_back(job.uid, found.places.keys())
-            return Waits(Lack.PORTS, str(error))
+            self.placer.set_aside(unit, str(error))
+            self.ran_short = True
+            return None
         self.ports.drop(decision.release)
         self.ports.add(decision.lease)
         return decision
 
-    def allows_ports(self) -> Allows:
-        """Whether a node's machine has the ports that a task fixes, as far as leases tell."""
-        return _FixedPorts(self.ports).allow
+    def reserved(self, uid: JobUid) -> dict[TaskUid, Placement]:
+        """The places that are kept for tasks of a job while others are stopped there; they have no ports yet."""
+        nodes, places = self.placer.room.nodes, self.placer.reserved(uid)
+        return {task: _placement(nodes[place.node], place, {}) for task, place in places.items() if place.node in nodes}
 
-    def undo(self, job: Job, decision: Decision | Reservation) -> None:
-        """Give back what :meth:`decide` held; the decision could not be written."""
-        self.placer.give_back(job.uid, decision.placements.keys())
-        if isinstance(decision, Decision):
+    def told(self, unit: Unit) -> Waits:
+        """Why a unit waits: for a port when nothing else keeps its tasks from a node."""
+        waits = self.placer.told(unit)
+        by_nodes = waits.reason is not None and waits.reason.code is WaitCode.NOT_SUGGESTED
+        if waits.lack is Lack.LINEAR or by_nodes:
+            for ask in unit.asks:
+                for name in sorted(self.placer.room.having(ask)) if ask.fixed_ports else ():
+                    taken = self._taken(self.placer.room.nodes[name], ask)
+                    if taken:
+                        return Waits(Lack.PORTS, taken)
+        return waits
+
+    def undo(self, units: Iterable[Unit], decisions: Iterable[Decision]) -> None:
+        """Give back what these units were given; it could not be written."""
+        for decision in decisions:
             self.ports.drop({lease.owner for lease in decision.lease})
+        for unit in units:
+            self.placer.put_back(unit)
 
-    async def _with_ports(
-        self, job: Job, tasks: Sequence[Task], places: Mapping[TaskUid, Place], last: LastPlaces
-    ) -> Decision:
+    def freed(self, owners: Iterable[str]) -> None:
+        """The ports of these owners are not leased any more."""
+        if self.ports.drop(owners):
+            self.placer.ask_for_nodes_again()
+
+    def _allows(self, node: Node, ask: Ask) -> bool:
+        """Whether all fixed ports of the task can be had on the node's machine, as far as leases tell."""
+        return not self._taken(node, ask)
+
+    def _taken(self, node: Node, ask: Ask) -> str:
+        """Which of the ports that the task fixes another one has on the node's machine; empty for none."""
+        leases, owner = self.ports.taken(node.machine), slot_of(ask.uid)
+        for port, label in ask.fixed_ports:
+            if leases.get(port, owner) != owner:
+                return f"port {port} ({label}) of {node.machine} is in use"
+        return ""
+
+    async def _with_ports(self, job: Job, unit: Unit, tasks: Sequence[Task], last: LastPlaces) -> Decision:
         busy: dict[str, set[int]] = {}
         for _ in range(PROBES):
-            decision = self._choose(job, tasks, places, last, busy)
+            decision = self._choose(job, unit, tasks, last, busy)
             clashes = await self._probe(decision)
             if not clashes:
                 return decision
@@ -136,13 +155,9 @@ class Placing:
         return {machine: ports for machine, ports in found.items() if ports}
 
     def _choose(
-        self,
-        job: Job,
-        tasks: Sequence[Task],
-        places: Mapping[TaskUid, Place],
-        last: LastPlaces,
-        busy: dict[str, set[int]],
+        self, job: Job, unit: Unit, tasks: Sequence[Task], last: LastPlaces, busy: dict[str, set[int]]
     ) -> Decision:
+        places = self.placer.places(unit)
         placements: dict[TaskUid, Placement] = {}
         leases: list[PortLease] = []
         released: list[str] = []
@@ -169,33 +184,7 @@ class Placing:
                 mine.update(port for group in ports.values() for port in group)
                 leases.extend(PortLease(node.machine, port, owner) for group in ports.values() for port in group)
             placements[task.uid] = _placement(node, places[task.uid], ports)
-        return Decision(placements, tuple(leases), tuple(released))
-
-
-class _FixedPorts:
-    """Keeps tasks away from machines where a port that they fix is leased to another one; remembers the last such."""
-
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
-        self._taken = ""
-
-    def allow(self, node: Node, ask: Ask) -> bool:
-        """Whether all fixed ports of the task can be had on the node's machine."""
-        if not ask.fixed_ports:
-            return True
-        leases, owner = self._ports.taken(node.machine), slot_of(ask.uid)
-        for port, label in ask.fixed_ports:
-            if leases.get(port, owner) != owner:
-                self._taken = f"port {port} ({label}) of {node.machine} is in use"
-                return False
-        return True
-
-    def told(self, waits: Waits) -> Waits:
-        """The reason to wait, which is the port when nothing else keeps the tasks from a node."""
-        by_nodes = waits.reason is not None and waits.reason.code is WaitCode.NOT_SUGGESTED
-        if self._taken and (waits.lack is Lack.LINEAR or by_nodes):
-            return Waits(Lack.PORTS, self._taken)
-        return waits
+        return Decision(unit, placements, tuple(leases), tuple(released))
 
 
 def _placement(node: Node, place: Place, ports: dict[str, tuple[int, ...]]) -> Placement:

@@ -16,7 +16,7 @@ from pai_backend.controller.carrying import Carrier
 from pai_backend.controller.cleaning import cleaned
 from pai_backend.controller.configuring import Configuring
 from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job
-from pai_backend.controller.offers import Offer, Round
+from pai_backend.controller.offers import Offer, Offers
 from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
 from pai_backend.engine.base import Engine, TaskPlan, TaskSeen, TaskState
@@ -38,8 +38,6 @@ from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
-from pai_backend.scheduling.jobs.answers import Lack
-from pai_backend.scheduling.jobs.demand import PRIORITIES
 from pai_backend.store.base import Conflict, PortTaken, Store, slot_of
 
 log = logging.getLogger(__name__)
@@ -82,9 +80,10 @@ class Tenure:
         )
         self._jobs: dict[JobUid, Job] = {}
         self._wakes: dict[JobUid, datetime] = {}  # when a job must be looked at though nothing happens
-        self._fresh: set[JobUid] = set()  # to be tried for a place though no room has changed
+        self._fresh: set[JobUid] = set()  # whose waiting tasks, or whose turn, may be other ones
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
-        self._room_changed = True
+        self._offers = Offers(placing, store)
+        self._look_again: datetime | None = None  # when cells have to be kept for somebody, or ports be tried again
         self._seen: set[TaskUid] = set()
         self._listed = False
 
@@ -154,7 +153,6 @@ class Tenure:
         """Take nodes over, look after strays, and give what the news means to each job."""
         self._newer = batch.configured or self._newer
         for name, node in batch.nodes.items():
-            self._room_changed = True
             if node is None:
                 self._placing.placer.remove_node(name)
             else:
@@ -214,7 +212,8 @@ class Tenure:
 
     def _seconds_to_next_wake(self) -> float:
         now = self._clock()
-        return min([SAFETY_S, *((at - now).total_seconds() for at in self._wakes.values() if at > now)])
+        wakes = [*self._wakes.values(), *([self._look_again] if self._look_again is not None else [])]
+        return min([SAFETY_S, *((at - now).total_seconds() for at in wakes if at > now)])
 
     # ---- one job ---------------------------------------------------------------------------------
 
@@ -276,23 +275,19 @@ class Tenure:
         return not job.state.final and job.verdict is None
 
     def _will_be_tried(self, job: Job) -> bool:
-        """Whether the next round of placement is going to write this job anyway."""
+        """Whether the next pass of the queue is going to write this job anyway, or this is done after it."""
         return job.uid in self._fresh and bool(to_place(job, self._clock()))
 
     def _adopt(self, before: Job, saved: Job, released: Iterable[str]) -> None:
         """Take a written decision over: what it frees, what it opens, and whether the job is done with."""
         self._unwritten.discard(saved.uid)
-        self._placing.ports.drop(released)
-        if self._placing.placer.keep_only(saved.uid, saved.tasks):
-            self._room_changed = True
-        queued = {task.uid for task in before.tasks if task.phase is Phase.QUEUED}
-        if any(task.phase is Phase.QUEUED and task.uid not in queued for task in saved.tasks):
-            self._fresh.add(saved.uid)
+        self._placing.freed(released)
+        self._placing.placer.keep_only(saved.uid, saved.tasks)
+        self._fresh.add(saved.uid)
         already = set(open_effects(before))
         self._remember(saved)
         if saved.state.final and all(task.forgotten for task in saved.tasks):
             del self._jobs[saved.uid]
-            self._fresh.discard(saved.uid)
         self._carrier.carry(tuple(effect for effect in open_effects(saved) if effect not in already))
 
     async def _plan(self, uid: TaskUid) -> TaskPlan | None:
@@ -319,41 +314,60 @@ class Tenure:
         if found is not None:
             self._placing.placer.catch_up()
             await self._configuring.take(found, self._placing.placer, self._jobs.values())
-            self._room_changed = True
 
     async def _place(self) -> None:
-        """Try every job that waits, by priority, then the oldest first; who does not fit holds up nobody."""
-        now = self._clock()
-        self._placing.placer.catch_up()
+        """Let the queue decide until nothing is left to ask; write what it decided, then why others wait."""
+        now, placer = self._clock(), self._placing.placer
+        placer.catch_up()
         await self._tell_lost()
-        pool = self._jobs.keys() if self._room_changed else self._fresh
-        waiting = [(job, tasks) for uid in pool if (job := self._jobs.get(uid)) and (tasks := to_place(job, now))]
-        self._room_changed = False
-        self._fresh.clear()
-        room = Round(self._placing, self._store)
-        offers: list[Offer] = []
-        for job, tasks in sorted(waiting, key=lambda each: turn(each[0])):
-            offer = await room.offer(job, tasks)
-            if offer.wait is not None and offer.wait.lack is Lack.PORTS:
-                self._fresh.add(job.uid)
-            offers.append(offer)
-        await self._tell_claims()
-        await _in_chunks([self._settle(offer) for offer in offers])
-        await self._tell_victims()
+        self._line_up(now)
+        while True:
+            found = placer.advance(now)
+            offers = await self._offers.of_pass(found, self._jobs)
+            await self._tell_claims()
+            await _in_chunks([self._settle(offer) for offer in offers])
+            await self._tell_victims()
+            if not found.more:
+                break
+        self._look_again = found.look_again
+        await self._tell_why()
+
+    def _line_up(self, now: datetime) -> None:
+        """Let the queue know who waits. What could not be had for want of ports is tried again after a while."""
+        if self._placing.ran_short and self._look_again is not None and self._look_again <= now:
+            self._placing.ran_short = False
+            self._placing.placer.ask_for_nodes_again()
+        fresh, self._fresh = self._fresh, set()
+        for uid in fresh:
+            job = self._jobs.get(uid)
+            if job is None:
+                self._placing.placer.forget(uid)
+            else:
+                self._placing.placer.wait(job, to_place(job, now))
+
+    async def _tell_why(self) -> None:
+        """Write why jobs wait, where that is new or has never been told."""
+        jobs = [job for uid in self._placing.placer.untold() if (job := self._jobs.get(uid)) is not None]
+        offers = [self._offers.of_job(job) for job in jobs]
+        await _in_chunks([self._advance(offer.job.uid, offer.news) for offer in offers if offer.news])
+        if self._placing.ran_short:
+            again = self._clock() + timedelta(seconds=SAFETY_S)
+            self._look_again = min(again, self._look_again or again)
 
     async def _settle(self, offer: Offer) -> None:
+        """Write an offer, or give it back: its job was stopped meanwhile, or a port is somebody else's."""
         uid = offer.job.uid
-        if not offer.held:
-            await self._advance(uid, offer.news)
-            return
         written, _ = await asyncio.gather(
             self._advance(uid, offer.news, offer), self._planner.prepare(offer.job, offer.placements.keys())
         )
-        if not written or not offer.is_taken(self._jobs.get(uid)):
-            for held in offer.held:
-                self._placing.undo(offer.job, held)
+        units = [*(decision.unit for decision in offer.decisions), *offer.kept]
+        if written and offer.is_taken(self._jobs.get(uid)):
+            for unit in units:
+                self._placing.placer.written(unit)
+        else:
+            self._placing.undo(units, offer.decisions)
             self._fresh.add(uid)
-            self._room_changed = True
+            self._inbox.store_changed()  # it is decided anew at once
 
     async def _tell_claims(self) -> None:
         """Write who lost its claim on a quota, or has it again.
@@ -384,11 +398,6 @@ class Tenure:
         await _in_chunks([self._advance(uid, events) for uid, events in news.items()])
         if await self._tell_lost():
             self._inbox.store_changed()  # who lost a reservation is decided anew at once
-
-
-def turn(job: Job) -> tuple[int, datetime, str]:
-    """Who is tried first: a smaller value."""
-    return -PRIORITIES[job.spec.scheduling.priority_class], job.turn_at or job.submitted_at, job.uid
 
 
 def _slots(job: Job) -> list[str]:

@@ -15,9 +15,9 @@ from pai_backend.lifecycle.events import Placed
 from pai_backend.lifecycle.step import stepped
 from pai_backend.model.job import Job
 from pai_backend.model.node import Gpu, Node, Placement
-from pai_backend.scheduling.jobs.answers import Found
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.testing.builders import T0
+from tests.support import job_queue
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.lab_config import two_vcs
 
@@ -117,9 +117,8 @@ async def placed(lab: ApiSite, name: str) -> Job:
     placer = Placer(two_vcs())
     for node in NODES:
         placer.set_node(node)
-    placer.catch_up()
-    found = placer.place(job, job.tasks)
-    assert isinstance(found, Found)
+    found = job_queue.placed(placer, job)
+    assert found
     places = {
         uid: Placement(
             node=place.node,
@@ -130,7 +129,7 @@ async def placed(lab: ApiSite, name: str) -> Job:
             chain=place.chain,
             owned=place.owned,
         )
-        for uid, place in found.places.items()
+        for uid, place in found.items()
     }
     lease = await lab.store.acquire_lease("test", 60, T0)
     assert lease is not None

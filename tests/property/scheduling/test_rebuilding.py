@@ -25,9 +25,11 @@ from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.model.spec import PriorityClass
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.core.inspect import physical_status
-from pai_backend.scheduling.jobs.answers import Found, Kept, Place
+from pai_backend.scheduling.jobs.answers import Place
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.queue import Patience, Policy
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
+from tests.support.job_queue import placed
 
 CONFIG = read_config("""
 physicalCluster:
@@ -54,8 +56,12 @@ NODES = [
 ]
 
 
+POLICY = Policy(patience=Patience(overtaken=1000))
+"""Cells that are kept for who has waited long are no part of what is stored."""
+
+
 def placer() -> Placer:
-    made = Placer(CONFIG)
+    made = Placer(CONFIG, policy=POLICY)
     for node in NODES:
         made.set_node(node)
     return made
@@ -98,21 +104,30 @@ class World:
         self.placer.keep_only(uid, job.tasks)
 
     def place(self) -> None:
-        """A round of the controller, one job at a time, each written at once."""
+        """What the controller does with passes of the queue; each decision is written at once."""
+        now = T0 + timedelta(days=1)
         self.placer.catch_up()
-        for uid in sorted(self.jobs, key=lambda uid: self.jobs[uid].submitted_at):
-            job = self.jobs[uid]
-            tasks = to_place(job, T0 + timedelta(days=1))
-            reserved: dict[str, Placement] = {}
-            for together in [tasks] if job.spec.scheduling.gang_allocation else [[task] for task in tasks]:
-                found = self.placer.place(job, together) if together else None
-                self.tell_claims()
-                if isinstance(found, Found):
-                    self.tell(uid, Placed({each: stored_place(place) for each, place in found.places.items()}))
-                elif isinstance(found, Kept):
-                    reserved.update({each: stored_place(place) for each, place in found.places.items()})
-            if tasks:
-                self.tell(uid, Waiting("waits", reserved))  # type: ignore[arg-type]  # task uids are texts
+        for job in self.jobs.values():
+            self.placer.wait(job, to_place(job, now))
+        more = True
+        while more:
+            found = self.placer.advance(T0)
+            self.tell_claims()
+            for unit in found.started:
+                places = {uid: stored_place(place) for uid, place in self.placer.places(unit).items()}
+                self.placer.written(unit)
+                self.tell(unit.job.uid, Placed(places))
+            for unit in found.kept:
+                self.placer.written(unit)
+            for uid in self.jobs:
+                self.tell_reserved(uid)
+            more = found.more
+
+    def tell_reserved(self, uid: JobUid) -> None:
+        """Write the places that are kept for a job."""
+        if self.placer.waiting(uid):
+            kept = {each: stored_place(place) for each, place in self.placer.reserved(uid).items()}
+            self.tell(uid, Waiting("waits", kept))
 
     def tell_claims(self) -> None:
         """Who loses a claim is written before what takes its place."""
@@ -216,9 +231,8 @@ def test_a_reservation_survives_and_leads_to_the_place_that_was_kept() -> None:
     rebuilt = world.rebuilt()
     assert [(each.job, each.by) for each in rebuilt.preemptions()] == [(low.uid, high.id)]
     rebuilt.keep_only(low.uid, ())
-    found = rebuilt.place(high, high.tasks)
-    assert isinstance(found, Found)
-    assert [stored_place(found.places[task.uid]) for task in high.tasks] == kept
+    found = placed(rebuilt, high)
+    assert [stored_place(found[task.uid]) for task in high.tasks] == kept
 
 
 def test_forgetting_the_reservation_would_show() -> None:

@@ -40,7 +40,7 @@ async def test_a_full_virtual_cluster_is_told_with_its_holder_and_what_would_sta
         second = await lab.until((await lab.submit(job_in("vc1", PROD))).uid, lambda now: bool(now.why))
         told = await explained(lab, second)
         assert (told.cause, told.vc, told.needed, told.owned) == (Cause.PRIORITY, "vc1", 1, 1)
-        assert [(holder.group, holder.user) for holder in told.holders] == [(f"{first.id}/default", "alice")]
+        assert [(holder.group, holder.user) for holder in told.holders] == [(first.id, "alice")]
         kinds = [(change.kind, change.vc) for change in told.changes]
         assert kinds == [(ChangeKind.VC, "default"), (ChangeKind.OPPORTUNISTIC, "")]
         assert told.texts["en"].remedy == "In virtual cluster default it would start now."
@@ -116,7 +116,7 @@ async def test_a_job_with_a_place_that_is_being_cleared_names_those_who_are_stop
         await engine.asked_to_stop(low.tasks[0].uid)
         told = await explained(lab, high)
         assert told.cause is Cause.PREEMPTING
-        assert [holder.group for holder in told.holders] == [f"{low.id}/default"]
+        assert [holder.group for holder in told.holders] == [low.id]
         await engine.exit(low.tasks[0].uid, 0)
         await lab.running(high)
 

@@ -112,7 +112,9 @@ class _Search:
     def _working(self, change: Change) -> Iterator[Change]:
         if self.tried < MOST_TRIALS:
             self.tried += 1
-            if starts(self.queue, replace(self.entry, group=apply(self.entry.group, change)), self.now):
+            account = "" if change.kind is ChangeKind.VC else self.entry.account
+            changed = replace(self.entry, group=apply(self.entry.group, change), account=account)
+            if starts(self.queue, changed, self.now):
                 yield change
 
 

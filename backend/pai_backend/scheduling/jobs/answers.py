@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.scheduling.core.reason import Reason
+from pai_backend.scheduling.jobs.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -25,28 +26,28 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A place for every task that was asked for; held from now on."""
+class Round:
+    """What one pass decided, held from now on: ``started`` have their places, ``kept`` wait for others to end there.
 
-    places: Mapping[TaskUid, Place]
+    ``more``: there is more to ask. ``look_again``: when, if nothing happens, cells have to be kept for somebody.
+    """
 
-
-@dataclass(frozen=True)
-class Kept:
-    """The places are kept, and free once the groups of ``victims`` have ended; tasks without cells have none yet."""
-
-    places: Mapping[TaskUid, Place]
-    victims: tuple[str, ...]
-    message: str
+    started: tuple[Unit, ...] = ()
+    kept: tuple[Unit, ...] = ()
+    more: bool = False
+    look_again: datetime | None = None
 
 
 class Lack(StrEnum):
-    """Why there is no place, as far as it is not a matter of cells."""
+    """Why there is no place. ``kept``: there is one, which is not free yet. ``turn``: it has not been asked yet."""
 
+    CAP = "cap"
     CELLS = "cells"
+    KEPT = "kept"
     LINEAR = "linear"
     NEVER = "never"
     PORTS = "ports"
+    TURN = "turn"
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,22 @@ class Waits:
     lack: Lack
     message: str
     reason: Reason | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Preemption:
+    """Running tasks that must make way, and for whom."""
+
+    job: JobUid
+    uids: tuple[TaskUid, ...]
+    by: str
+    priority: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A group whose claim on its quota changed: without it, it runs on opportunistically."""
+
+    job: JobUid
+    uids: tuple[TaskUid, ...]
+    displaced: bool

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from pai_backend.model.change import ClusterChange, JobEffect
 from pai_backend.model.ids import JobUid
@@ -15,10 +16,12 @@ from pai_backend.model.job import Job, Task
 from pai_backend.scheduling.cells.held import State
 from pai_backend.scheduling.config.compare import compare
 from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.jobs.answers import Found, Waits
 from pai_backend.scheduling.jobs.demand import PRIORITIES, Sizing, wish_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.quota import misfits
+
+AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
+"""The time in a copy that lasts for a moment: nobody has been waiting in it before."""
 
 
 @dataclass(frozen=True)
@@ -127,21 +130,14 @@ def _never(job: Job, config: ClusterConfig | None, sizing: Sizing) -> str:
 
 
 def _starting(placer: Placer, waiting: Iterable[Queued]) -> dict[JobUid, int]:
-    """Job -> how many of its tasks start, when everybody is asked once, in order.
-
-    Room only shrinks on the way, so what found none once is not asked for again.
-    """
-    found: dict[JobUid, int] = {}
-    hopeless: set[object] = set()
+    """Job -> how many of its tasks start when the queue has asked everybody."""
     for each in waiting:
-        gang = each.job.spec.scheduling.gang_allocation
-        for together in [each.tasks] if gang else [(task,) for task in each.tasks]:
-            shape = wish_of(each.job, together, placer.sizing).shape
-            if shape in hopeless:
-                continue
-            answer = placer.place(each.job, together)
-            if isinstance(answer, Found):
-                found[each.job.uid] = found.get(each.job.uid, 0) + len(together)
-            elif isinstance(answer, Waits):
-                hopeless.add(shape)
+        placer.wait(each.job, each.tasks)
+    found: dict[JobUid, int] = {}
+    more = True
+    while more:
+        answer = placer.advance(AT_ONCE)
+        for unit in answer.started:
+            found[unit.job.uid] = found.get(unit.job.uid, 0) + len(unit.uids)
+        more = answer.more
     return found

@@ -1,83 +1,75 @@
-"""Where the tasks of jobs go: cells first, within what CPU, memory and ports allow.
+"""Where the tasks of jobs go, and in which order they are served.
 
-Rules of this file: what is answered is held at once, in this memory alone; the caller writes it, or gives it back with
-:meth:`Placer.keep_only`. Several groups of one gang are placed together or not at all. Others are preempted for cells,
-never for CPU or memory. Nothing is ended here: who has to end for whom is :meth:`Placer.preemptions`.
+Rules of this file: units wait in the queue, and only a pass of it (:meth:`Placer.advance`) places any. What a pass
+decides is held at once, in this memory alone; the caller writes it and reports :meth:`Placer.written`, or gives it back
+with :meth:`Placer.put_back`. Nothing is ended here: who has to end for whom is :meth:`Placer.preemptions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 
-from pai_backend.model.errors import PaiError
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node
-from pai_backend.scheduling.cells.held import Held, State
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, Decision, Placement, Preempt, Wait
 from pai_backend.scheduling.core.place import displace
 from pai_backend.scheduling.core.reconfigure import Effects
 from pai_backend.scheduling.core.restore import RECONFIGURED
-from pai_backend.scheduling.jobs import words
-from pai_backend.scheduling.jobs.answers import Found, Kept, Lack, Place, Waits
-from pai_backend.scheduling.jobs.demand import Ask, Party, Sizing, Wish, shared_sizing, sizing_of, wish_of
-from pai_backend.scheduling.jobs.linear import Allows, Room
-from pai_backend.scheduling.jobs.stored import Stored, stored_groups
+from pai_backend.scheduling.jobs.answers import Claim, Place, Preemption, Round, Waits
+from pai_backend.scheduling.jobs.deciding import JobsDecider
+from pai_backend.scheduling.jobs.demand import Party, Sizing, shared_sizing, sizing_of
+from pai_backend.scheduling.jobs.memory import Memory
+from pai_backend.scheduling.jobs.recovery import Recovered, asks_of, recovered_units
+from pai_backend.scheduling.jobs.run_times import RunTime, unknown
+from pai_backend.scheduling.jobs.telling import Teller
 from pai_backend.scheduling.jobs.terms import NodeRules
-
-TRIES = 32
-"""How often a group is decided again because a node lacks CPU or memory for all pods that would be put there."""
-
-Nodes = Collection[str] | Mapping[str, Collection[int] | None]
-
-
-@dataclass(frozen=True)
-class Preemption:
-    """Running tasks that must make way, and for whom."""
-
-    job: JobUid
-    uids: tuple[TaskUid, ...]
-    by: str
-    priority: int
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A group whose claim on its quota changed: without it, it runs on opportunistically."""
-
-    job: JobUid
-    uids: tuple[TaskUid, ...]
-    displaced: bool
-
-
-def anywhere(node: Node, ask: Ask) -> bool:
-    """An ``allows`` for when nothing but CPU and memory counts."""
-    return True
+from pai_backend.scheduling.jobs.unit import Unit, units_of
+from pai_backend.scheduling.queue import Policy, Preempting, Queue
+from pai_backend.scheduling.queue.holdback import in_the_way
 
 
 class Placer:
-    """The memory of what is where, and who decides. Without a configuration one is derived from the nodes."""
+    """The queue of jobs in front of the cluster, and what its tasks hold.
+
+    Without a configuration one is derived from the nodes. ``run_time`` tells how long jobs run, where that is known.
+    """
 
     def __init__(
-        self, config: ClusterConfig | None = None, *, cells_for_all: bool = False, rules: NodeRules | None = None
+        self,
+        config: ClusterConfig | None = None,
+        *,
+        cells_for_all: bool = False,
+        rules: NodeRules | None = None,
+        policy: Policy | None = None,
+        run_time: RunTime = unknown,
     ) -> None:
         self.config = config
-        self.room = Room()
+        self.run_time = run_time
         self._cells_for_all = cells_for_all
         self._rules = rules or NodeRules()
         self.cluster = Cluster(config or derive(()))
         self.sizing = self._sizing()
-        self._parties: dict[str, Party] = {}
-        self._groups: dict[JobUid, dict[str, None]] = {}
-        self._tasks: dict[JobUid, set[TaskUid]] = {}
-        self._kept: dict[str, None] = {}
-        self._recovered: list[Stored] = []
-        self._nodes_changed = True
+        self.memory = Memory()
+        self.room = self.memory.room
+        self.decider = JobsDecider(self.cluster, self.memory)
+        self.queue = Queue(self.cluster, policy, ends=self.ends, decider=self.decider)
+        self._teller = Teller(self.queue, self.decider, self.memory)
+        self._recovered: list[Recovered] = []
+        self._changed: set[str] = set()
+        """Nodes that are to be looked at."""
+        self._look_at_all = True
+        self._pending: set[str] = set()
+        """Units that were decided and are not written yet."""
+        self._since: dict[TaskUid, datetime] = {}
+        """When running tasks started."""
+        self._placed_at: dict[str, datetime] = {}
         self._restated: dict[str, None] = {}
+        self._untold: dict[JobUid, None] = {}
         self._lost: dict[JobUid, None] = {}
 
     def _sizing(self) -> Sizing:
@@ -89,309 +81,335 @@ class Placer:
 
     def set_node(self, node: Node) -> None:
         """A node as it is now; new or changed."""
-        self.room.set_node(node)
-        self._nodes_changed = True
+        if self.room.nodes.get(node.name) != node:
+            self.room.set_node(node)
+            self._changed.add(node.name)
 
     def remove_node(self, name: str) -> None:
         """The node is gone. What was held there stays held until it is released."""
         self.room.remove_node(name)
-        self._nodes_changed = True
+        self._changed.add(name)
 
     def catch_up(self) -> None:
         """Take changes of nodes over into the cells. To be called before deciding, once all nodes are known."""
-        if self._nodes_changed:
-            self._nodes_changed = False
+        if self._changed or self._look_at_all:
+            changed, self._changed = self._changed, set()
             if self.config is None:
                 derived = derive(self.room.nodes.values())
                 if derived != self.cluster.config:
                     self._reconfigure(derived, {})
-            for name in self.cluster.nodes:
+            for name in self.cluster.nodes if self._look_at_all else changed.intersection(self.cluster.nodes):
                 self._set_health(name)
+            self._look_at_all = False
+            self.queue.nodes_changed(changed)
         if self._recovered:
             self._finish_recovery()
-        self._restated.update(dict.fromkeys(self.cluster.upgrade()))
-
-    def _finish_recovery(self) -> None:
-        """Keep cells for those who had them kept, before those who had lost their claim may have it again."""
-        recovered, self._recovered = self._recovered, []
-        for each in recovered:
-            held = self.cluster.groups.get(each.placement.group.name)
-            if not each.reserved and each.placement.displaced and held is not None and not held.displaced_by:
-                displace(self.cluster.holding, held, RECONFIGURED)
-        for each in recovered:
-            name = each.placement.group.name
-            if not each.reserved or name not in self._parties:
-                continue
-            if self.cluster.reserve(each.placement):
-                self._kept[name] = None
-            else:
-                self._lose(name)
+        self._restated.update(dict.fromkeys(self.queue.upgrade()))
 
     def _set_health(self, name: str) -> None:
         node = self.room.nodes.get(name)
         if node is None or not node.ready:
-            self.cluster.set_node_health(name, healthy=False)
+            self.queue.set_node_health(name, healthy=False)
             return
         have, missing = {gpu.index for gpu in node.gpus}, []
         for cells in self.cluster.nodes[name]:
             sku = self.sizing.skus.get(cells.chain.leaf_type)
             if sku is None or sku.gpu:
                 missing += [index for index in cells.indexes if index not in have]
-        self.cluster.set_node_health(name, healthy=True, bad_devices=missing)
+        self.queue.set_node_health(name, healthy=True, bad_devices=missing)
 
     def reconfigure(self, config: ClusterConfig | None, jobs: Iterable[Job]) -> Effects:
         """Another configuration, at once; None: derived from the nodes. Nothing that runs is ended by it.
 
         ``jobs`` are those that hold something: a derived configuration has one virtual cluster for all of them, and
-        a written one those that they name.
+        a written one those that they name. Who waits is sorted in anew.
         """
         self.config = config
         self.sizing = self._sizing()
-        vcs = {}
+        vcs: dict[str, str] = {}
         for job in jobs:
-            for name in self._groups.get(job.uid, ()):
-                party, vcs[name] = self._parties[name], self.sizing.vc(job.spec)
-                self._parties[name] = replace(party, group=replace(party.group, vc=vcs[name]))
+            for unit in self.memory.of_job(job.uid):
+                if unit.name in self.queue.running:
+                    self._move_to(unit, self.sizing.vc(job.spec))
+                    vcs.update(dict.fromkeys((party.name for party in unit.parties), self.sizing.vc(job.spec)))
         effects = self._reconfigure(config or derive(self.room.nodes.values()), vcs)
-        self._nodes_changed = True
+        self._line_up_anew()
         return effects
 
     def _reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str]) -> Effects:
         effects = self.cluster.reconfigure(config, vcs)
+        self.queue.catch_up()
         for name in effects.cancelled:
-            self._lose(name)
+            unit = self.memory.units[name]
+            if self.memory.release(unit.uids):
+                self._lost[unit.job.uid] = None
+            self._untold[unit.job.uid] = None
         self._restated.update(dict.fromkeys((*effects.displaced, *effects.regained)))
+        self._look_at_all = True
         return effects
 
-    # -- memory ----------------------------------------------------------------------------------------------------
+    def _move_to(self, unit: Unit, vc: str) -> None:
+        """A running unit belongs to this virtual cluster from now on."""
+        parties = tuple(replace(each, group=replace(each.group, vc=vc)) for each in unit.parties)
+        groups = tuple(each.group for each in parties) or (replace(unit.entry.group, vc=vc),)
+        entry = replace(unit.entry, group=groups[0], others=groups[1:])
+        self.memory.know(replace(unit, parties=parties, entry=entry))
+        self.queue.running[unit.name] = entry
+
+    def _line_up_anew(self) -> None:
+        """Who waits asks for other cells now."""
+        jobs: dict[JobUid, tuple[Job, list[Task]]] = {}
+        for name in [*self.queue.waiting]:
+            unit = self.memory.units[name]
+            tasks = [task for uid in unit.uids if (task := unit.job.task(uid)) is not None]
+            jobs.setdefault(unit.job.uid, (unit.job, []))[1].extend(tasks)
+            self._leave(unit)
+        for job, waiting in jobs.values():
+            for unit in units_of(job, waiting, self.sizing):
+                self.memory.know(unit)
+                self.queue.line_up(unit.entry)
+            self._untold[job.uid] = None
+
+    # -- what is stored --------------------------------------------------------------------------------------------
 
     def recover(self, jobs: Iterable[Job]) -> None:
         """Remember what stored jobs hold, in order of submission. To be called once, before anything is decided."""
         for job in sorted(jobs, key=lambda each: (each.submitted_at, each.uid)):
-            wish = wish_of(job, job.tasks, self.sizing)
-            asks = {ask.uid: ask for ask in (*wish.loose, *(ask for each in wish.parties for ask in each.asks))}
+            asks = asks_of(job, self.sizing)
             for task in job.tasks:
                 place = task.placement if task.holds_place else task.reserved
                 if place is not None:
-                    self._hold(job.uid, asks[task.uid], place.node)
-            for stored in stored_groups(job, self.sizing):
-                self._remember(job.uid, stored.party)
-                self._recovered.append(stored)
-        running = [each.placement for each in self._recovered if not each.reserved]
-        result = self.cluster.restore(running)
+                    self.memory.hold(asks[task.uid], place.node)
+            self._remember_starts(job.tasks)
+            for each in recovered_units(job, self.sizing):
+                self.memory.know(each.unit)
+                self._recovered.append(each)
+        running = [each for each in self._recovered if not each.reserved]
+        result = self.cluster.restore([place for each in running for place in each.placements])
+        for each in running:
+            self.queue.adopt(each.unit.entry)
         self._restated.update(dict.fromkeys(result.displaced))
 
-    def _hold(self, job: JobUid, ask: Ask, node: str) -> None:
-        self.room.hold(ask, node)
-        self._tasks.setdefault(job, set()).add(ask.uid)
+    def _finish_recovery(self) -> None:
+        """Keep cells for those who had them kept, before those who had lost their claim may have it again."""
+        recovered, self._recovered = self._recovered, []
+        for place in (place for each in recovered if not each.reserved for place in each.placements):
+            held = self.cluster.groups.get(place.group.name)
+            if place.displaced and held is not None and not held.displaced_by:
+                displace(self.cluster.holding, held, RECONFIGURED)
+                self.cluster.version += 1
+        for each in recovered:
+            if not each.reserved or self.memory.units.get(each.unit.name) is not each.unit:
+                continue
+            if all(self.cluster.reserve(place) for place in each.placements):
+                self.queue.adopt_preemptor(each.unit.entry)
+            else:
+                self._lost[each.unit.job.uid] = None
+                self.memory.release(each.unit.uids)
+                self.memory.forget(each.unit.name)
+                for place in each.placements:
+                    self.cluster.release(place.group.name)
+        self.queue.catch_up()
 
-    def _remember(self, job: JobUid, party: Party) -> None:
-        self._parties[party.name] = party
-        self._groups.setdefault(job, {})[party.name] = None
+    def wait(self, job: Job, tasks: Sequence[Task]) -> None:
+        """These tasks of the job wait for a place, and no others; their turn is the job's. Idempotent.
+
+        To be called after :meth:`catch_up`, so that cells are kept again for whom they were kept before a restart.
+        """
+        wanted = {unit.name: unit for unit in units_of(job, tasks, self.sizing)}
+        for unit in self.memory.of_job(job.uid):
+            new = wanted.get(unit.name)
+            held = unit.name in self._pending or unit.name in self.queue.running
+            if held or (new is not None and self._is_same(unit, new)):
+                wanted.pop(unit.name, None)
+            else:
+                self._leave(unit)
+        for unit in wanted.values():
+            self.memory.know(unit)
+            self.queue.line_up(unit.entry)
+            if not job.why:
+                self._untold[job.uid] = None
+
+    def _is_same(self, unit: Unit, new: Unit) -> bool:
+        """Whether a unit waits for what it waited for. One that has cells kept has its turn already."""
+        same = unit.uids == new.uids and unit.entry.needs == new.entry.needs and unit.entry.groups == new.entry.groups
+        return same and (unit.entry.key == new.entry.key or unit.name not in self.queue.waiting)
 
     def keep_only(self, uid: JobUid, tasks: Iterable[Task]) -> bool:
         """Give back what the job's tasks, as they are stored, no longer hold; whether that was anything.
 
         Cells of a group come back when the last of its tasks has ended; CPU and memory of each task at once.
         """
+        tasks = list(tasks)
+        self._remember_starts(tasks)
         alive = {task.uid for task in tasks if task.holds_place or task.reserved is not None}
-        return self.give_back(uid, self._tasks.get(uid, set()) - alive)
+        for unit in self.memory.of_job(uid):
+            if unit.name in self._pending:
+                alive.update(unit.uids)
+        return self.give_back(uid, self.memory.held_by(uid) - alive)
 
     def give_back(self, job: JobUid, uids: Collection[TaskUid]) -> bool:
         """What these tasks of the job hold is free again; whether that was anything. Idempotent."""
-        held = self._tasks.get(job, set())
-        if not held.intersection(uids):
+        nodes = self.memory.release(uids)
+        if not nodes:
             return False
-        for uid in uids:
-            self.room.release(uid)
-        held.difference_update(uids)
-        ended = [name for name in self._groups.get(job, ()) if not held.intersection(self._parties[name].uids)]
-        for name in ended:
-            self._drop(job, name)
-        if not held:
-            self._tasks.pop(job)
-            self._groups.pop(job, None)
-        if ended:
-            self._restated.update(dict.fromkeys(self.cluster.upgrade()))
+        held = self.memory.held_by(job)
+        for unit in self.memory.of_job(job):
+            if unit.name in self.queue.waiting or held.intersection(unit.uids):
+                for party in unit.parties if unit.name in self.queue.running else ():
+                    if not held.intersection(party.uids):
+                        self.queue.part_ended(party.name)
+            elif unit.name not in self.queue.claims or not self.queue.claims[unit.name].held_back:
+                self._leave(unit)
+        self.queue.nodes_changed(nodes)
+        self._restated.update(dict.fromkeys(self.queue.upgrade()))
         return True
 
-    def _drop(self, job: JobUid, name: str) -> None:
-        self.cluster.release(name)
-        self._kept.pop(name, None)
-        party = self._parties.pop(name)
-        self._groups.get(job, {}).pop(name, None)
-        for uid in party.uids:
-            self.room.release(uid)
-            self._tasks.get(job, set()).discard(uid)
+    def forget(self, uid: JobUid) -> None:
+        """The job is over. Idempotent."""
+        for unit in self.memory.of_job(uid):
+            self._leave(unit)
 
-    def _lose(self, name: str) -> None:
-        """A reservation is gone: its job is to be decided anew."""
-        if name in self._parties:
-            job = job_of(self._parties[name].uids[0])
-            self._drop(job, name)
-            self._lost[job] = None
+    def _leave(self, unit: Unit) -> None:
+        """The unit neither waits nor runs any more."""
+        self.queue.release(unit.name)
+        self.queue.nodes_changed(self.memory.release(unit.uids))
+        self.memory.forget(unit.name)
+        self._pending.discard(unit.name)
+        self._teller.asked([unit.name])
+        self._placed_at.pop(unit.name, None)
+        for uid in unit.uids:
+            self._since.pop(uid, None)
+
+    def _remember_starts(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            if task.holds_place and task.started_at is not None:
+                self._since[task.uid] = task.started_at
+
+    def ends(self, name: str) -> datetime | None:
+        """When a running group is expected to have ended, as far as its job's run time is known."""
+        unit = self.memory.units.get(name)
+        lasts = None if unit is None else self.run_time(unit.job)
+        if unit is None or lasts is None:
+            return None
+        starts = [self._since[uid] for uid in unit.uids if uid in self._since]
+        start = max(starts) if starts else self._placed_at.get(unit.name)
+        return None if start is None else start + lasts
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def place(self, job: Job, tasks: Iterable[Task], allows: Allows = anywhere) -> Found | Kept | Waits:
-        """A place for all of these tasks, held at once; or places kept while others end; or why not."""
-        wish = wish_of(job, tasks, self.sizing)
-        types = dict.fromkeys(chain.leaf_type for chain in self.cluster.chains.values())
-        unknown = next((each.group for each in wish.parties if each.group.leaf_type not in types), None)
-        if self.sizing.shared and unknown is not None and (unknown.leaf_type or not types):
-            self._give_up(job.uid, wish)
-            return Waits(Lack.NEVER, words.about_type(unknown.leaf_type, list(types)))
-        try:
-            return self._place(job.uid, wish, allows)
-        except PaiError as error:
-            self._give_up(job.uid, wish)
-            return Waits(Lack.NEVER, f"{error.message}. {error.hint}".rstrip())
+    def advance(self, now: datetime) -> Round:
+        """One pass of the queue: everything that can start does, up to a bound on what is asked."""
+        self.catch_up()
+        self._teller.begin()
+        answer = self.queue.advance(now)
+        self._restated.update(dict.fromkeys(answer.upgraded))
+        started, kept = [], []
+        for each in answer.decided:
+            unit = self.memory.units[each.entry.group.name]
+            self._restated.update(dict.fromkeys(each.displaced))
+            self._pending.add(unit.name)
+            if isinstance(each, Preempting):
+                kept.append(unit)
+            else:
+                started.append(unit)
+                self._placed_at[unit.name] = now
+        self._teller.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
+        for name in (*answer.refused, *answer.returned, *answer.held_back):
+            self._untold[self.memory.units[name].job.uid] = None
+        return Round(tuple(started), tuple(kept), answer.more, answer.look_again)
 
-    def _place(self, uid: JobUid, wish: Wish, allows: Allows) -> Found | Kept | Waits:
-        places: dict[TaskUid, Place] = {}
-        for party in wish.parties:
-            answer = self._settled(party) or self._decide(party, allows)
-            if isinstance(answer, Waits):
-                self._give_up(uid, wish)
-                return answer
-            if not isinstance(answer, Placement):
-                self._commit(uid, party, answer)
-                answer = answer.placement
-            places.update(self._places(party, answer))
-        kept = [each.name for each in wish.parties if each.name in self._kept]
-        if kept:
-            victims = tuple(dict.fromkeys(held.group.name for name in kept for held in self._victims(name)))
-            return Kept(places, victims, words.about_preempting(victims))
-        found = self.room.first_fit(wish.loose, allows)
-        if isinstance(found, Ask):
-            self._give_up(uid, wish)
-            return Waits(Lack.LINEAR, words.about_room(found, len(wish.loose), list(self.room.nodes.values())))
-        for ask in wish.loose:
-            self._hold(uid, ask, found[ask.uid])
-            places[ask.uid] = Place(found[ask.uid])
-        return Found(places)
+    def written(self, unit: Unit) -> None:
+        """What was decided about the unit is stored."""
+        self._pending.discard(unit.name)
 
-    def _settled(self, party: Party) -> Placement | None:
-        """The place of a group that has it since an earlier round, because others of its gang had to wait."""
-        held = self.cluster.groups.get(party.name)
-        return held.stored if held is not None and held.state is not State.PREEMPTING else None
+    def put_back(self, unit: Unit) -> None:
+        """What was decided about the unit could not be written: it waits again, where it stood."""
+        self._pending.discard(unit.name)
+        self.queue.nodes_changed(self.memory.release(unit.uids))
+        if unit.name in self.queue.running:
+            self.queue.put_back(unit.name)
+        elif unit.name in self.queue.claims:
+            self.queue.lose(self.queue.claims[unit.name])
 
-    def _decide(self, party: Party, allows: Allows) -> Bound | Preempt | Waits:
-        if party.name in self._kept:
-            stands = self._as_reserved(party)
-            if stands is not None:
-                return stands
-            self._drop(job_of(party.uids[0]), party.name)
-        now = self._suited(party, allows, by=self.room.having)
-        answer = self._within(party, now)
-        if isinstance(answer, Bound):
-            return answer
-        could = self._suited(party, allows, by=self.room.large_enough)
-        answer = self._within(party, could)
-        if isinstance(answer, Preempt):
-            return answer
-        if isinstance(answer, Wait):
-            said = words.about_cells(party.group, answer.reason, party.asks[0], self.room.nodes)
-            return Waits(Lack.CELLS, said, answer.reason)
-        ask = max(party.asks, key=lambda each: (each.cpus, each.memory_mb))
-        return Waits(Lack.LINEAR, words.about_room(ask, len(party.asks), list(self.room.nodes.values())))
+    def set_aside(self, unit: Unit, why: str) -> None:
+        """The unit's place lacks something that is not known here: it waits until nodes or cells change."""
+        self._pending.discard(unit.name)
+        self.queue.nodes_changed(self.memory.release(unit.uids))
+        self.queue.set_aside(unit.name)
+        self._teller.set_aside(unit, why)
+        self._untold[unit.job.uid] = None
 
-    def _as_reserved(self, party: Party) -> Bound | Preempt | None:
-        """How a reservation stands; None when it is no longer good."""
-        held = self.cluster.groups.get(party.name)
-        names = {spot.node.name for spot in held.spots} if held is not None else set()
-        if held is None or not names <= self.room.suited(party.asks[0]):
-            return None
-        answer = self.cluster.try_place(party.group, frozenset(names))
-        same = not isinstance(answer, Wait) and held.stored is not None and answer.placement.pods == held.stored.pods
-        return answer if same and not isinstance(answer, Wait) else None
+    def places(self, unit: Unit) -> dict[TaskUid, Place]:
+        """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
+        found: dict[TaskUid, Place] = {}
+        for party in unit.parties:
+            found.update(self._of_party(party))
+        found.update((ask.uid, Place(node)) for ask in unit.loose if (node := self.memory.node_of(ask.uid)) is not None)
+        return found
 
-    def _suited(self, party: Party, allows: Allows, by: Callable[[Ask], frozenset[str]]) -> frozenset[str]:
-        """Nodes on which at least one of the pods could be, by CPU, memory, labels, taints and fixed ports."""
-        found: set[str] = set()
-        kinds = {ask.kind: ask for ask in party.asks}
-        for ask in kinds.values():
-            found.update(name for name in by(ask) if allows(self.room.nodes[name], ask))
-        return frozenset(found)
-
-    def _within(self, party: Party, nodes: frozenset[str]) -> Decision:
-        """A decision whose pods fit on their nodes together.
-
-        Where cells would put more pods on a node than it has CPU or memory for, the node may then be used only for as
-        many as fit, on the very cells that they were given, and the group is decided again.
-        """
-        allowed: Nodes = nodes
-        answer = self.cluster.try_place(party.group, allowed)
-        for _ in range(TRIES):
-            if isinstance(answer, Wait):
-                return answer
-            over = dict(self._overfull(party, answer))
-            if not over:
-                return answer
-            have = allowed if isinstance(allowed, Mapping) else dict.fromkeys(allowed)
-            allowed = {**have, **over}
-            answer = self.cluster.try_place(party.group, allowed)
-        return self.cluster.try_place(party.group, frozenset())
-
-    def _overfull(self, party: Party, answer: Bound | Preempt) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Nodes with too little room for the pods there, and the cells of those that fit."""
-        victims = answer.victims if isinstance(answer, Preempt) else ()
-        leaving = [uid for name in victims if name in self._parties for uid in self._parties[name].uids]
-        by_node: dict[str, list[tuple[Ask, tuple[int, ...]]]] = {}
-        for pod in answer.placement.pods:
-            by_node.setdefault(pod.node, []).append((party.asks[pod.ordinal], pod.devices))
-        for name, pods in by_node.items():
-            fitting = self.room.that_fit(name, [ask for ask, _ in pods], leaving)
-            if fitting < len(pods):
-                yield name, tuple(index for _, devices in pods[:fitting] for index in devices)
-
-    def _commit(self, uid: JobUid, party: Party, answer: Bound | Preempt) -> None:
-        self.cluster.commit(answer)
-        for name in answer.cancelled:
-            self._kept.pop(name, None)
-            self._lose(name)
-        self._restated.update(dict.fromkeys(answer.displaced))
-        self._remember(uid, party)
-        if isinstance(answer, Preempt):
-            self._kept[party.name] = None
-        else:
-            self._kept.pop(party.name, None)
-        for pod in answer.placement.pods:
-            self._hold(uid, party.asks[pod.ordinal], pod.node)
-
-    def _places(self, party: Party, placement: Placement) -> Iterator[tuple[TaskUid, Place]]:
-        chain = self.cluster.chains[placement.chain]
-        sku = self.sizing.skus.get(chain.leaf_type)
+    def _of_party(self, party: Party) -> dict[TaskUid, Place]:
+        held = self.cluster.groups[party.name].stored
+        assert held is not None
+        sku = self.sizing.skus.get(self.cluster.chains[held.chain].leaf_type)
         each = 1 if sku is None else sku.gpu
-        for pod in placement.pods:
+        found = {}
+        for pod in held.pods:
             ask = party.asks[pod.ordinal]
             devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
-            gpus = tuple(devices[: ask.gpus])
-            yield ask.uid, Place(pod.node, gpus, pod.devices, placement.chain, pod.owned)
+            found[ask.uid] = Place(pod.node, tuple(devices[: ask.gpus]), pod.devices, held.chain, pod.owned)
+        return found
 
-    def _give_up(self, uid: JobUid, wish: Wish) -> None:
-        for party in wish.parties:
-            if party.name in self._parties:
-                self._drop(uid, party.name)
+    def ask_for_nodes_again(self) -> None:
+        """Something that nodes have besides cells, and that is not known here, may be free again."""
+        self.queue.nodes_changed()
+
+    def has_claim(self, unit: Unit) -> bool:
+        """Whether cells are kept for the unit."""
+        return unit.name in self.queue.claims
 
     # -- what others must be told ----------------------------------------------------------------------------------
 
-    def _victims(self, name: str) -> list[Held]:
-        """Who still runs on cells that are kept for this group."""
-        held = self.cluster.groups[name]
-        found: dict[Held, None] = {}
-        for spot in held.spots:
-            found.update((other, None) for other, mask in spot.node.running.items() if mask & spot.mask)
-        return sorted(found, key=lambda other: other.serial)
+    def waiting(self, uid: JobUid) -> list[Unit]:
+        """The units of a job that have no place, or one that is not free yet, in order."""
+        found = [unit for unit in self.memory.of_job(uid) if unit.name not in self.queue.running]
+        return sorted(found, key=lambda unit: unit.entry.key)
+
+    def reserved(self, uid: JobUid) -> dict[TaskUid, Place]:
+        """The places that are kept for tasks of a job while others end there."""
+        found: dict[TaskUid, Place] = {}
+        for unit in self.waiting(uid):
+            claim = self.queue.claims.get(unit.name)
+            if claim is not None and not claim.held_back:
+                found.update(self.places(unit))
+        return found
+
+    def told(self, unit: Unit) -> Waits:
+        """Why a unit that waits has no place yet."""
+        return self._teller.waits(unit, self.sizing)
+
+    def untold(self) -> list[JobUid]:
+        """Jobs whose reason to wait may be another one since the last call, or has never been told."""
+        jobs, self._untold = list(self._untold), {}
+        return jobs
+
+    def lost(self) -> list[JobUid]:
+        """Jobs whose reservation was given up since the last call; they are decided anew."""
+        jobs, self._lost = list(self._lost), {}
+        return jobs
 
     def preemptions(self) -> list[Preemption]:
         """Every running group that must end now for one that keeps its cells; the same until it has ended."""
         found = []
-        for name in self._kept:
-            by, priority = name.rpartition("/")[0], self.cluster.groups[name].group.priority
-            for held in self._victims(name):
-                party = self._parties[held.group.name]
-                found.append(Preemption(job_of(party.uids[0]), party.uids, by, priority))
+        for claim in self.queue.claims.values():
+            if claim.held_back:
+                continue
+            entry = claim.ticket.entry
+            there = {other: None for held in self.queue.held_by(entry) for other in in_the_way(held)}
+            for held in sorted(there, key=lambda other: other.serial):
+                party = self._party(held.group.name)
+                by = entry.group.name.rpartition("/")[0]
+                found.append(Preemption(job_of(party.uids[0]), party.uids, by, entry.group.priority))
         return found
 
     def claims(self) -> list[Claim]:
@@ -399,12 +417,13 @@ class Placer:
         changed, self._restated = self._restated, {}
         found = []
         for name in changed:
-            held, party = self.cluster.groups.get(name), self._parties.get(name)
-            if held is not None and party is not None:
+            held = self.cluster.groups.get(name)
+            if held is not None:
+                party = self._party(name)
                 found.append(Claim(job_of(party.uids[0]), party.uids, bool(held.displaced_by)))
         return found
 
-    def lost(self) -> list[JobUid]:
-        """Jobs whose reservation was given up since the last call, to be decided anew."""
-        jobs, self._lost = list(self._lost), {}
-        return jobs
+    def _party(self, group: str) -> Party:
+        party = self.memory.party(group)
+        assert party is not None, f"nobody knows group {group}"
+        return party

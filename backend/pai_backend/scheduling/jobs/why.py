@@ -1,129 +1,125 @@
-"""Why does a job wait? What the placer knows, told by :mod:`pai_backend.scheduling.explain`. Pure; changes nothing.
+"""Why does a job wait? Asked of the queue that decides, and told by :mod:`pai_backend.scheduling.explain`.
 
-The job's groups are put into a queue of their own in front of the placer's cells, inside a trial that is undone. Those
-that could start are started there, as one gang would be; the first that cannot is explained.
+Pure, and changes nothing: whatever is tried is undone. Of a job with several units the first is told that waits for
+cells, or under a cap.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pai_backend.model.errors import PaiError
-from pai_backend.model.job import Job, Task
+from pai_backend.model.ids import JobUid
 from pai_backend.model.node import Node
-from pai_backend.model.waiting import Holder, Lack, LackOf, Waiting
-from pai_backend.scheduling.cells.held import State
-from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, PodPlace
+from pai_backend.model.waiting import Basis, Cause, Holder, Lack, LackOf, Waiting
+from pai_backend.scheduling.core.group import Wait
 from pai_backend.scheduling.explain import LANGUAGES, explain, tell
-from pai_backend.scheduling.jobs.demand import Ask, Party, wish_of
-from pai_backend.scheduling.jobs.linear import Allows
-from pai_backend.scheduling.jobs.placer import Placer, anywhere
-from pai_backend.scheduling.queue import Entry, Queue
+from pai_backend.scheduling.jobs.deciding import OF_NO_GROUP
+from pai_backend.scheduling.jobs.demand import Ask
+from pai_backend.scheduling.jobs.history import basis_of
+from pai_backend.scheduling.jobs.openings import openings
+from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.unit import Unit, largest
+from pai_backend.scheduling.jobs.words import jobs_of
+from pai_backend.scheduling.queue import Entry
+from pai_backend.scheduling.queue.entry import line_of
 
-MOST_PARTIES = 64
-"""Groups of a job that are looked at: an incremental job has one for each task."""
 MOST_NODES = 20
 """Nodes of which is said what they lack."""
 
 
-def why(
-    placer: Placer,
-    job: Job,
-    tasks: Iterable[Task],
-    now: datetime,
-    *,
-    position: int = 0,
-    waiting: int = 0,
-    allows: Allows = anywhere,
-) -> Waiting | None:
-    """Why these waiting tasks of a job have no place; None when GPUs are not what they wait for.
+def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
+    """Why a job has no place; None when it does not wait, or when neither GPUs nor a cap are what it waits for.
 
-    ``position`` and ``waiting`` tell where the job stands in its queue. Costs what one explanation costs, and at most
-    :data:`MOST_PARTIES` decisions more.
+    Costs what one explanation costs, and one decision more.
     """
-    parties = [party for party in wish_of(job, tasks, placer.sizing).parties if not _runs(placer.cluster, party)]
-    parties = parties[:MOST_PARTIES]
-    if not parties:
+    unit = next((each for each in placer.waiting(uid) if _is_told(placer, each)), None)
+    if unit is None:
         return None
-    asks = _Asks(placer, parties, allows)
-    entries = [Entry(party.group, job.user, number) for number, party in enumerate(parties)]
-    with placer.cluster.trial() as trial:
-        try:
-            found = _first_stuck(_Alone(trial, asks), entries, now, asks)
-        except PaiError:
-            return None  # it names what the configuration does not have, which the job's own sentence says
-    if found is None:
-        return None
-    found = found.model_copy(update={"position": position, "waiting": waiting})
+    asked = _Asked(placer)
+    found = explain(
+        placer.queue,
+        unit.name,
+        now,
+        vcs=tuple(placer.cluster.config.virtual_clusters),
+        lacks=asked.lacks,
+        run_time=asked.run_time,
+        rests_on=asked.rests_on,
+    )
+    if found.cause is Cause.LINEAR:
+        opened = openings(placer.room, _hardest(unit), lambda: placer.queue.would_start(unit.entry, now))
+        found = found.model_copy(update={"changes": (*found.changes, *opened)})
+    position, waiting = _standing(placer, unit)
+    found = found.model_copy(update={"position": position, "waiting": waiting, "holders": _jobs(found.holders)})
     return found.model_copy(update={"texts": {language: tell(found, language) for language in LANGUAGES}})
 
 
-def _first_stuck(queue: Queue, entries: Sequence[Entry], now: datetime, asks: _Asks) -> Waiting | None:
-    """The explanation of the first group that cannot start beside those that can. Changes the cluster."""
-    for entry in entries:
-        queue.cluster.release(entry.group.name)  # a place that is kept for it is kept again by the queue's own decision
-        queue.add(entry)
-    while queue.advance(now).more:
-        pass
-    stuck = next((entry for entry in entries if entry.group.name not in queue.running), None)
-    if stuck is None:
-        return None
-    vcs = tuple(queue.cluster.config.virtual_clusters)
-    found = explain(queue, stuck.group.name, now, vcs=vcs, lacks=asks.lacks)
-    return found.model_copy(update={"holders": tuple(_owned(holder) for holder in found.holders)})
+def _is_told(placer: Placer, unit: Unit) -> bool:
+    """Whether there is more to tell than the job's own sentence does."""
+    if unit.name in placer.queue.claims or placer.queue.gates.blocking(unit.entry) is not None:
+        return True
+    try:
+        placer.queue.check(unit.entry)
+    except PaiError:
+        return False  # it names what the configuration does not have
+    decision = placer.decider.decide(unit.entry)
+    return bool(unit.parties) and not (isinstance(decision, Wait) and decision.group == OF_NO_GROUP)
 
 
-def _owned(holder: Holder) -> Holder:
-    """A holder with its user, which a job's group has in its name."""
-    user, tilde, _ = holder.group.partition("~")
-    return holder.model_copy(update={"user": user}) if tilde and not holder.user else holder
+def _standing(placer: Placer, unit: Unit) -> tuple[int, int]:
+    """The job's place among those that wait in its queue, from 1, and how many those are."""
+    queue, line = placer.queue, line_of(unit.entry.group)
+    keys = list(queue.order.get(line, ()))
+    keys += [c.ticket.key for c in queue.claims.values() if line_of(c.ticket.entry.group) == line]
+    before = {*jobs_of(name for *_, name in (key for key in keys if key < unit.entry.key))}
+    return len(before - {*jobs_of([unit.name])}) + 1, len(jobs_of(name for *_, name in keys))
 
 
-def _runs(cluster: Cluster, party: Party) -> bool:
-    """Whether the group has its place already, because others of its job wait."""
-    held = cluster.groups.get(party.name)
-    return held is not None and held.state is not State.PREEMPTING
+def _jobs(holders: Iterable[Holder]) -> tuple[Holder, ...]:
+    """The jobs that hold something, in place of their groups."""
+    found: dict[str, Holder] = {}
+    for holder in holders:
+        (name,) = jobs_of([holder.group])
+        before = found.get(name)
+        user = holder.user or name.partition("~")[0]
+        gpus = holder.gpus + (before.gpus if before is not None else 0)
+        found[name] = (before or holder).model_copy(update={"group": name, "user": user, "gpus": gpus})
+    return tuple(found.values())
 
 
-class _Asks:
-    """What the groups need of nodes besides cells, as a queue asks for it."""
+def _hardest(unit: Unit) -> Ask:
+    return largest(ask for party in unit.parties for ask in party.asks)
 
-    def __init__(self, placer: Placer, parties: Sequence[Party], allows: Allows) -> None:
-        self._room = placer.room
-        self._allows = allows
-        self._asks: Mapping[str, tuple[Ask, ...]] = {party.name: _kinds(party) for party in parties}
 
-    def having(self, entry: Entry) -> Collection[str]:
-        """Nodes that have room now for at least one of the group's tasks."""
-        return self._suited(entry, [self._room.having(ask) for ask in self._asks[entry.group.name]])
+class _Asked:
+    """What an explanation asks about units."""
 
-    def large_enough(self, entry: Entry) -> Collection[str]:
-        """Nodes that would have room if nothing ran there."""
-        return self._suited(entry, [self._room.large_enough(ask) for ask in self._asks[entry.group.name]])
+    def __init__(self, placer: Placer) -> None:
+        self._placer = placer
 
-    def _suited(self, entry: Entry, found: Sequence[frozenset[str]]) -> frozenset[str]:
-        return frozenset(
-            name
-            for ask, names in zip(self._asks[entry.group.name], found, strict=True)
-            for name in names
-            if self._allows(self._room.nodes[name], ask)
-        )
+    def run_time(self, entry: Entry) -> timedelta | None:
+        """How long a unit that waits will run."""
+        return self._placer.run_time(self._placer.memory.units[entry.group.name].job)
+
+    def rests_on(self, name: str) -> Basis | None:
+        """Where a group's run time is known from."""
+        return basis_of(self._placer.memory.units[name].job)
 
     def lacks(self, entry: Entry) -> list[Lack]:
         """What each node that is not suited lacks for the group's largest task."""
-        suited, ask = self.having(entry), self._asks[entry.group.name][0]
-        nodes = (node for node in self._room.nodes.values() if node.gpus and node.ready and node.name not in suited)
-        return [self._lack(node, ask) for node, _ in zip(nodes, range(MOST_NODES), strict=False)]
+        ask = largest(self._placer.memory.units[entry.group.name].asks_of(entry.group))
+        suited = self._placer.decider.suggest(entry)
+        every = self._placer.room.nodes.values()
+        nodes = [node for node in every if node.gpus and node.ready and node.name not in suited]
+        return [self._lack(node, ask) for node in nodes[:MOST_NODES]]
 
     def _lack(self, node: Node, ask: Ask) -> Lack:
         objection = ask.terms.objection(node)
         if objection is not None:
             return Lack(node=node.name, what=objection.what, detail=objection.detail)
-        cpus, memory_mb = self._room.free(node.name)
+        cpus, memory_mb = self._placer.room.free(node.name)
         if cpus < ask.cpus:
             return Lack(node=node.name, what=LackOf.CPU, needed=ask.cpus, available=max(cpus, 0))
         if memory_mb < ask.memory_mb:
@@ -131,35 +127,6 @@ class _Asks:
         taken = (
             port
             for port, label in ask.fixed_ports
-            if not self._allows(node, replace(ask, fixed_ports=((port, label),)))
+            if not self._placer.decider.allows(node, replace(ask, fixed_ports=((port, label),)))
         )
         return Lack(node=node.name, what=LackOf.PORT, needed=next(taken, 0))
-
-    def have_room(self, entry: Entry, places: Iterable[PodPlace]) -> bool:
-        """Whether tasks at these places have CPU and memory there together; each counts as the group's largest."""
-        ask, counts = self._asks[entry.group.name][0], Counter(place.node for place in places)
-        return all(self._room.that_fit(name, [ask] * count) == count for name, count in counts.items())
-
-
-class _Alone(Queue):
-    """A queue of one job's groups. What would start in it has CPU and memory, too.
-
-    A suited node has room for one task, but cells may put several there.
-    """
-
-    def __init__(self, cluster: Cluster, asks: _Asks) -> None:
-        super().__init__(cluster, suggest=asks.having, could_use=asks.large_enough)
-        self._asks = asks
-
-    def would_start(self, entry: Entry, now: datetime) -> bool:
-        """As of every queue, and that the tasks fit on their nodes together."""
-        if not super().would_start(entry, now):
-            return False
-        decision = self.cluster.try_place(entry.group, self.decider.suggest(entry))
-        return isinstance(decision, Bound) and self._asks.have_room(entry, decision.placement.pods)
-
-
-def _kinds(party: Party) -> tuple[Ask, ...]:
-    """One task for each kind of needs, the largest first."""
-    kinds = {ask.kind: ask for ask in party.asks}
-    return tuple(sorted(kinds.values(), key=lambda ask: (-ask.cpus, -ask.memory_mb, ask.uid)))

@@ -58,9 +58,13 @@ class Books:
         if self.entry(entry.group.name) is not None:
             message = f"there is a group {entry.group.name} already"
             raise InvalidParameters(message, errors=[Fault(path="$.name", message=message)], hint="Give another name.")
+        self.check(entry)
+        self.line_up(entry)
+
+    def check(self, entry: Entry) -> None:
+        """Raise InvalidParameters or NoVirtualCluster when the entry can never start as the cluster is."""
         for group in entry.groups:
             check_group(self.cluster, group)
-        self.line_up(entry)
 
     def line_up(self, entry: Entry) -> None:
         """As :meth:`add`, also of an entry for which there is no place as the cluster is now: it waits for another."""

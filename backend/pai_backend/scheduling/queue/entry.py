@@ -33,11 +33,18 @@ class Entry:
     loose: int = 0
     tie: str = ""
     """Orders entries with the same number."""
+    account: str = ""
+    """The virtual cluster under whose caps it counts; the group's own when empty."""
 
     @property
     def key(self) -> Key:
         """Where it stands: a smaller key is served first."""
         return (-self.group.priority, self.order, self.tie, self.group.name)
+
+    @property
+    def vc(self) -> str:
+        """The virtual cluster under whose caps it counts."""
+        return self.account or self.group.vc
 
     @property
     def groups(self) -> tuple[Group, ...]:

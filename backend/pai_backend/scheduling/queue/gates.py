@@ -36,7 +36,7 @@ class Gates:
         if entry.group.priority == OPPORTUNISTIC:
             return None
         excess = self.usage.excess(entry)
-        for scope, _ in scopes(self.policy, entry.group.vc, entry.user):
+        for scope, _ in scopes(self.policy, entry.vc, entry.user):
             before = self._first(scope)
             if (excess is not None and excess.scope == scope) or (before is not None and before < entry.key):
                 return scope
@@ -53,7 +53,7 @@ class Gates:
     def opened(self, entry: Entry) -> list[Line]:
         """The lines that may go on, of those that wait for a cap of this entry's: at most one for each cap."""
         found = []
-        for scope, _ in scopes(self.policy, entry.group.vc, entry.user):
+        for scope, _ in scopes(self.policy, entry.vc, entry.user):
             heap = self._parked.get(scope)
             line = heap.first() if heap is not None else None
             if line is None:

@@ -43,7 +43,7 @@ def keep_cells(
         best = _soonest(cluster, group, option, limits, going)
         if best is not None and (found is None or best[0] < found[0]):
             found = best
-    return None if found is None else _reserve(cluster, group, found[1])
+    return None if found is None else reserve_place(cluster, group, found[1])
 
 
 def in_the_way(held: Held) -> Iterator[Held]:
@@ -106,7 +106,7 @@ def _place(cluster: Cluster, group: Group, option: Option, limits: Limits | None
     return Planner(cluster.holding, group, parts_of(group, least), limits).look(option, spare)
 
 
-def _reserve(cluster: Cluster, group: Group, plan: Plan) -> Held:
+def reserve_place(cluster: Cluster, group: Group, plan: Plan) -> Held:
     """Take the place as a preemptor takes it, except that nobody is asked to end."""
     ordinals = sorted(plan.spots)
     spots = [plan.spots[ordinal] for ordinal in ordinals]

@@ -100,7 +100,7 @@ class Usage:
         """The entry starts (1) or has ended (-1)."""
         if entry.group.priority == OPPORTUNISTIC:
             return
-        for scope, _ in scopes(self.policy, entry.group.vc, entry.user):
+        for scope, _ in scopes(self.policy, entry.vc, entry.user):
             used = self._used.setdefault(scope, _Used())
             used.tasks += sign * entry.pods
             used.gpus += sign * entry.leaves
@@ -112,7 +112,7 @@ class Usage:
         if entry.group.priority == OPPORTUNISTIC:
             return None
         found = None
-        for scope, cap in scopes(self.policy, entry.group.vc, entry.user):
+        for scope, cap in scopes(self.policy, entry.vc, entry.user):
             used = self._used.get(scope, _Used())
             tasks, gpus = used.tasks + entry.pods, used.gpus + entry.leaves
             if (cap.tasks is not None and tasks > cap.tasks) or (cap.gpus is not None and gpus > cap.gpus):

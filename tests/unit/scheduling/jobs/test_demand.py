@@ -7,11 +7,11 @@ import pytest
 from pai_backend.model.job import Job
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PriorityClass, TaskRole
-from pai_backend.scheduling.jobs.answers import Found, Waits
 from pai_backend.scheduling.jobs.demand import PRIORITIES, Sizing, mebibytes, sizing_of, wish_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.quota import misfits, owned_leaves, owned_resources
 from pai_backend.testing.builders import make_job, make_role, make_spec
+from tests.support.job_queue import placed
 from tests.support.lab_config import one_vc, two_vcs
 
 
@@ -108,25 +108,22 @@ def test_groups_of_one_gang_are_placed_together_or_not_at_all() -> None:
     made = placer(node("a", 1, 8), node("b", 1, 8))
     pair = [make_role(name, gpus=1).model_copy(update={"affinity_group": name}) for name in ("x", "y", "z")]
     whole, part = job_of_roles(*pair), job_of_roles(*pair[:2])
-    assert isinstance(made.place(whole, whole.tasks), Waits)
+    assert not placed(made, whole)
     assert (made.cluster.groups, made.room.free("a")) == ({}, (8, 16384))
-    found = made.place(part, part.tasks)
-    assert isinstance(found, Found)
-    assert sorted(place.node for place in found.places.values()) == ["a", "b"]
+    made.forget(whole.uid)
+    assert sorted(place.node for place in placed(made, part).values()) == ["a", "b"]
 
 
 def test_a_task_without_gpu_leaves_nodes_with_gpus_to_others() -> None:
     made = placer(node("a", 2, 8), node("z", 0, 8))
     job = job_of_roles(make_role(instances=3, cpus=4))
-    found = made.place(job, job.tasks)
-    assert isinstance(found, Found)
-    assert [place.node for place in found.places.values()] == ["z", "z", "a"]
+    assert [place.node for place in placed(made, job).values()] == ["z", "z", "a"]
 
 
 def test_cells_of_a_gang_come_back_with_its_last_task_and_cpu_with_each() -> None:
     made = placer(node("a", 2, 8))
     job = job_of_roles(make_role(instances=2, gpus=1, cpus=2))
-    assert isinstance(made.place(job, job.tasks), Found)
+    assert len(placed(made, job)) == 2
     made.give_back(job.uid, [job.tasks[0].uid])
     assert (list(made.cluster.groups), made.room.free("a")[0]) == ([f"{job.id}/default"], 6)
     made.give_back(job.uid, [job.tasks[1].uid])

@@ -12,10 +12,10 @@ from pai_backend.model.spec import JobSpec, PriorityClass
 from pai_backend.model.waiting import Cause, Change, ChangeKind, Waiting
 from pai_backend.scheduling import Cluster, State
 from pai_backend.scheduling.jobs import why as module
-from pai_backend.scheduling.jobs.answers import Found, Kept
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
+from tests.support.job_queue import placed, served
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -39,9 +39,11 @@ def job(number: int, *roles: tuple[int, int], gang: bool = True, oppo: bool = Fa
 
 
 def asked(of: Placer, waiting: Job) -> Waiting | None:
-    """The answer; asserts that nothing is different afterwards."""
+    """The answer, once the queue has decided; asserts that nothing is different after asking."""
+    if not of.waiting(waiting.uid):
+        served(of, waiting)
     before = state_of(of.cluster)
-    told = why(of, waiting, waiting.tasks, NOW, position=1, waiting=1)
+    told = why(of, waiting.uid, NOW)
     assert state_of(of.cluster) == before
     of.cluster.check()
     return told
@@ -65,7 +67,7 @@ def spec_with_fewer(spec: JobSpec, change: Change) -> JobSpec:
 
 def test_what_is_suggested_really_starts_and_one_task_more_does_not() -> None:
     cells = placer(4, 4)
-    assert isinstance(cells.place(job(1, (3, 1)), job(1, (3, 1)).tasks), Found)
+    assert placed(cells, job(1, (3, 1)))
     waiting = job(2, (8, 1))
     told = asked(cells, waiting)
     assert told is not None
@@ -73,15 +75,17 @@ def test_what_is_suggested_really_starts_and_one_task_more_does_not() -> None:
     fitting = make_job("fits", uid=make_uid(3), spec=spec_with_fewer(waiting.spec, change))
     more = change.model_copy(update={"after": change.after + 1})
     larger = make_job("larger", uid=make_uid(4), spec=spec_with_fewer(waiting.spec, more))
-    assert not isinstance(cells.place(larger, larger.tasks), Found)
-    assert isinstance(cells.place(fitting, fitting.tasks), Found)
+    cells.forget(waiting.uid)
+    assert not placed(cells, larger)
+    cells.forget(larger.uid)
+    assert placed(cells, fitting)
 
 
 def test_a_preemptor_keeps_its_reservation_while_it_is_explained() -> None:
     cells = placer(4)
     weak, strong = job(1, (1, 4), oppo=True), job(2, (1, 4))
-    assert isinstance(cells.place(weak, weak.tasks), Found)
-    assert isinstance(cells.place(strong, strong.tasks), Kept)
+    assert placed(cells, weak)
+    assert [unit.job.uid for unit in served(cells, strong).kept] == [strong.uid]
     told = asked(cells, strong)
     assert told is not None
     assert told.cause is Cause.PREEMPTING
@@ -92,11 +96,11 @@ def test_a_preemptor_keeps_its_reservation_while_it_is_explained() -> None:
 def test_an_incremental_job_is_told_about_the_first_task_without_a_place() -> None:
     cells = placer(2)
     holder = job(1, (1, 1))
-    assert isinstance(cells.place(holder, holder.tasks), Found)
+    assert placed(cells, holder)
     told = asked(cells, job(2, (3, 1), gang=False))
     assert told is not None
     assert told.group.endswith("/r0-1")
-    assert f"{holder.id}/default" in [each.group for each in told.holders]
+    assert holder.id in [each.group for each in told.holders]
 
 
 def test_tasks_without_gpus_have_no_explanation_of_cells() -> None:
@@ -114,10 +118,11 @@ def test_a_failure_inside_leaves_the_cells_as_they_were(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "explain", broken)
     cells = placer(2)
     holder = job(1, (1, 1))
-    assert isinstance(cells.place(holder, holder.tasks), Found)
-    before = state_of(cells.cluster)
+    assert placed(cells, holder)
     waiting = job(2, (3, 1), gang=False)
+    served(cells, waiting)
+    before = state_of(cells.cluster)
     with pytest.raises(ZeroDivisionError):
-        why(cells, waiting, waiting.tasks, NOW)
+        why(cells, waiting.uid, NOW)
     assert state_of(cells.cluster) == before
     cells.cluster.check()

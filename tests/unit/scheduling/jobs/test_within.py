@@ -8,11 +8,13 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling import read_config
-from pai_backend.scheduling.jobs.answers import Found, Lack, Waits
+from pai_backend.scheduling.jobs.answers import Lack
 from pai_backend.scheduling.jobs.demand import Sizing, sizing_of, wish_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.quota import misfits
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
+from tests.support import job_queue
+from tests.support.job_queue import refused
 
 RACKS = read_config("""
 physicalCluster:
@@ -99,9 +101,7 @@ def placer(*, configured: bool = True) -> Placer:
 
 
 def placed(made: Placer, job: Job) -> list[str]:
-    found = made.place(job, job.tasks)
-    assert isinstance(found, Found)
-    return sorted(place.node for place in found.places.values())
+    return sorted(place.node for place in job_queue.placed(made, job).values())
 
 
 def test_tasks_land_in_one_cell_though_another_choice_would_be_fuller() -> None:
@@ -122,16 +122,13 @@ def test_tasks_wait_rather_than_lie_in_two_cells() -> None:
     wide = make_job("wide", uid=make_uid(3), spec=spec(role(instances=3, gpus=1)))
     assert len(placed(made, wide)) == 3
     gang = make_job("gang", uid=make_uid(4), spec=spec(role(instances=2, gpus=2, within_one_cell="RACK")))
-    answer = made.place(gang, gang.tasks)
-    assert isinstance(answer, Waits)
-    assert "within one RACK" in answer.message
+    assert "within one RACK" in refused(made, gang).message
 
 
 def test_without_a_configuration_an_unknown_type_is_told_while_the_job_waits() -> None:
     made = placer(configured=False)
     job = make_job(spec=spec(role(within_one_cell="RACK")))
-    answer = made.place(job, job.tasks)
-    assert isinstance(answer, Waits)
+    answer = refused(made, job)
     assert (answer.lack, answer.message) == (
         Lack.NEVER,
         "there is no cell type RACK where this group may run. Name one of: GPU-NODE-2, GPU, OLD-NODE-2, OLD.",

@@ -1,0 +1,104 @@
+"""What is placed together, and so waits as one: all tasks of a gang, or one task of an incremental job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import Job, Task
+from pai_backend.scheduling.core.group import Group
+from pai_backend.scheduling.jobs.demand import DEFAULT_GROUP, PRIORITIES, Ask, Party, Sizing, Wish, wish_of
+from pai_backend.scheduling.queue import Entry
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Tasks of a job that start together or not at all, as they stand in the queue.
+
+    ``parties`` are their groups of cells, ``loose`` the tasks that need none. The entry is named after the first group.
+    """
+
+    job: Job
+    parties: tuple[Party, ...]
+    loose: tuple[Ask, ...]
+    entry: Entry
+
+    @property
+    def name(self) -> str:
+        """What the queue calls it."""
+        return self.entry.group.name
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """What its tasks need, those with cells first."""
+        return (*(ask for party in self.parties for ask in party.asks), *self.loose)
+
+    @property
+    def uids(self) -> tuple[TaskUid, ...]:
+        """Its tasks."""
+        return tuple(ask.uid for ask in self.asks)
+
+    def asks_of(self, group: Group) -> tuple[Ask, ...]:
+        """What the pods of one of its groups need, by their number.
+
+        Of a group that is told differently (with fewer pods, say), each pod counts as the largest.
+        """
+        party = next(each for each in self.parties if each.name == group.name)
+        if party.group.members == group.members:
+            return party.asks
+        return (largest(party.asks),) * group.pods
+
+
+def largest(asks: Iterable[Ask]) -> Ask:
+    """What the task that needs the most CPU, then memory, needs."""
+    return max(asks, key=lambda ask: (ask.cpus, ask.memory_mb))
+
+
+def units_of(job: Job, tasks: Sequence[Task], sizing: Sizing) -> Iterator[Unit]:
+    """How these tasks of a job wait: together, or each by itself."""
+    if not tasks:
+        return
+    for together in [tasks] if job.spec.scheduling.gang_allocation else [[task] for task in tasks]:
+        wish = wish_of(job, together, sizing)
+        yield unit(job, wish, sizing, together[0])
+
+
+def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
+    """What is wished for as a unit of the job, of which this is the first task."""
+    without_cells = Group(_name(job, first), sizing.vc(job.spec), (), PRIORITIES[job.spec.scheduling.priority_class])
+    groups = tuple(party.group for party in wish.parties) or (without_cells,)
+    entry = Entry(
+        groups[0],
+        user=job.user,
+        order=_microseconds(job.turn_at or job.submitted_at),
+        needs=_needs(job, wish),
+        others=groups[1:],
+        loose=len(wish.loose),
+        tie=f"{job.uid}/{_role_number(job, first):04d}/{first.index:06d}",
+        account=job.spec.virtual_cluster,
+    )
+    return Unit(job, wish.parties, wish.loose, entry)
+
+
+def _name(job: Job, task: Task) -> str:
+    return f"{job.id}/{DEFAULT_GROUP}" if job.spec.scheduling.gang_allocation else f"{job.id}/{task.role}-{task.index}"
+
+
+def _role_number(job: Job, task: Task) -> int:
+    return next(number for number, role in enumerate(job.spec.task_roles) if role.name == task.role)
+
+
+def _needs(job: Job, wish: Wish) -> object:
+    """Equal for units that the same nodes serve. A run after another may have its fixed ports for itself already."""
+    fixed = any(ask.fixed_ports for party in wish.parties for ask in party.asks) or any(
+        ask.fixed_ports for ask in wish.loose
+    )
+    again = any(task.attempt for task in job.tasks)
+    return (wish.shape, job.uid if fixed and again else "")
+
+
+def _microseconds(at: datetime) -> int:
+    """Since 1970."""
+    return round(at.timestamp() * 1_000_000)
