@@ -181,6 +181,17 @@ class AsyncClient:
         query: Query = {"task": ",".join(tasks) or None}
         return cast(wire.Released, await self._json("POST", job_path(job, "/release"), query, value={}))
 
+    async def move(
+        self, job: str, *, before: str | None = None, after: str | None = None, to: str | None = None
+    ) -> wire.Moved:
+        """Let a waiting job stand before or after another one in its queue, or at an end: ``to`` first or last.
+
+        Asking again is fine. Raises NotFound, and ClientError for jobs that do not wait in one queue.
+        """
+        places = {"before": before, "after": after, "to": to}
+        value = {name: place for name, place in places.items() if place is not None}
+        return cast(wire.Moved, await self._json("POST", job_path(job, "/move"), value=value))
+
     async def why(self, job: str) -> wire.Why:
         """Why a job waits, and what would start it now. Raises NotFound."""
         return cast(wire.Why, await self._json("GET", job_path(job, "/why")))

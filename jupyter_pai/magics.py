@@ -32,7 +32,21 @@ from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
 from jupyter_pai.wire import JobDetail
 
-VERBS = ("submit", "list", "show", "status", "why", "logs", "stop", "release", "ssh", "open", "config", "upload")
+VERBS = (
+    "submit",
+    "list",
+    "show",
+    "status",
+    "why",
+    "logs",
+    "stop",
+    "release",
+    "move",
+    "ssh",
+    "open",
+    "config",
+    "upload",
+)
 
 
 def _say(text: str) -> None:
@@ -52,7 +66,7 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, why, logs, stop, release, ssh, open, config, upload.
+        Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, open, config, upload.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -203,6 +217,19 @@ class PaiMagics(Magics):
     @argument("task", nargs="*", help="names of tasks, such as worker-0; default: all that are kept")
     def _release(self, args: Namespace) -> Shown:
         return Shown(self._connected().release(self._name(args.job), args.task)["message"])
+
+    @verb("pai move")
+    @argument("job", help="name, alias or $variable")
+    @argument("--before", metavar="OTHER", help="in front of this job of its virtual cluster and priority")
+    @argument("--after", metavar="OTHER", help="behind this job")
+    @argument("--first", action="store_const", dest="to", const="first", help="in front of your other jobs")
+    @argument("--last", action="store_const", dest="to", const="last", help="behind your other jobs")
+    def _move(self, args: Namespace) -> Shown:
+        if sum(place is not None for place in (args.before, args.after, args.to)) != 1:
+            raise UsageError("%pai move: name one place: --before OTHER, --after OTHER, --first or --last")
+        before, after = (None if other is None else self._name(other) for other in (args.before, args.after))
+        moved = self._connected().move(self._name(args.job), before=before, after=after, to=args.to)
+        return Shown(moved["message"])
 
     @verb("pai ssh")
     @argument("job", help="name, alias or $variable")

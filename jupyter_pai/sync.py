@@ -136,6 +136,7 @@ class Client:
     job = _call(AsyncClient.job)
     stop = _call(AsyncClient.stop)
     release = _call(AsyncClient.release)
+    move = _call(AsyncClient.move)
     why = _call(AsyncClient.why)
     source = _call(AsyncClient.source)
     events = _call(AsyncClient.events)

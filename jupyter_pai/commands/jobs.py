@@ -1,4 +1,4 @@
-"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``release`` and ``open``: jobs that exist."""
+"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``release``, ``move`` and ``open``: jobs that exist."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     _job_verb(verbs, common, "stop", "stop a job", stop)
     verb = _job_verb(verbs, common, "release", "let go of failed tasks that are kept for debugging", release)
     verb.add_argument("task", nargs="*", help="names of tasks, such as worker-0; default: all that are kept")
+    verb = _job_verb(verbs, common, "move", "let a waiting job stand elsewhere in its queue", move)
+    place = verb.add_mutually_exclusive_group(required=True)
+    place.add_argument("--before", metavar="OTHER", help="in front of this job of its virtual cluster and priority")
+    place.add_argument("--after", metavar="OTHER", help="behind this job")
+    place.add_argument("--first", action="store_const", dest="to", const="first", help="in front of your other jobs")
+    place.add_argument("--last", action="store_const", dest="to", const="last", help="behind your other jobs")
     verb = _job_verb(verbs, common, "open", "open a service in the browser", open_service)
     verb.add_argument("label", nargs="?", help="the service; default: the job's first")
     verb.add_argument("--role", help="the task's role")
@@ -124,6 +130,14 @@ def release(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         released = client.release(args.job, args.task)
     out.result(released, released["message"])
+    return OK
+
+
+def move(args: argparse.Namespace, out: Output) -> int:
+    """Change places in the queue; fine when the job stands there already."""
+    with connected() as client:
+        moved = client.move(args.job, before=args.before, after=args.after, to=args.to)
+    out.result(moved, moved["message"])
     return OK
 
 
