@@ -3,10 +3,17 @@
  */
 
 import { clientPlugin } from './client/plugin';
+import { clusterPlugin } from './cluster/plugin';
 import { detailPlugin } from './detail/plugin';
 import { jobsPlugin } from './jobs/plugin';
 import { submitPlugin } from './submit/plugin';
 
 export * from './tokens';
 
-export default [clientPlugin, jobsPlugin, detailPlugin, submitPlugin];
+export default [
+  clientPlugin,
+  jobsPlugin,
+  detailPlugin,
+  submitPlugin,
+  clusterPlugin
+];

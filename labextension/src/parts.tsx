@@ -4,9 +4,11 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
 import type { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 import type { PaiError } from './request';
+import { CommandIDs } from './tokens';
 import type { IDocumentWarning, JobState } from './types';
 import { problemWords, stateWord } from './words';
 
@@ -59,6 +61,23 @@ export function WarningBoxes(props: {
         </div>
       ))}
     </>
+  );
+}
+
+/** A job's name that opens its page. */
+export function JobLink(props: {
+  commands: CommandRegistry;
+  job: { readonly id: string; readonly name: string };
+}): JSX.Element {
+  const { commands, job } = props;
+  return (
+    <button
+      className="jp-pai-JobLink"
+      onClick={() => void commands.execute(CommandIDs.openJob, { job: job.id })}
+      title={job.id}
+    >
+      {job.name}
+    </button>
   );
 }
 

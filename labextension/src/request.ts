@@ -9,13 +9,16 @@ import type {
   IJobQuery,
   ILogPage,
   ILogTarget,
-  IPaiClient
+  IPaiClient,
+  QueuePlace
 } from './tokens';
 import type {
+  IClusterUse,
   IErrorBody,
   IFault,
   IJobDetail,
   IJobPage,
+  IMoved,
   IReleased,
   ITicket,
   IVerdict,
@@ -173,6 +176,15 @@ export class PaiClient implements IPaiClient {
       'POST',
       withQuery(`${this._jobPath(job)}/release`, { task })
     );
+  }
+
+  async move(job: string, place: QueuePlace): Promise<IMoved> {
+    const path = `${this._jobPath(job)}/move`;
+    return this._json('POST', path, JSON.stringify(place));
+  }
+
+  async use(): Promise<IClusterUse> {
+    return this._json('GET', 'cluster/use');
   }
 
   async ticket(

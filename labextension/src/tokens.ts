@@ -7,9 +7,11 @@ import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import type { PaiError } from './request';
 import type {
+  IClusterUse,
   IJobDetail,
   IJobPage,
   IJobSummary,
+  IMoved,
   IReleased,
   ITicket,
   IVerdict,
@@ -42,6 +44,10 @@ export namespace CommandIDs {
   export const copySsh = 'pai:copy-ssh';
   /** Stop a job, after asking. */
   export const stopJob = 'pai:stop-job';
+  /** Show who uses the cluster, and who waits. */
+  export const showCluster = 'pai:show-cluster';
+  /** Let a waiting job stand elsewhere in its queue. */
+  export const moveJob = 'pai:move-job';
   /** Let go of tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
 }
@@ -69,6 +75,12 @@ export interface IJobQuery {
   readonly states?: readonly string[];
   readonly limit: number;
 }
+
+/** Where in its queue a job shall stand: beside another job, or first. */
+export type QueuePlace =
+  | { readonly before: string }
+  | { readonly after: string }
+  | { readonly to: 'first' };
 
 /** A document on its way to the backend. */
 export interface IDocumentText {
@@ -98,6 +110,10 @@ export interface IPaiClient {
   stop(job: string): Promise<void>;
   /** Let go of a kept task, given by its name, or of all that the job has. */
   release(job: string, task?: string): Promise<IReleased>;
+  /** Let a waiting job stand elsewhere in its queue. Asking again is no error. */
+  move(job: string, place: QueuePlace): Promise<IMoved>;
+  /** Who uses the cluster, and who waits. */
+  use(): Promise<IClusterUse>;
   /** A one-time sign-in to a service. */
   ticket(
     job: string,

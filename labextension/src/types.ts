@@ -191,6 +191,101 @@ export interface IReleased {
   readonly tasks: readonly string[];
 }
 
+/** Which jobs have changed places in the queue. */
+export interface IMoved {
+  readonly message: string;
+}
+
+/** Cells of one type in one virtual cluster, or of one pinned cell; counted in leaves. */
+export interface ICellsUse {
+  readonly leafType: string;
+  /** Empty for cells that are not pinned. */
+  readonly pinnedCell: string;
+  /** Cell type to how many of it are owned. */
+  readonly shapes: Readonly<Record<string, number>>;
+  readonly owned: number;
+  /** In use on the virtual cluster's own quota. */
+  readonly guaranteed: number;
+  /** In use without a claim, whoever owns them. */
+  readonly opportunistic: number;
+  /** Kept for jobs for which others are being stopped. */
+  readonly reserved: number;
+  /** Owned, and not to be had in health. */
+  readonly bad: number;
+  /** Still free to claim. */
+  readonly free: number;
+}
+
+/** A job that has a place. */
+export interface IRunningJob {
+  readonly uid: string;
+  readonly id: string;
+  readonly name: string;
+  readonly username: string;
+  readonly tasks: number;
+  readonly gpus: number;
+  /** Some of it runs without a claim, and ends when the owner comes. */
+  readonly opportunistic: boolean;
+}
+
+/** A job that waits as a whole. */
+export interface IWaitingJob {
+  readonly uid: string;
+  readonly id: string;
+  readonly name: string;
+  readonly username: string;
+  readonly gpus: number;
+  /** Jobs with the same word can change places. */
+  readonly queue: string;
+  /** Its place among all that wait for the same cells, from 1. */
+  readonly position: number;
+  /** How many wait for these. */
+  readonly waiting: number;
+}
+
+/** What a virtual cluster owns and uses, who runs there, and who waits. */
+export interface IVirtualClusterUse {
+  readonly name: string;
+  /** Whether the user may use it. */
+  readonly granted: boolean;
+  readonly cells: readonly ICellsUse[];
+  /** Jobs the user may see, own ones first. */
+  readonly running: readonly IRunningJob[];
+  /** How many other jobs run there. */
+  readonly unlistedJobs: number;
+  readonly unlistedGpus: number;
+  readonly waiting: number;
+  /** Those that wait and the user may see, as they are served. */
+  readonly queue: readonly IWaitingJob[];
+}
+
+/** A node and what of it is in use. */
+export interface INodeUse {
+  readonly name: string;
+  readonly ready: boolean;
+  /** False when nothing new starts there. */
+  readonly schedulable: boolean;
+  readonly reason: string;
+  readonly gpuTypes: readonly string[];
+  readonly gpus: number;
+  readonly usedGpus: number;
+  readonly badGpus: number;
+  readonly cpus: number;
+  readonly usedCpus: number;
+  readonly memoryMb: number;
+  readonly usedMemoryMb: number;
+}
+
+/** The whole cluster, as far as the user may see it. */
+export interface IClusterUse {
+  readonly user: string;
+  readonly admin: boolean;
+  /** No cells are configured: every virtual cluster may use all nodes. */
+  readonly shared: boolean;
+  readonly virtualClusters: readonly IVirtualClusterUse[];
+  readonly nodes: readonly INodeUse[];
+}
+
 /** A reason in words. */
 export interface ITold {
   readonly sentence: string;
@@ -206,6 +301,17 @@ export interface IHolder {
   readonly gpus: number;
 }
 
+/** A limit on what runs at once; of a user when `user` is given, inside one virtual cluster when `vc` is. */
+export interface ICap {
+  readonly vc: string;
+  readonly user: string;
+  /** Null when there is no limit of tasks. */
+  readonly tasks: number | null;
+  readonly gpus: number | null;
+  readonly running_tasks: number;
+  readonly running_gpus: number;
+}
+
 /** Why a job waits for GPUs; `docs/scheduling.md` has all fields. */
 export interface IWaiting {
   readonly cause: string;
@@ -213,6 +319,7 @@ export interface IWaiting {
   readonly position: number;
   readonly waiting: number;
   readonly starts_at: string | null;
+  readonly cap: ICap | null;
   readonly holders: readonly IHolder[];
   /** Language, such as `zh_CN`, to words. */
   readonly texts: Readonly<Record<string, ITold>>;

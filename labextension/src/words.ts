@@ -118,6 +118,18 @@ export function timeText(time: string | null): string {
   return time ? new Date(time).toLocaleString(language || undefined) : '';
 }
 
+/** A time of the wire without its seconds; without its date too, when that is today's. */
+export function clockText(time: string): string {
+  const language = document.documentElement.lang.replace('_', '-') || undefined;
+  const at = new Date(time);
+  const clock = at.toLocaleTimeString(language, {
+    hour: '2-digit',
+    minute: '2-digit'
+  });
+  const isToday = at.toDateString() === new Date().toDateString();
+  return isToday ? clock : `${at.toLocaleDateString(language)} ${clock}`;
+}
+
 /** How long something took, in the two largest units. */
 export function duration(trans: TranslationBundle, ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));

@@ -41,6 +41,52 @@ describe('the note why a job waits', () => {
     expect(shown(waits, why()).textContent).toContain(sentence);
   });
 
+  it('tells when it is expected to start, and that this is no promise', () => {
+    const at = new Date();
+    at.setHours(14, 20, 0, 0);
+    const { waiting } = why();
+    const host = shown(
+      waits,
+      why({ waiting: { ...waiting!, starts_at: at.toISOString() } })
+    );
+    expect(host.textContent).toMatch(
+      /Expected to start at about (14:20|02:20 PM), if nothing new comes\./
+    );
+  });
+
+  it('tells the limit that is reached with what counts against it', () => {
+    const { waiting } = why();
+    const cap = {
+      user: 'ada',
+      vc: 'vision',
+      gpus: 8,
+      tasks: null,
+      running_gpus: 6,
+      running_tasks: 3
+    };
+    const host = shown(waits, why({ waiting: { ...waiting!, cap } }));
+    expect(host.textContent).toContain(
+      'Limit of ada, vision: 6 of 8 GPUs at once.'
+    );
+  });
+
+  it('names those who still run on the GPUs that are kept for it', () => {
+    const { waiting } = why();
+    const host = shown(waits, why({ waiting: { ...waiting!, cause: 'kept' } }));
+    expect(host.querySelector('summary')?.textContent).toBe(
+      'Who still runs on the GPUs that are kept for it'
+    );
+  });
+
+  it('leads to the queue', () => {
+    const host = document.createElement('div');
+    const onQueue = jest.fn();
+    const props = { trans, job: waits, why: why(), onQueue };
+    flushSync(() => createRoot(host).render(<WhyNote {...props} />));
+    host.querySelector('button')?.click();
+    expect(onQueue).toHaveBeenCalledTimes(1);
+  });
+
   it('has the short sentence until the reason is known', () => {
     expect(shown(waits, null).textContent).toContain('Short.');
     expect(shown(waits, why({ waiting: null })).textContent).toContain(

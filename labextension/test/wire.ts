@@ -2,7 +2,18 @@
  * Wire values for tests: valid by default, changed where a test cares.
  */
 
-import type { IJobDetail, IJobSummary, ITask, IWhy } from '../src/types';
+import type {
+  ICellsUse,
+  IClusterUse,
+  IJobDetail,
+  IJobSummary,
+  INodeUse,
+  IRunningJob,
+  ITask,
+  IVirtualClusterUse,
+  IWaitingJob,
+  IWhy
+} from '../src/types';
 
 /** A list row. */
 export function summary(change: Partial<IJobSummary> = {}): IJobSummary {
@@ -45,6 +56,7 @@ export function why(change: Partial<IWhy> = {}): IWhy {
       position: 2,
       waiting: 5,
       starts_at: null,
+      cap: null,
       holders: [{ group: 'bob~night/default', priority: 10, gpus: 8 }],
       texts: {
         en: { sentence: 'It needs 4 GPUs.', remedy: 'Wait.' },
@@ -107,6 +119,101 @@ export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
         state: 'RUNNING'
       }
     ],
+    ...change
+  };
+}
+
+/** Eight GPUs of one node, all free. */
+export function cells(change: Partial<ICellsUse> = {}): ICellsUse {
+  return {
+    leafType: 'V100',
+    pinnedCell: '',
+    shapes: { 'V100-NODE': 1 },
+    owned: 8,
+    guaranteed: 0,
+    opportunistic: 0,
+    reserved: 0,
+    bad: 0,
+    free: 8,
+    ...change
+  };
+}
+
+/** A running job of that name. */
+export function running(
+  name: string,
+  change: Partial<IRunningJob> = {}
+): IRunningJob {
+  return {
+    uid: name,
+    id: `ada~${name}`,
+    name,
+    username: 'ada',
+    tasks: 1,
+    gpus: 4,
+    opportunistic: false,
+    ...change
+  };
+}
+
+/** Waiting jobs of these names, in this order in one queue. */
+export function queue(...names: string[]): IWaitingJob[] {
+  return names.map((name, place) => ({
+    uid: name,
+    id: `ada~${name}`,
+    name,
+    username: 'ada',
+    gpus: 4,
+    queue: 'vision:10',
+    position: place + 1,
+    waiting: names.length
+  }));
+}
+
+/** A virtual cluster where nothing runs. */
+export function virtualCluster(
+  change: Partial<IVirtualClusterUse> = {}
+): IVirtualClusterUse {
+  return {
+    name: 'vision',
+    granted: true,
+    cells: [cells()],
+    running: [],
+    unlistedJobs: 0,
+    unlistedGpus: 0,
+    waiting: change.queue?.length ?? 0,
+    queue: [],
+    ...change
+  };
+}
+
+/** A node with eight GPUs. */
+export function node(change: Partial<INodeUse> = {}): INodeUse {
+  return {
+    name: 'node-a',
+    ready: true,
+    schedulable: true,
+    reason: '',
+    gpuTypes: ['V100'],
+    gpus: 8,
+    usedGpus: 3,
+    badGpus: 0,
+    cpus: 64,
+    usedCpus: 12,
+    memoryMb: 524288,
+    usedMemoryMb: 1536,
+    ...change
+  };
+}
+
+/** A user's view of a cluster with one virtual cluster and one node. */
+export function clusterUse(change: Partial<IClusterUse> = {}): IClusterUse {
+  return {
+    user: 'ada',
+    admin: false,
+    shared: false,
+    virtualClusters: [virtualCluster()],
+    nodes: [node()],
     ...change
   };
 }

@@ -144,7 +144,7 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
 
 /** The upper part of the page as a function of the model's state. */
 export function JobDetail(props: IPageProps): JSX.Element {
-  const { model, trans } = props;
+  const { model, commands, trans } = props;
   const { job, why, problem } = model.state;
   if (!job) {
     return problem ? (
@@ -161,7 +161,12 @@ export function JobDetail(props: IPageProps): JSX.Element {
         <span>{phaseBeside(trans, job.state, job.phase)}</span>
       </header>
       {problem && <ProblemBox trans={trans} problem={problem} />}
-      <WhyNote trans={trans} job={job} why={why} />
+      <WhyNote
+        trans={trans}
+        job={job}
+        onQueue={() => void commands.execute(CommandIDs.showCluster)}
+        why={why}
+      />
       <WarningBoxes trans={trans} warnings={job.warnings} />
       <Actions {...props} job={job} />
       <dl className="jp-pai-Detail-facts">

@@ -4,12 +4,54 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
-import type { IJobDetail, ITold, IWaiting, IWhy } from '../types';
-import { timeText } from '../words';
+import type { ICap, IJobDetail, ITold, IWaiting, IWhy } from '../types';
+import { clockText, timeText } from '../words';
 
 /** The words in the language of the page; English where there are none. */
 export function toldIn(language: string, waiting: IWaiting): ITold {
   return waiting.texts[language.replace('-', '_')] ?? waiting.texts.en;
+}
+
+/** A limit with what counts against it now. */
+function capText(trans: TranslationBundle, cap: ICap): string {
+  const limits = [];
+  if (cap.gpus !== null) {
+    limits.push(trans.__('%1 of %2 GPUs', cap.running_gpus, cap.gpus));
+  }
+  if (cap.tasks !== null) {
+    limits.push(trans.__('%1 of %2 tasks', cap.running_tasks, cap.tasks));
+  }
+  const whose = [cap.user, cap.vc].filter(Boolean).join(', ');
+  return trans.__('Limit of %1: %2 at once.', whose, limits.join(', '));
+}
+
+/** Those who have what it needs, under the words that fit the reason. */
+function Holders(props: {
+  trans: TranslationBundle;
+  waiting: IWaiting;
+}): JSX.Element {
+  const { trans, waiting } = props;
+  return (
+    <details>
+      <summary>
+        {waiting.cause === 'kept'
+          ? trans.__('Who still runs on the GPUs that are kept for it')
+          : trans.__('Who has what it needs')}
+      </summary>
+      <ul>
+        {waiting.holders.map(holder => (
+          <li key={holder.group}>
+            {trans.__(
+              '%1: %2, priority %3',
+              holder.group,
+              trans._n('%1 GPU', '%1 GPUs', holder.gpus),
+              holder.priority
+            )}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
 }
 
 function Reason(props: {
@@ -31,27 +73,17 @@ function Reason(props: {
           waiting.vc
         )}
       </span>
+      {waiting.cap && <span>{capText(trans, waiting.cap)}</span>}
       {waiting.starts_at && (
         <span>
-          {trans.__('Expected to start: %1', timeText(waiting.starts_at))}
+          {trans.__(
+            'Expected to start at about %1, if nothing new comes.',
+            clockText(waiting.starts_at)
+          )}
         </span>
       )}
       {waiting.holders.length > 0 && (
-        <details>
-          <summary>{trans.__('Who has what it needs')}</summary>
-          <ul>
-            {waiting.holders.map(holder => (
-              <li key={holder.group}>
-                {trans.__(
-                  '%1: %2, priority %3',
-                  holder.group,
-                  trans._n('%1 GPU', '%1 GPUs', holder.gpus),
-                  holder.priority
-                )}
-              </li>
-            ))}
-          </ul>
-        </details>
+        <Holders trans={trans} waiting={waiting} />
       )}
       {!why.current && <span>{trans.__('As of %1.', timeText(why.asOf))}</span>}
     </>
@@ -63,8 +95,10 @@ export function WhyNote(props: {
   trans: TranslationBundle;
   job: IJobDetail;
   why: IWhy | null;
+  /** Show the queue that it stands in. */
+  onQueue?: () => void;
 }): JSX.Element {
-  const { trans, job, why } = props;
+  const { trans, job, why, onQueue } = props;
   const waiting = why?.waiting;
   if (!job.why && !waiting) {
     return <></>;
@@ -80,6 +114,11 @@ export function WhyNote(props: {
         <Reason trans={trans} why={why} waiting={waiting} />
       ) : (
         <span>{job.why}</span>
+      )}
+      {onQueue && job.state === 'WAITING' && (
+        <button className="jp-pai-JobLink" onClick={onQueue}>
+          {trans.__('Show the queue')}
+        </button>
       )}
     </div>
   );

@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from jupyter_pai import wire as front
+from pai_backend.api import use_wire
 from pai_backend.api import wire as api
 from pai_backend.model import waiting
 from pai_backend.model.errors import ErrorBody, Fault
@@ -30,6 +31,8 @@ PYTHON: dict[str, type[BaseModel]] = {
     "JobSummary": api.Summary,
     "JobDetail": api.Detail,
     "Released": api.Released,
+    "MovedJob": use_wire.MovedJob,
+    "Moved": use_wire.MovedJobs,
     "JobEvent": Event,
     "PositionedEvent": api.PlacedEvent,
     "SshEntry": api.SshEntry,
@@ -63,10 +66,18 @@ TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IJobPage": api.JobPage,
     "ITicket": api.Ticket,
     "IReleased": api.Released,
+    "IMoved": use_wire.MovedJobs,
+    "ICellsUse": use_wire.CellsUseWire,
+    "IRunningJob": use_wire.RunningJob,
+    "IWaitingJob": use_wire.WaitingJob,
+    "IVirtualClusterUse": use_wire.VirtualClusterUse,
+    "INodeUse": use_wire.NodeUseWire,
+    "IClusterUse": use_wire.ClusterUseWire,
     "IJobEvent": Event,
     "IPositionedEvent": api.PlacedEvent,
     "ITold": waiting.Told,
     "IHolder": waiting.Holder,
+    "ICap": waiting.CapReached,
     "IWaiting": waiting.Waiting,
     "IWhy": api.Why,
 }

@@ -1,0 +1,97 @@
+/**
+ * The commands that show the cluster and move waiting jobs.
+ */
+
+import { Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { reportProblem } from '../feedback';
+import { clusterIcon } from '../icons';
+import { JOB_ARGS } from '../jobs/commands';
+import type { IPaiClient, QueuePlace } from '../tokens';
+import { CommandIDs } from '../tokens';
+import type { ClusterModel } from './model';
+
+/** What the commands act on. */
+export interface IClusterCommandOptions {
+  readonly client: IPaiClient;
+  readonly model: ClusterModel;
+  readonly trans: TranslationBundle;
+  /** Show the page. */
+  readonly show: () => Promise<void>;
+}
+
+/** The place that the arguments name; first in the queue without any. */
+function placeOf(args: ReadonlyPartialJSONObject): QueuePlace {
+  if (typeof args.before === 'string') {
+    return { before: args.before };
+  }
+  return typeof args.after === 'string'
+    ? { after: args.after }
+    : { to: 'first' };
+}
+
+async function moveJob(
+  options: IClusterCommandOptions,
+  args: ReadonlyPartialJSONObject
+): Promise<void> {
+  const { client, model, trans } = options;
+  const { job } = args;
+  if (typeof job !== 'string') {
+    return;
+  }
+  try {
+    await client.move(job, placeOf(args));
+    await model.refresh();
+    const row = model.waiting(job);
+    if (row) {
+      Notification.success(
+        trans.__(
+          '%1 is number %2 of %3 now.',
+          row.name,
+          row.position,
+          row.waiting
+        ),
+        { autoClose: 3000 }
+      );
+    }
+  } catch (reason) {
+    reportProblem(trans, reason);
+    await model.refresh();
+  }
+}
+
+/** Add the commands. */
+export function addClusterCommands(
+  commands: CommandRegistry,
+  options: IClusterCommandOptions
+): void {
+  const { trans } = options;
+  commands.addCommand(CommandIDs.showCluster, {
+    label: args => (args.toolbar ? '' : trans.__('Show the PAI Cluster')),
+    caption: trans.__('Show who uses the cluster, and who waits'),
+    icon: args => (args.toolbar ? clusterIcon : undefined),
+    describedBy: { args: { type: 'object', properties: {} } },
+    execute: () => options.show()
+  });
+  commands.addCommand(CommandIDs.moveJob, {
+    label: trans.__('Move Waiting Job'),
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          job: { ...JOB_ARGS.properties.job, description: 'Id of the job.' },
+          before: {
+            type: 'string',
+            description: 'Id of the job to precede.'
+          },
+          after: { type: 'string', description: 'Id of the job to follow.' }
+        },
+        required: ['job']
+      }
+    },
+    isEnabled: args => typeof args.job === 'string',
+    execute: args => moveJob(options, args)
+  });
+}

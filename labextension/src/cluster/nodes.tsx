@@ -1,0 +1,119 @@
+/**
+ * The nodes: what of each is in use, and which need a look.
+ */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+import type { INodeUse } from '../types';
+
+/** Nodes shown at first. */
+const SHOWN = 50;
+
+/** MiB of a GiB. */
+const GIB = 1024;
+
+/** Nodes that cannot be used as they should be first; else by name, as they come. */
+export function troubledFirst(nodes: readonly INodeUse[]): readonly INodeUse[] {
+  const rank = (node: INodeUse) =>
+    !node.ready ? 0 : node.badGpus > 0 ? 1 : !node.schedulable ? 2 : 3;
+  return [...nodes].sort((one, other) => rank(one) - rank(other));
+}
+
+/** GPUs of these nodes together: all, in use, broken. */
+export function gpuTotals(nodes: readonly INodeUse[]): {
+  readonly all: number;
+  readonly used: number;
+  readonly bad: number;
+} {
+  const sum = (number: (node: INodeUse) => number) =>
+    nodes.reduce((total, node) => total + number(node), 0);
+  return {
+    all: sum(node => node.gpus),
+    used: sum(node => node.usedGpus),
+    bad: sum(node => node.badGpus)
+  };
+}
+
+function stateText(trans: TranslationBundle, node: INodeUse): string {
+  if (!node.ready) {
+    return node.reason ? trans.__('away: %1', node.reason) : trans.__('away');
+  }
+  return node.schedulable
+    ? trans.__('ready')
+    : trans.__('nothing new starts here');
+}
+
+function gpuText(trans: TranslationBundle, node: INodeUse): string {
+  const { gpus, usedGpus, badGpus, gpuTypes } = node;
+  if (gpus === 0 && badGpus === 0) {
+    return trans.__('none');
+  }
+  const used = trans.__('%1 of %2 %3', usedGpus, gpus, gpuTypes.join(', '));
+  return badGpus > 0 ? trans.__('%1, %2 broken', used, badGpus) : used;
+}
+
+function gib(mib: number): string {
+  return String(Math.round((10 * mib) / GIB) / 10);
+}
+
+function NodeRow(props: {
+  trans: TranslationBundle;
+  node: INodeUse;
+}): JSX.Element {
+  const { trans, node } = props;
+  const troubled = !node.ready || node.badGpus > 0;
+  return (
+    <tr data-troubled={troubled}>
+      <th scope="row">{node.name}</th>
+      <td>{stateText(trans, node)}</td>
+      <td>{gpuText(trans, node)}</td>
+      <td>{trans.__('%1 of %2', node.usedCpus, node.cpus)}</td>
+      <td>
+        {trans.__('%1 of %2 GiB', gib(node.usedMemoryMb), gib(node.memoryMb))}
+      </td>
+    </tr>
+  );
+}
+
+/** All nodes, those in trouble first. */
+export function NodesSection(props: {
+  trans: TranslationBundle;
+  nodes: readonly INodeUse[];
+}): JSX.Element {
+  const { trans, nodes } = props;
+  const [whole, setWhole] = React.useState(false);
+  const { all, used, bad } = gpuTotals(nodes);
+  const ordered = troubledFirst(nodes);
+  return (
+    <section aria-labelledby="jp-pai-cluster-nodes">
+      <h3 id="jp-pai-cluster-nodes">{trans.__('Nodes')}</h3>
+      {all > 0 && (
+        <p>{trans.__('%1 of %2 GPUs in use, %3 broken.', used, all, bad)}</p>
+      )}
+      {nodes.length === 0 && <p>{trans.__('No node is known yet.')}</p>}
+      {nodes.length > 0 && (
+        <table aria-label={trans.__('Nodes')}>
+          <thead>
+            <tr>
+              <th scope="col">{trans.__('Node')}</th>
+              <th scope="col">{trans.__('State')}</th>
+              <th scope="col">{trans.__('GPUs')}</th>
+              <th scope="col">{trans.__('CPUs')}</th>
+              <th scope="col">{trans.__('Memory')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {(whole ? ordered : ordered.slice(0, SHOWN)).map(node => (
+              <NodeRow key={node.name} node={node} trans={trans} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {!whole && nodes.length > SHOWN && (
+        <button className="jp-mod-styled" onClick={() => setWhole(true)}>
+          {trans.__('Show all %1 nodes', nodes.length)}
+        </button>
+      )}
+    </section>
+  );
+}
