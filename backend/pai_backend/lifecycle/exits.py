@@ -100,7 +100,7 @@ RULES: Final = (
             _PLATFORM,
             _TRANSIENT,
             "What the platform keeps of the task was removed while it ran.",
-            "It is run again by itself; if this happens again, find out who removes the backend's files.",
+            "It is run again by itself; if this happens again, find out who removes the backend's files or pods.",
             -101,
         ),
         reason="vanished",
@@ -127,6 +127,27 @@ RULES: Final = (
             -1000,
         ),
         reason="evicted",
+    ),
+    Rule(
+        ExitClass(
+            "Drained",
+            _PLATFORM,
+            _TRANSIENT,
+            "An administrator had its node emptied.",
+            _AGAIN,
+            -101,
+        ),
+        reason="drained",
+    ),
+    Rule(
+        ExitClass(
+            "NodeRefused",
+            _RESOURCE,
+            _CONFLICT,
+            "Its node did not take it, most often because something else had taken the room.",
+            "It is run again by itself after a pause; if this happens again, ask the administrator what else runs there.",
+        ),
+        reason="refused",
     ),
     Rule(
         ExitClass(
@@ -159,6 +180,26 @@ RULES: Final = (
             "Make room there, or write less; then submit it again.",
         ),
         reason="disk-full",
+    ),
+    Rule(
+        ExitClass(
+            "StorageExceeded",
+            _USER,
+            _PERMANENT,
+            "It filled more disk than a task may, and its node ended it.",
+            "Write less, or to a storage of the team.",
+        ),
+        reason="storage-exceeded",
+    ),
+    Rule(
+        ExitClass(
+            "DeadlineExceeded",
+            _USER,
+            _PERMANENT,
+            "It ran for longer than the cluster lets tasks run.",
+            "Save its state on the way and go on from there in another job, or ask the administrator for more time.",
+        ),
+        reason="deadline-exceeded",
     ),
     Rule(
         ExitClass(

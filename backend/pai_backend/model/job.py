@@ -82,7 +82,8 @@ class TaskExit(Model):
     reason: str = Field(
         default="exited",
         description="exited, signalled, stopped, start-failed, input-failed, image-pull-failed, ssh-barrier, "
-        "out-of-memory, disk-full, port-conflict, preempted, evicted, lost, vanished",
+        "out-of-memory, disk-full, storage-exceeded, deadline-exceeded, port-conflict, preempted, evicted, drained, "
+        "refused, lost, vanished",
     )
     message: str = Field(default="", description="One sentence for the user.")
     causer: Causer = Causer.USER

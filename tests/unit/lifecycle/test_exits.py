@@ -50,6 +50,10 @@ def exit_of(code: int | None, signal: int | None, reason: str, causer: Causer = 
         # ours
         (None, None, "vanished", "TaskVanished", PLATFORM, FREE),
         (None, None, "disk-full", "DiskFull", RESOURCE, LIMIT),
+        (137, None, "storage-exceeded", "StorageExceeded", USER, NEVER),
+        (137, None, "deadline-exceeded", "DeadlineExceeded", USER, NEVER),
+        (None, 15, "drained", "Drained", PLATFORM, FREE),
+        (None, None, "refused", "NodeRefused", RESOURCE, LATER),
         (None, None, "input-failed", "InputFailed", USER, LIMIT),
         (None, None, "image-pull-failed", "ImagePullFailed", USER, LIMIT),
         (None, None, "start-failed", "StartFailed", USER, LIMIT),
