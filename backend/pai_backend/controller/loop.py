@@ -20,6 +20,7 @@ from pai_backend.controller.tenure import Tenure
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.lifecycle.keeping import KEEP
 from pai_backend.model.errors import Unavailable
+from pai_backend.scheduling.jobs.history import MOST_KINDS, History
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Fenced, Store
@@ -94,7 +95,9 @@ class Controller:
         """From the lease to its loss."""
         epoch = await self._lease.acquire()
         configuring = Configuring(self._store, self._options.cluster, epoch=epoch, clock=self._clock)
+        history = History(await self._store.run_times(MOST_KINDS))
         placing = Placing(self._new_placer(), self._engine, self._options.ports, self._rng)
+        placing.placer.run_time = history.run_time
         await configuring.begin(placing.placer)
         tenure = Tenure(
             self._store,
@@ -102,6 +105,7 @@ class Controller:
             placing,
             self._planner,
             configuring,
+            history,
             epoch=epoch,
             clock=self._clock,
             grace_s=self._options.grace_s,

@@ -38,6 +38,7 @@ from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
+from pai_backend.scheduling.jobs.history import History
 from pai_backend.store.base import Conflict, PortTaken, Store, slot_of
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class Tenure:
         placing: Placing,
         planner: Planner,
         configuring: Configuring,
+        history: History,
         *,
         epoch: int,
         clock: Callable[[], datetime],
@@ -70,6 +72,7 @@ class Tenure:
         self._placing = placing
         self._planner = planner
         self._configuring = configuring
+        self._history = history
         self._newer: Configured | None = None  # a cluster configuration to go over to
         self._epoch = epoch
         self._clock = clock
@@ -283,6 +286,7 @@ class Tenure:
         self._unwritten.discard(saved.uid)
         self._placing.freed(released)
         self._placing.placer.keep_only(saved.uid, saved.tasks)
+        self._history.heed(before, saved)
         self._fresh.add(saved.uid)
         already = set(open_effects(before))
         self._remember(saved)

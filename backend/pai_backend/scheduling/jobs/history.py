@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Final
 
-from pai_backend.model.attempts import KEPT, Ran, Times, kind_of, with_another
+from pai_backend.model.attempts import KEPT, Ran, Times, kind_of, ran, with_another
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.model.waiting import Basis
@@ -36,6 +36,12 @@ class History:
         self._kinds: dict[JobUid, str] = {}
         for each in known:
             self._times[each.user, each.kind] = each.seconds[-KEPT:]
+
+    def heed(self, before: Job, after: Job) -> None:
+        """A change of a job was stored: if it is the end of an attempt that tells something, it is noted."""
+        ended = ran(before, after)
+        if ended is not None:
+            self.note(ended)
 
     def note(self, one: Ran) -> None:
         """Another attempt has come to its end."""
