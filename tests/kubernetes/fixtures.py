@@ -21,7 +21,7 @@ from typing import NoReturn
 import pytest
 import pytest_asyncio
 
-from tests.kubernetes.cluster import images, programs
+from tests.kubernetes.cluster import images, programs, slots
 from tests.kubernetes.cluster.cluster import Cluster, NotThere, joined, started
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.cluster.simulation import RARE, Simulation
@@ -61,11 +61,14 @@ def kubernetes(request: pytest.FixtureRequest) -> Kubernetes:
     if not given:
         cluster: Cluster = request.getfixturevalue("testbed")
         return Kubernetes(cluster.kubectl, images.BUSYBOX, images.PYTHON)
-    kubectl = shutil.which("kubectl")
-    program = Path(kubectl) if kubectl else programs.build("kubectl") / "kubectl"
+    installed = shutil.which("kubectl")
+    program = Path(installed) if installed else programs.build("kubectl") / "kubectl"
     if not Path(given).is_file():
         pytest.fail(f"{GIVEN}={given}: there is no such file")
-    return Kubernetes(Kubectl(program, Path(given)), "busybox:stable", "python:3.12-slim")
+    kubectl = Kubectl(program, Path(given))
+    if slots.ROOT in Path(given).resolve().parents:  # `make cluster`
+        return Kubernetes(kubectl, images.BUSYBOX, images.PYTHON)
+    return Kubernetes(kubectl, "busybox:stable", "python:3.12-slim")
 
 
 @pytest_asyncio.fixture

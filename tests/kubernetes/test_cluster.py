@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import asyncio
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.kubernetes.cluster import cgroups, slots
+from tests.kubernetes.cluster import cgroups
+from tests.kubernetes.cluster.addresses import Addresses
 from tests.kubernetes.cluster.cluster import Cluster, started
 from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.cluster.images import BUSYBOX
@@ -17,6 +20,7 @@ from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.cluster.simulation import EXIT_CODE, RUNS_FOR, Simulation, toleration
 from tests.kubernetes.fixtures import Kubernetes, remove_namespace
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.asyncio
 
 
@@ -34,6 +38,11 @@ def pod(name: str, image: str, script: str, node: str | None = None, gpus: int =
 def exit_code(found: Json) -> int:
     code: int = found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"]
     return code
+
+
+def groups(name: str) -> list[Path]:
+    """Where a control group is, by whichever version."""
+    return [*cgroups.MOUNT.glob(name), *cgroups.MOUNT.glob(f"*/{name}")]
 
 
 def there(path: Path) -> bool:
@@ -193,17 +202,28 @@ async def test_a_second_cluster_beside_the_first_knows_nothing_of_it(testbed: Cl
 
 
 async def test_what_a_killed_run_has_left_is_removed_by_the_next(testbed: Cluster) -> None:
-    async with started() as left:
-        await left.add_node("erin")
-        pids = [part.pid for part in left.plane.daemons]
-        slot = slots.Slot(left.slot.number, left.directory)
-        # As the kernel does for a process that is killed: its locks are gone, what it started is not.
-        os.close(left.slot.lock)
-        async with started() as next_one:
-            assert next_one.slot.number == slot.number
-            assert not any(there(Path(f"/proc/{pid}")) for pid in pids)
-            assert not list(cgroups.MOUNT.glob(f"*/{slot.addresses.cgroup('erin')}"))
-            assert (await next_one.kubectl.get("nodes"))["items"] == []
+    program = """
+import asyncio, json, sys
+from tests.kubernetes.cluster.cluster import started
+async def run():
+    async with started(["erin"]) as cluster:
+        print(json.dumps([cluster.slot.number, [part.pid for part in cluster.plane.daemons]]), flush=True)
+        await asyncio.Event().wait()
+asyncio.run(run())
+"""
+    victim = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=subprocess.PIPE, cwd=ROOT)
+    assert victim.stdout is not None
+    number, pids = json.loads(await asyncio.wait_for(victim.stdout.readline(), 120))
+    left = Addresses(number)
+    victim.kill()
+    await victim.wait()
+    assert all(there(Path(f"/proc/{pid}")) for pid in pids)
+    assert groups(left.cgroup("erin"))
+    async with started() as following:
+        assert following.slot.number == number
+        assert not any(there(Path(f"/proc/{pid}")) for pid in pids)
+        assert not groups(left.cgroup("erin"))
+        assert (await following.kubectl.get("nodes"))["items"] == []
 
 
 async def test_fifty_simulated_nodes_with_eight_gpus_play_their_pods(scale: Simulation) -> None:
@@ -239,11 +259,3 @@ async def test_a_simulated_pod_with_somebodys_finalizer_stays_until_it_is_taken_
     assert (await kubectl.get("pod", "kept"))["metadata"]["deletionTimestamp"]
     await kubectl("patch", "pod", "kept", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     await kubectl("wait", "--for=delete", "--timeout=30s", "pod/kept")
-
-
-async def test_a_part_that_is_told_to_end_is_gone_when_that_returns(scale: Simulation) -> None:
-    pid = scale.kwok.pid
-    assert pid is not None
-    await scale.kwok.kill(signal.SIGTERM)
-    assert scale.kwok.pid is None
-    assert not there(Path(f"/proc/{pid}"))

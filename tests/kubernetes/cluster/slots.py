@@ -50,6 +50,10 @@ class Slot:
         """Let it stay until it is told to stop."""
         (self.directory / _KEPT).touch()
 
+    def forget(self) -> None:
+        """Let it go with its last user, or with the next who looks for a slot."""
+        (self.directory / _KEPT).unlink(missing_ok=True)
+
 
 def slots(root: Path = ROOT) -> Iterator[Slot]:
     """All slots that have something in them."""
@@ -77,6 +81,21 @@ async def claim(sweep: Sweep, root: Path = ROOT) -> Slot:
         if mine is None:
             raise NoSlot(f"all {SLOTS} slots below {root} are in use; `make cluster-stop` ends those that were kept")
         return mine
+
+
+async def sweep_unused(sweep: Sweep, root: Path = ROOT) -> int:
+    """Remove what is in slots that nobody uses and nobody keeps; how many that were."""
+    swept = 0
+    async with _claiming(root):
+        for number in range(SLOTS):
+            slot = _free(root, number)
+            if slot is None:
+                continue
+            if slot.directory.exists():
+                await sweep(slot)
+                swept += 1
+            os.close(slot.lock)
+    return swept
 
 
 async def join(number: int, root: Path = ROOT) -> Slot:

@@ -1,0 +1,107 @@
+"""tools/kubernetes-binaries with a Go that writes what it is told: what is built, when again, and what never is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BUILDER = Path(__file__).resolve().parents[3] / "tools" / "kubernetes-binaries"
+GO = """#!/bin/sh
+echo "$@" >>"$CALLS"
+case "$*" in
+*'mod download'*) echo '{"GoMod": "kubernetes.mod"}' ;;
+*'mod edit'*) echo '{"Replace": [{"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}}]}' ;;
+*etcdctl*) [ -z "$BROKEN" ] || { echo "no such module" >&2; exit 1; } ;;
+esac
+while [ $# -gt 0 ]; do
+    [ "$1" != -o ] || { cp go.mod "$CALLS.mod"; echo program >"$2"; }
+    shift
+done
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> dict[str, str]:
+    """An environment with a Go of our own and an empty cache."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "go").write_text(GO)
+    (programs / "go").chmod(0o755)
+    calls = tmp_path / "calls"
+    calls.touch()
+    path = f"{programs}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache"), "CALLS": str(calls), "BROKEN": ""}
+
+
+def build(world: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, BUILDER, *words], env=world, capture_output=True, text=True, timeout=60)
+
+
+def built(world: dict[str, str]) -> int:
+    return sum(line.startswith("build ") for line in Path(world["CALLS"]).read_text().splitlines())
+
+
+def place(world: dict[str, str]) -> Path:
+    (version,) = (Path(world["XDG_CACHE_HOME"]) / "jupyter-pai" / "kubernetes").iterdir()
+    return version
+
+
+def test_a_program_is_built_once_and_the_directory_is_printed(world: dict[str, str]) -> None:
+    first = build(world, "etcd", "kubectl")
+    assert first.returncode == 0, first.stderr
+    assert Path(first.stdout.strip()) == place(world)
+    assert (place(world) / "etcd").read_text() == "program\n"
+    assert built(world) == 2
+    assert build(world, "etcd", "kubectl").stdout == first.stdout
+    assert built(world) == 2
+
+
+def test_parts_of_kubernetes_come_at_the_version_that_belongs_to_it(world: dict[str, str]) -> None:
+    assert build(world, "kubelet").returncode == 0
+    module = Path(world["CALLS"] + ".mod").read_text()
+    version = place(world).name
+    assert f"require k8s.io/kubernetes {version}\n" in module
+    assert f"replace k8s.io/api => k8s.io/api v0.{version.split('.', 1)[1]}\n" in module
+    assert f"-X k8s.io/component-base/version.gitVersion={version}" in Path(world["CALLS"]).read_text()
+
+
+def test_a_failure_names_the_program_and_leaves_what_was_built(world: dict[str, str]) -> None:
+    failed = build({**world, "BROKEN": "yes"}, "etcd", "etcdctl")
+    assert failed.returncode == 1
+    assert "etcdctl" in failed.stderr
+    assert "no such module" in failed.stderr
+    assert sorted(path.name for path in place(world).iterdir()) == [".etcd.recipe", ".lock", "etcd"]
+    assert build(world, "--missing", "etcd", "etcdctl").stdout == "etcdctl\n"
+
+
+def test_what_was_interrupted_before_its_note_is_built_again(world: dict[str, str]) -> None:
+    build(world, "etcd")
+    (place(world) / ".etcd.recipe").unlink()
+    (place(world) / ".draft-killed").mkdir()
+    assert build(world, "etcd").returncode == 0
+    assert built(world) == 2
+    assert not (place(world) / ".draft-killed").exists()
+
+
+def test_another_recipe_is_another_program(world: dict[str, str]) -> None:
+    build(world, "etcd")
+    (place(world) / ".etcd.recipe").write_text("go.etcd.io/etcd/server/v3@v3.5.0\n")
+    assert build(world, "--missing", "etcd").stdout == "etcd\n"
+
+
+def test_two_builders_build_a_program_once(world: dict[str, str]) -> None:
+    command = [sys.executable, str(BUILDER), "etcd", "kubectl", "helm"]
+    both = [subprocess.Popen(command, env=world, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in "ab"]
+    assert [process.wait(60) for process in both] == [0, 0]
+    assert built(world) == 3
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones(world: dict[str, str]) -> None:
+    refused = build(world, "docker")
+    assert refused.returncode == 2
+    assert "unknown: docker" in refused.stderr
+    assert "kube-apiserver" in refused.stderr
