@@ -10,10 +10,10 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit bench crash fuzz format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit cluster cluster-stop bench crash fuzz format pictures docs shape clean
 
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## Install everything into .venv, editable
 .venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages
@@ -35,6 +35,9 @@ lab: install ## Open JupyterLab with the panel and the example notebook
 
 test: install ## Run every test: what CI runs
 	@tools/system-packages test
+	@mkdir -p build
+# What real Kubernetes nodes are made of takes minutes to build on a new machine; tests that need it wait for it.
+	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1 &
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -48,6 +51,13 @@ check: install ## Lint, types, import rules: no test that runs anything
 
 unit: install ## Run the fast tests only
 	@$(BIN)/python -m pytest -q tests/unit tests/property
+
+cluster: install ## Start a real Kubernetes of two nodes here, and leave it running
+	@tools/system-packages test
+	@$(BIN)/python -m tests.kubernetes.cluster start
+
+cluster-stop: ## Stop that Kubernetes and remove it
+	@$(BIN)/python -m tests.kubernetes.cluster stop
 
 bench: install ## Measure against the floors in bench/floors.toml
 	@$(BIN)/python -m bench
