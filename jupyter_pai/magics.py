@@ -19,7 +19,8 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
-from jupyter_pai import access, render
+from jupyter_pai import access, cluster, render
+from jupyter_pai.cluster_text import faults_of, history_text, plan_text, shown_text
 from jupyter_pai.commands.session import Document, read_document
 from jupyter_pai.connect.files import ssh_dir
 from jupyter_pai.endpoint import resolve
@@ -45,6 +46,7 @@ VERBS = (
     "ssh",
     "open",
     "config",
+    "cluster",
     "upload",
 )
 
@@ -66,7 +68,7 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, open, config, upload.
+        Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, open, config, cluster, upload.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -257,6 +259,31 @@ class PaiMagics(Magics):
     def _config(self, args: Namespace) -> Shown:
         source = self._connected().source(self._name(args.job))
         return Shown(source.data.decode(errors="replace"))
+
+    @verb("pai cluster")
+    @argument("action", choices=("show", "plan", "apply", "history"), help="what to do; for administrators")
+    @argument("file", nargs="?", help="plan, apply: the configuration's file, or $variable with its path or text")
+    @argument("--yes", action="store_true", help="apply: a cell cannot be asked, so say that you are sure")
+    def _cluster(self, args: Namespace) -> Shown:
+        client = self._connected()
+        if args.action == "show":
+            return Shown(shown_text(client.thread.run(cluster.show(client.api))))
+        if args.action == "history":
+            return Shown(history_text(client.thread.run(cluster.history(client.api))))
+        if args.file is None:
+            raise UsageError(f"%pai cluster {args.action}: name a file or a $variable with the configuration")
+        document = self._document(args, None)
+        planned = client.thread.run(cluster.plan(client.api, document.data))
+        if not planned["valid"]:
+            error = faults_of(planned["errors"])
+            raise Trouble(render.error_text(error, source=document.text, name=document.name))
+        text = plan_text(planned)
+        if args.action == "plan":
+            return Shown(text)
+        if not args.yes:
+            raise Trouble(f"{text}\n\nNothing was changed. Give --yes to apply it.")
+        done = client.thread.run(cluster.apply(client.api, document.data, planned["newestVersion"]))
+        return Shown(f"{text}\n\nVersion {done['appliedVersion']} is in force.")
 
     @verb("pai upload")
     @argument("path", help="file, or directory whose content is uploaded; or $variable with one")

@@ -45,7 +45,9 @@ then JSON is on stdout, and nothing else.
 | 3 | The backend is away. |
 | 130 | Ended with Ctrl-C; the job goes on. |
 
-`pai ssh` ends with the exit code of `ssh`, which is that of the remote command.
+`pai ssh` ends with the exit code of `ssh`, which is that of the remote command. `pai cluster plan` ends with 0 when
+nobody's job is concerned, 1 when the configuration cannot be taken, and 2 when somebody's job is concerned; with two
+files 2 says that virtual clusters or nodes differ. 3 stays what it is.
 
 ## Which backend
 

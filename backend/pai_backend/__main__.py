@@ -19,6 +19,7 @@ _USAGE = """\
 usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)
        python -m pai_backend rotate-key [--config FILE] [--KEY VALUE ...]   (encrypt the database with a new key)
        python -m pai_backend cluster init [--config FILE]     (print a cluster configuration made from the nodes)
+       python -m pai_backend cluster compare OLD NEW          (what `pai cluster plan OLD NEW` runs)
        python -m pai_backend simulate CONFIG TRACE [--grace SECONDS] [--picture FILE]   (what `pai simulate` runs)
        python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""
 SHORTEST_PASSWORD = 6  # characters, as in OpenPAI
@@ -45,6 +46,10 @@ def main(arguments: list[str]) -> int:
         from pai_backend.cluster_init import main as cluster_init
 
         return cluster_init(arguments[2:], package_version())
+    if arguments[:2] == ["cluster", "compare"]:
+        from pai_backend.cluster_compare import main as cluster_compare
+
+        return cluster_compare(arguments[2:])
     if arguments[:1] == ["simulate"]:
         from pai_backend.simulate import main as simulate
 

@@ -1,0 +1,139 @@
+"""``cluster show|plan|apply|history``: the cluster configuration of a backend, for administrators.
+
+``plan`` exits with 0 when nobody's job is concerned, 1 when the configuration cannot be taken, 2 when somebody's is.
+With two files it compares them, and needs no backend: 0 when virtual clusters and nodes are the same, 2 when they
+differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from jupyter_pai import cluster
+from jupyter_pai.cluster_text import differences_text, faults_of, history_text, plan_text, shown_text, warnings_text
+from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.session import Document, connected, read_document
+from jupyter_pai.errors import AWAY, OK, USAGE, ClientError, from_wire
+
+NOT_TAKEN, CONCERNS = 1, 2
+"""Exit codes of ``plan`` besides 0."""
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """Add the verbs of this group."""
+    group = verbs.add_parser("cluster", help="look at, plan and change the cluster configuration")
+    actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
+    verb = actions.add_parser("show", parents=[common], help="print the configuration in force")
+    verb.add_argument("--version", type=int, help="an earlier version")
+    verb.add_argument("--derived", action="store_true", help="what would be derived from the nodes, instead")
+    verb.set_defaults(run=show)
+    text = "tell what a configuration would do; exit code 0: nobody is concerned, 1: it cannot be taken, 2: somebody is"
+    verb = actions.add_parser("plan", parents=[common], help=text)
+    verb.add_argument("new", help="the configuration, in HiveD's schema; - reads it from stdin")
+    verb.add_argument("other", nargs="?", help="compare the first file with this newer one; needs no backend")
+    verb.set_defaults(run=plan)
+    verb = actions.add_parser("apply", parents=[common], help="plan a configuration, ask, and have it taken over")
+    verb.add_argument("new", help="the configuration, in HiveD's schema")
+    verb.add_argument("--yes", action="store_true", help="do not ask")
+    verb.set_defaults(run=apply)
+    verb = actions.add_parser("history", parents=[common], help="the last versions, and what they did")
+    verb.add_argument("--limit", type=int, default=20, help="at most this many; default: 20")
+    verb.set_defaults(run=history)
+
+
+def show(args: argparse.Namespace, out: Output) -> int:
+    """The configuration as it is, with its version."""
+    with connected() as client:
+        shown = client.thread.run(cluster.show(client.api, args.version))
+    out.result(shown, shown["derived"].rstrip("\n") if args.derived else shown_text(shown))
+    return OK
+
+
+def history(args: argparse.Namespace, out: Output) -> int:
+    """The last versions."""
+    with connected() as client:
+        versions = client.thread.run(cluster.history(client.api, args.limit))
+    out.result(versions, history_text(versions))
+    return OK
+
+
+def plan(args: argparse.Namespace, out: Output) -> int:
+    """What would happen; of two files, how they differ."""
+    if args.other is not None:
+        return _compare(args.new, args.other, out)
+    document = Document(b"", args.new, None)
+    try:
+        document = read_document(args.new)
+        with connected() as client:
+            found = client.thread.run(cluster.plan(client.api, document.data))
+    except ClientError as error:
+        # Not the error's own exit code: 2 would say that the plan concerns somebody.
+        out.error(error, source=document.text, name=document.name)
+        return AWAY if error.exit_code == AWAY else NOT_TAKEN
+    if not found["valid"]:
+        _say_faults(found, document, out)
+        return NOT_TAKEN
+    out.result(found, plan_text(found))
+    return CONCERNS if found["concerns"] else OK
+
+
+def apply(args: argparse.Namespace, out: Output) -> int:
+    """Show the plan, ask, have it taken over and wait until it is in force."""
+    document = read_document(args.new)
+    with connected() as client:
+        planned = client.thread.run(cluster.plan(client.api, document.data))
+        if not planned["valid"]:
+            _say_faults(planned, document, out)
+            return NOT_TAKEN
+        if not out.as_json:
+            out.result(planned, plan_text(planned))
+        if not args.yes and not _asked(out):
+            out.progress("Nothing was changed.")
+            return NOT_TAKEN
+        done = client.thread.run(cluster.apply(client.api, document.data, planned["newestVersion"]))
+    out.result(done, f"Version {done['appliedVersion']} is in force.")
+    return OK
+
+
+def _say_faults(found: cluster.Plan, document: Document, out: Output) -> None:
+    if out.as_json:
+        out.json_line(found, indent=2)
+    else:
+        out.error(faults_of(found["errors"]), source=document.text, name=document.name)
+
+
+def _asked(out: Output) -> bool:
+    """Whether the user agrees. Raises ClientError when nobody can be asked."""
+    if out.as_json or not sys.stdin.isatty():
+        raise ClientError(
+            "Nobody can be asked here whether to apply it.", code="InvalidParametersError", hint="Give --yes."
+        )
+    print("Apply it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _compare(old: str, new: str, out: Output) -> int:
+    command = [sys.executable, "-P", "-m", "pai_backend", "cluster", "compare", old, new]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode not in (OK, USAGE) or not done.stdout:
+        raise ClientError(f"The comparison ended with exit code {done.returncode}.", hint="Its own words are above.")
+    answer = json.loads(done.stdout)
+    if done.returncode == USAGE:
+        error = from_wire(400, answer["error"])
+        out.error(error, source=_source(error, answer["file"]), name=answer["file"])
+        return NOT_TAKEN
+    warned = warnings_text(answer["warnings"])
+    text = differences_text(answer["change"])
+    out.result(answer, text + (f"\n{warned}" if warned else ""))
+    return CONCERNS if answer["differs"] else OK
+
+
+def _source(error: ClientError, file: str) -> str:
+    """The text to show places in, when the error has any."""
+    if not any(fault.line for fault in error.faults):
+        return ""
+    return Path(file).read_text(encoding="utf-8-sig", errors="replace")
