@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 import platformdirs
 from pydantic import Field, Secret, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
+from pai_backend.config.queue import QueueSettings
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels, NodeRule, Taint
 from pai_backend.storage.faults import StorageFault
@@ -367,6 +368,7 @@ class Settings(Model):
     ports: PortSettings = Field(default=PortSettings(), description="Ports that tasks may get.")
     engine: EngineSettings = Field(default=EngineSettings(), description="What runs tasks.")
     cluster: ClusterSettings = Field(default=ClusterSettings(), description="Who owns which machines.")
+    queue: QueueSettings = Field(default=QueueSettings(), description="What may run at once, and who waits how long.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")
     virtual_clusters: tuple[str, ...] = Field(

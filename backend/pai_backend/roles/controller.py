@@ -8,12 +8,14 @@ import platform
 from datetime import timedelta
 
 from pai_backend.access.ports import PortRange
+from pai_backend.config.queue import CapSettings, QueueSettings, VcCapSettings
 from pai_backend.config.settings import Role
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.parts import Parts, ReadyLine
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.scheduling.queue import Cap, Patience, Policy, VcCaps
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,31 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     types = dict.fromkeys(config.levels(chain)[0] for chain in config.chains()) if config is not None else rules.by_type
     for sku in rules.by_type.keys() - types.keys():
         log.warning("cluster.sku_scheduling: there are no cells of type %s; there are: %s", sku, ", ".join(types))
+    vcs = config.virtual_clusters.keys() if config is not None else settings.virtual_clusters
+    for vc in settings.queue.vcs.keys() - set(vcs):
+        log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))
+    policy = policy_of(settings.queue)
     ready.role_is_ready(Role.CONTROLLER)
-    controller = Controller(store, parts.engine(), options, placer=lambda: Placer(cells_for_all=for_all, rules=rules))
+    controller = Controller(
+        store, parts.engine(), options, placer=lambda: Placer(cells_for_all=for_all, rules=rules, policy=policy)
+    )
     await controller.run(parts.stop)
+
+
+def policy_of(queue: QueueSettings) -> Policy:
+    """The rules of the queue as the settings have them."""
+    patience = Patience(queue.patience.overtaken, timedelta(seconds=queue.patience.first_for_s))
+    vcs = {name: _vc_caps(caps) for name, caps in queue.vcs.items()}
+    return Policy(_cap(queue.user), _caps(queue.users), _vc_caps(queue.vc), vcs, patience)
+
+
+def _vc_caps(caps: VcCapSettings) -> VcCaps:
+    return VcCaps(_cap(caps.total), _cap(caps.user), _caps(caps.users))
+
+
+def _caps(caps: dict[str, CapSettings]) -> dict[str, Cap]:
+    return {user: _cap(cap) for user, cap in caps.items()}
+
+
+def _cap(cap: CapSettings) -> Cap:
+    return Cap(cap.tasks, cap.gpus)
