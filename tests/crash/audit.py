@@ -137,7 +137,7 @@ def _exits(expected: list[Expected], jobs: dict[str, Job]) -> list[str]:
 
 def _preemptions(job: Job) -> int:
     """How often it may have been run again: every time that the platform took its place from it."""
-    return job.retries.resource
+    return job.retries.preempted
 
 
 def _runs(expected: list[Expected], runs: Path, jobs: dict[str, Job]) -> list[str]:

@@ -75,7 +75,9 @@ def detail(job: Job, site: Site, gateway: Address | None) -> Detail:
         attempt=job.attempt,
         stop_reason=job.stop_reason,
         exit=job.exit,
-        retry_details=RetryDetails(user=job.retries.user, platform=job.retries.platform, resource=job.retries.resource),
+        retry_details=RetryDetails(
+            user=job.retries.user, platform=job.retries.by_platform, resource=job.retries.resource
+        ),
         version=job.version,
         ssh_command=ssh_command(job.alias, gateway),
         task_roles=tuple(

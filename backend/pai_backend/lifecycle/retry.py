@@ -45,10 +45,12 @@ def runs_again_alone(job: Job, task: Task) -> bool:
 
 
 def charge(retries: Retries, causer: Causer, kind: ExitKind) -> Retries:
-    """The counters after one more run, counted under who caused it."""
-    return retries.model_copy(
-        update={causer.value: getattr(retries, causer.value) + 1, "free": retries.free + kind.free}
-    )
+    """The counters after one more run, counted under who caused it.
+
+    Of what resources cause, only preemption is transient without being a conflict: it is counted by itself.
+    """
+    under = "preempted" if causer is Causer.RESOURCE and kind is ExitKind.TRANSIENT else causer.value
+    return retries.model_copy(update={under: getattr(retries, under) + 1, "free": retries.free + kind.free})
 
 
 def back_off(retries: Retries, kind: ExitKind, causer: Causer, ran_for: timedelta) -> timedelta:

@@ -98,17 +98,26 @@ class TaskExit(Model):
 
 
 class Retries(Model):
-    """Runs so far beyond the first, by who caused them: of a job's attempts, or of one task within an attempt."""
+    """Runs so far beyond the first, by who caused them: of a job's attempts, or of one task within an attempt.
+
+    ``resource`` are conflicts over what a node has; that others came first is counted by itself.
+    """
 
     user: int = 0
     platform: int = 0
     resource: int = 0
+    preempted: int = 0
     free: int = Field(default=0, description="How many of these did not count against the limit.")
 
     @property
     def total(self) -> int:
         """All retries together."""
-        return self.user + self.platform + self.resource
+        return self.user + self.by_platform + self.resource
+
+    @property
+    def by_platform(self) -> int:
+        """Those that OpenPAI counts as the platform's: preemption is one of its transient failures."""
+        return self.platform + self.preempted
 
     @property
     def charged(self) -> int:
@@ -216,6 +225,19 @@ class Job(Model):
         default=None, description="Decided but not yet carried out: other tasks are still being stopped."
     )
     version: int = Field(default=0, description="Incremented by every write; writes are fenced by it.")
+
+    @property
+    def core(self) -> tuple[Task, ...]:
+        """Tasks of a job without gang allocation that start together, before any other: the first of each role.
+
+        Empty once they have started in this attempt of the job, and when no role has ``min_instances``.
+        """
+        least = {role.name: role.min_instances for role in self.spec.task_roles if role.min_instances is not None}
+        if not least or self.spec.scheduling.gang_allocation:
+            return ()
+        if any(task.phase is not Phase.QUEUED or task.retries.total for task in self.tasks):
+            return ()
+        return tuple(task for task in self.tasks if task.index < least.get(task.role, 0))
 
     @property
     def kept(self) -> tuple[Task, ...]:

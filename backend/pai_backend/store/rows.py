@@ -119,7 +119,7 @@ def changing_values(job: Job) -> Values:
         "desired": job.desired.value,
         "attempt": job.attempt,
         "retries": job.retries.total,
-        "platform_retries": job.retries.platform,
+        "platform_retries": job.retries.by_platform,
         "resource_retries": job.retries.resource,
         "warning_count": len(job.warnings),
         "exit_status": None if job.exit is None else job.exit.status,

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 from pai_backend.api import present
 from pai_backend.api.context import Address, Site
-from pai_backend.model.job import Causer, Job, Phase, State, TaskExit
+from pai_backend.model.job import Causer, Job, Phase, Retries, State, TaskExit
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PortSpec
+from pai_backend.store.rows import changing_values
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
 
 SITE = Site(name="lab", version="1", engine="local", base_url="http://127.0.0.1:8000", service_domain="localhost")
@@ -67,6 +68,14 @@ def test_an_exit_comes_with_its_class_and_remedy() -> None:
     assert exit_ is not None
     assert exit_.phrase == "CommandNotFound"
     assert exit_.remedy.startswith("Check its spelling")
+
+
+def test_being_preempted_counts_as_a_retry_of_the_platform() -> None:
+    """Source: OpenPAI, where a preempted task ends with -101, a transient failure of the platform."""
+    job = running_job().model_copy(update={"retries": Retries(user=1, platform=2, resource=3, preempted=4, free=9)})
+    shown = present.detail(job, SITE, GATEWAY).retry_details
+    assert (shown.user, shown.platform, shown.resource) == (1, 6, 3)
+    assert changing_values(job)["platform_retries"] == 6
 
 
 def test_the_deadline_is_shown_of_a_task_that_is_kept_and_of_no_other() -> None:

@@ -62,7 +62,8 @@ def test_retries_are_counted_under_who_caused_them() -> None:
     for reason in ("lost", "preempted", "evicted", "exited"):
         job = forgotten(ended(running(job), 0, 1 if reason == "exited" else None, reason))
         job = job.model_copy(update={"backoff_until": None})
-    assert (job.retries.user, job.retries.platform, job.retries.resource) == (1, 1, 2)
+    assert (job.retries.user, job.retries.by_platform, job.retries.resource) == (1, 2, 1)
+    assert (job.retries.platform, job.retries.preempted) == (1, 1)
     assert (job.retries.total, job.retries.free, job.retries.charged) == (4, 3, 1)
 
 

@@ -195,7 +195,9 @@ def _job_status(attempt: Attempt, version: int, now: datetime) -> JobStatus:
         sub_state=states.sub_state(attempt.phase),
         execution_type=job.desired,
         retries=job.retries.total,
-        retry_details=RetryDetails(user=job.retries.user, platform=job.retries.platform, resource=job.retries.resource),
+        retry_details=RetryDetails(
+            user=job.retries.user, platform=job.retries.by_platform, resource=job.retries.resource
+        ),
         retry_delay_time=_delay_s(job, now),
         submission_time=milliseconds(job.submitted_at),
         created_time=milliseconds(job.submitted_at),
