@@ -117,6 +117,12 @@ class ScriptedEngine:
         async with self._changed:
             self._changed.notify_all()
 
+    def show(self, node: Node) -> None:
+        """Make this the state of a node and tell everyone who watches."""
+        self.nodes = [*(each for each in self.nodes if each.name != node.name), node]
+        for queue in self._watchers:
+            queue.put_nowait(NodeSeen(node))
+
     async def exit(
         self, uid: TaskUid, code: int | None = None, *, signal: int | None = None, reason: str = "exited"
     ) -> None:

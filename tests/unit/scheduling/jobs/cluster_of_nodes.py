@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.model.labels import Effect, NodeRule, Taint, Toleration
+from pai_backend.model.labels import Effect, NodeRule, Operator, Taint, Toleration
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.terms import NodeRules
@@ -36,7 +36,7 @@ def cordoned(of: Node) -> Node:
 
 def tolerating(*keys: str, **selector: str) -> NodeRule:
     """A rule that tolerates all taints of these keys and asks for these labels."""
-    return NodeRule(node_selector=selector, tolerations=tuple(Toleration(key=key, operator="Exists") for key in keys))
+    return NodeRule(node_selector=selector, tolerations=tuple(Toleration(key=key, operator=Operator.EXISTS) for key in keys))
 
 
 def placer(*nodes: Node, without_cells: NodeRule | None = None, **by_type: NodeRule) -> Placer:
