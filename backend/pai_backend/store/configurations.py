@@ -26,6 +26,7 @@ _COLUMNS = (
 )
 _NEWEST_FIRST = select(*_COLUMNS).order_by(table.c.version.desc()).limit(bindparam("limit_"))
 _IN_FORCE = select(*_COLUMNS).where(table.c.in_force_at.is_not(None)).order_by(table.c.version.desc()).limit(1)
+_ONE = select(*_COLUMNS).where(table.c.version == bindparam("version_"))
 _TEXT = select(table.c.text).where(table.c.version == bindparam("version_"))
 _LAST_OF_SETTING = (
     select(table.c.version, table.c.text)
@@ -50,6 +51,10 @@ class SqlConfigs:
     async def state(self) -> ConfigState:
         """The newest one and the one in force."""
         return await self._database.read(_state)
+
+    async def version(self, number: int) -> ConfigVersion | None:
+        """One of them."""
+        return await self._database.read(partial(_one, number=number))
 
     async def text(self, version: int) -> str | None:
         """The text of one."""
@@ -78,6 +83,11 @@ def _state(conn: Connection) -> ConfigState:
         return ConfigState()
     in_force = newest if newest.in_force_at is not None else conn.execute(_IN_FORCE).one_or_none()
     return ConfigState(_version(newest), None if in_force is None else _version(in_force))
+
+
+def _one(conn: Connection, number: int) -> ConfigVersion | None:
+    row = conn.execute(_ONE, {"version_": number}).one_or_none()
+    return None if row is None else _version(row)
 
 
 def _text(conn: Connection, version: int) -> str | None:

@@ -61,6 +61,10 @@ class ConfigStore(Protocol):
         """Which version is the newest, and which is in force."""
         ...
 
+    async def version(self, number: int) -> ConfigVersion | None:
+        """One version; None for one that is not kept."""
+        ...
+
     async def text(self, version: int) -> str | None:
         """The text of a version, empty for "derive it from the nodes"; None for one that is not kept."""
         ...

@@ -39,6 +39,7 @@ async def test_a_version_is_recorded_first_and_in_force_when_the_controller_says
     (kept,) = await store.configs.history(10)
     assert (kept.recorded_at, kept.in_force_at, kept.effects) == (T0, T0 + SECOND, '{"kept":[]}')
     assert [await store.configs.text(number) for number in (1, 2)] == ["one: 1", None]
+    assert [await store.configs.version(number) for number in (1, 2)] == [kept, None]
 
 
 @pytest.mark.asyncio

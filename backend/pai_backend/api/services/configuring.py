@@ -68,10 +68,11 @@ class ConfigService:
         )
 
     async def _version(self, number: int) -> ConfigVersion:
-        for each in await self._configs.history(number):
-            if each.version == number:
-                return each
-        raise NoSuchConfig(f"No cluster configuration of version {number} is kept.", hint="See `pai cluster history`.")
+        found = await self._configs.version(number)
+        if found is None:
+            message = f"No cluster configuration of version {number} is kept."
+            raise NoSuchConfig(message, hint="`GET /api/v2/cluster/config/history` lists those that are.")
+        return found
 
     async def history(self, limit: int) -> ConfigHistory:
         """The last versions."""
