@@ -60,7 +60,10 @@ def stepped(job: Job, event: JobEvent, now: datetime, keep: timedelta = KEEP) ->
 
 
 def to_place(job: Job, now: datetime) -> tuple[Task, ...]:
-    """The tasks that wait for a place at this time: all of a gang or none, any of an incremental job."""
+    """The tasks that wait for a place at this time: all of a gang or none, any of an incremental job.
+
+    Where an incremental job has a core that must start together, the others wait for a place once that has one.
+    """
     if job.state.final or job.verdict is not None or job.desired is Desired.STOP:
         return ()
     if job.backoff_until is not None and now < job.backoff_until:
@@ -68,7 +71,7 @@ def to_place(job: Job, now: datetime) -> tuple[Task, ...]:
     queued = tuple(task for task in job.tasks if task.phase is Phase.QUEUED)
     if job.spec.scheduling.gang_allocation and len(queued) != len(job.tasks):
         return ()
-    return queued
+    return job.core or queued
 
 
 def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:

@@ -86,6 +86,11 @@ class TaskRole(Model):
 
     name: str
     instances: int = Field(default=1, ge=1)
+    min_instances: int | None = Field(
+        default=None,
+        ge=1,
+        description="minInstances: without gang allocation, so many of its tasks start together, before the others.",
+    )
     resources: Resources = Resources()
     ports: tuple[PortSpec, ...] = ()
     command: str = Field(

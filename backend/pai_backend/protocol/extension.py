@@ -51,7 +51,12 @@ JOB: Final = Table(
     },
 )
 ROLE: Final = Table(
-    "a task role of jupyterPai", {"storageGB": Field(Kind.INTEGER, low=0), "beginAt": Field(Kind.OBJECT)}
+    "a task role of jupyterPai",
+    {
+        "storageGB": Field(Kind.INTEGER, low=0),
+        "beginAt": Field(Kind.OBJECT),
+        "minInstances": Field(Kind.INTEGER, low=1),
+    },
 )
 NAMES: Final = Table(
     "the names of jupyterPai",
@@ -133,7 +138,7 @@ def _roles(job: Members, spec: JobSpec, reader: Reader) -> tuple[TaskRole, ...] 
         if name not in roles:
             reader.fault(path, node.key_at, "this is no task role of the job", "Write one of $.taskRoles.")
         elif (members := reader.members(node, path, ROLE)) is not None:
-            roles[name] = _role(roles[name], members, reader)
+            roles[name] = _elastic(_role(roles[name], members, reader), members, spec, reader)
     return tuple(roles.values()) if given else None
 
 
@@ -150,6 +155,21 @@ def _role(role: TaskRole, members: Members, reader: Reader) -> TaskRole:
     storage = members.integer("storageGB")
     needs = role.resources.model_copy(update={"storage_gb": storage}) if storage is not None else role.resources
     return role.model_copy(update={"ports": ports, "resources": needs})
+
+
+def _elastic(role: TaskRole, members: Members, spec: JobSpec, reader: Reader) -> TaskRole:
+    """The role with how many of its tasks start together, where the others follow as room comes."""
+    least, path = members.integer("minInstances"), (*members.path, "minInstances")
+    if least is None:
+        return role
+    if spec.scheduling.gang_allocation:
+        hint = "Write gangAllocation: false in extras too: the others then start as room comes, each retried alone."
+        reader.fault(path, members.at("minInstances"), "all tasks of a gang start together", hint)
+    elif least > role.instances:
+        message = f"minInstances ({least}) is more than the role's {role.instances} instances"
+        hint = f"Use a number from 1 to {role.instances}."
+        reader.fault(path, members.at("minInstances"), message, hint)
+    return role.model_copy(update={"min_instances": least})
 
 
 def _port(port: PortSpec, node: Node | None, path: Path, ranges: Ranges, reader: Reader) -> PortSpec:

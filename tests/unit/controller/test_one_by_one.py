@@ -46,6 +46,56 @@ async def told(engine: ScriptedEngine, uid: TaskUid, hosts: int) -> None:
         await engine._changed.wait_for(has_been)
 
 
+def beginning_with(least: int, count: int = 3, gpus: int = 1, task_retry_count: int = 0) -> JobSpec:
+    """Workers of which so many start together, before the others."""
+    made = workers(count, gpus, task_retry_count)
+    (role,) = made.task_roles
+    return made.model_copy(update={"task_roles": (role.model_copy(update={"min_instances": least}),)})
+
+
+@pytest.mark.asyncio
+async def test_the_first_tasks_start_together_or_not_at_all_and_the_others_join_as_room_comes(tmp_path: Path) -> None:
+    async with cluster(tmp_path, lab_node("carol", gpus=2)) as lab:
+        one = await lab.running(await lab.submit(workers(1)))
+        job = await lab.until((await lab.submit(beginning_with(2))).uid, lambda now: bool(now.why))
+        assert of_phase(job, Phase.QUEUED) == ["worker-0", "worker-1", "worker-2"]
+        await lab.engine.exit(one.tasks[0].uid, 0)
+        job = await lab.until(job.uid, lambda now: len(of_phase(now, Phase.RUNNING)) == 2)
+        assert of_phase(job, Phase.RUNNING) == ["worker-0", "worker-1"]
+        await lab.until(job.uid, lambda now: now.why.startswith("1 of 3 tasks wait: "))
+        await lab.engine.exit(job.tasks[0].uid, 0)
+        job = await lab.until(job.uid, lambda now: "worker-2" in of_phase(now, Phase.RUNNING))
+        assert of_phase(job, Phase.RUNNING) == ["worker-1", "worker-2"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("gpus", [0, 1])
+async def test_a_first_task_that_fails_is_run_again_while_the_others_go_on(tmp_path: Path, gpus: int) -> None:
+    async with cluster(tmp_path, lab_node("carol", gpus=2)) as lab:
+        spec = beginning_with(2, 2, gpus, task_retry_count=1)
+        job = await lab.until((await lab.submit(spec)).uid, lambda now: len(of_phase(now, Phase.RUNNING)) == 2)
+        await lab.engine.exit(job.tasks[0].uid, 1)
+        job = await lab.until(job.uid, lambda now: now.tasks[0].attempt == 1 and now.tasks[0].phase is Phase.RUNNING)
+        assert job.tasks[1].attempt == 0
+        for task in job.tasks:
+            await lab.engine.exit(task.uid, 0)
+        assert (await lab.final(job)).state is State.SUCCEEDED
+
+
+@pytest.mark.asyncio
+async def test_a_controller_that_starts_anew_lets_the_others_join_a_job_that_has_begun(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        engine = ScriptedEngine(lab_node("carol", gpus=2))
+        lab = Cluster(store, engine)
+        async with controlled(store, engine):
+            submitted = await lab.submit(beginning_with(2))
+            job = await lab.until(submitted.uid, lambda now: len(of_phase(now, Phase.RUNNING)) == 2)
+        async with controlled(store, engine):
+            await engine.exit(job.tasks[1].uid, 0)
+            job = await lab.until(job.uid, lambda now: "worker-2" in of_phase(now, Phase.RUNNING))
+            assert of_phase(job, Phase.RUNNING) == ["worker-0", "worker-2"]
+
+
 @pytest.mark.asyncio
 async def test_tasks_start_as_room_appears_and_the_others_say_what_they_wait_for(tmp_path: Path) -> None:
     async with cluster(tmp_path, lab_node("carol", gpus=2)) as lab:

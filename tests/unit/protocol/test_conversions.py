@@ -230,6 +230,7 @@ def test_a_v2_document_in_v1_lists_what_v1_does_not_know() -> None:
         "secrets: {s: x}\ndescription: d\nextras:\n  submitFrom: web\n  gangAllocation: false\n  own: 1\n"
         "  storages: [{name: a}]\n  jobStatusChangeNotification: {failed: true}\n"
         "  hivedScheduler: {taskRoles: {worker: {skuType: K80}}}\n"
+        "  jupyterPai: {taskRoles: {worker: {minInstances: 1}}}\n"
     )
     text = V2.replace("memoryMB: 100", "memoryMB: 99").replace("cpu: 1", "cpu: 0").replace("shmMB: 64", "shmMB: 512")
     converted = to_v1(read_document(text.replace("    commands", "    taskRetryCount: 1\n    commands") + extras))
@@ -242,6 +243,7 @@ def test_a_v2_document_in_v1_lists_what_v1_does_not_know() -> None:
         ("lost", "$.extras.submitFrom"),
         ("lost", "$.description"),
         ("lost", "$.taskRoles.worker.taskRetryCount"),
+        ("lost", "$.taskRoles.worker"),
         ("lost", "$.taskRoles.worker"),
         ("rewritten", "$.taskRoles.worker.memoryMB"),
         ("rewritten", "$.taskRoles.worker.cpuNumber"),

@@ -62,6 +62,33 @@ def test_everything_that_can_be_said_is_followed() -> None:
     assert (spec.extras["other"], spec.extras["submitFrom"], spec.submit_from) == (1, "web", "")
 
 
+INCREMENTAL = DOCUMENT.replace("  jupyterPai:", "  gangAllocation: false\n  jupyterPai:")
+LEAST = "$.extras.jupyterPai.taskRoles.worker.minInstances"
+
+
+def test_of_tasks_that_start_one_by_one_some_may_start_together() -> None:
+    (role,) = read_document(INCREMENTAL + "    taskRoles: {worker: {minInstances: 2}}\n").spec.task_roles
+    assert (role.instances, role.min_instances) == (3, 2)
+    (plain,) = read_document(INCREMENTAL + "    taskRoles: {worker: {}}\n").spec.task_roles
+    assert plain.min_instances is None
+
+
+@pytest.mark.parametrize(
+    ("document", "least", "message"),
+    [
+        (DOCUMENT, 2, "all tasks of a gang start together"),
+        (INCREMENTAL, 4, "minInstances (4) is more than the role's 3 instances"),
+        (INCREMENTAL, 0, "minInstances must be at least 1"),
+    ],
+)
+def test_a_number_of_first_tasks_that_cannot_be_is_a_fault(document: str, least: int, message: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read_document(f"{document}    taskRoles: {{worker: {{minInstances: {least}}}}}\n")
+    (fault,) = caught.value.errors
+    assert (fault.path, fault.message) == (LEAST, message)
+    assert fault.hint
+
+
 def test_a_document_without_it_is_as_it_was() -> None:
     plain = DOCUMENT.removesuffix("  jupyterPai:\n")
     assert read_document(plain).spec == read("{}").model_copy(update={"extras": {"other": 1}})

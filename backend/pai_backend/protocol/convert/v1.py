@@ -123,6 +123,8 @@ class _Writer:
         if role.image_auth is not None:
             hint = "Put registry, user and password into a file, and name it in authFile."
             self.losses.lost((*path, "dockerImage"), "v1 has no auth for images", hint)
+        if role.min_instances is not None:
+            self.losses.lost(path, "v1 knows no tasks that start before others")
         if role.ssh != _NO_SSH:
             self.losses.lost(path, "v1 has no ssh plugin; its tasks can be entered anyway")
         if role.sku_type or role.pinned_cell_id or role.affinity_group or role.within_one_cell:

@@ -2,7 +2,7 @@
 
 Source: OpenPAI's rest-server (``v2/hived.js``): kinds of cells that do not exist or are not the virtual cluster's, and
 gangs that are larger than all that it owns, are refused at once. An incremental or opportunistic job is not: it runs
-with what there is. A gang that no cell of the type it names (``within``) could contain is refused as well.
+with what there is, but for what an incremental one starts together. A gang that no cell of the type it names (``within``) could contain is refused as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def misfits(spec: JobSpec, config: ClusterConfig, sizing: Sizing) -> list[Misfit
     """All that is wrong with a job whose virtual cluster exists."""
     found = [wrong for role in spec.task_roles for wrong in _of_role(spec, role, config, sizing)]
     found = found or list(within_misfits(spec, config, sizing))
-    if not found and spec.scheduling.gang_allocation and not _is_opportunistic(spec):
+    if not found and not _is_opportunistic(spec):
         found += _quota(spec, config, sizing)
     return found
 
@@ -86,7 +86,8 @@ def _quota(spec: JobSpec, config: ClusterConfig, sizing: Sizing) -> Iterator[Mis
     vc, wanted = spec.virtual_cluster, dict[tuple[str, str], int]()
     for role in spec.task_roles:
         key = (sizing.leaf_type(spec, role), role.pinned_cell_id or "")
-        wanted[key] = wanted.get(key, 0) + role.instances * sizing.leaves(spec, role)
+        together = role.instances if spec.scheduling.gang_allocation else role.min_instances or 0
+        wanted[key] = wanted.get(key, 0) + together * sizing.leaves(spec, role)
     for (kind, pin), leaves in wanted.items():
         owned = owned_leaves(config, vc, kind, pin)
         if leaves > owned:

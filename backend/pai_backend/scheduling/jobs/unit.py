@@ -1,9 +1,9 @@
-"""What is placed together, and so waits as one: all tasks of a gang, or one task of an incremental job."""
+"""What is placed together, and so waits as one: a gang, a task of an incremental job, or the core of such a job."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pai_backend.model.ids import TaskUid
@@ -11,6 +11,8 @@ from pai_backend.model.job import Job, Task
 from pai_backend.scheduling.core.group import Group
 from pai_backend.scheduling.jobs.demand import DEFAULT_GROUP, PRIORITIES, Ask, Party, Sizing, Wish, wish_of
 from pai_backend.scheduling.queue import Entry
+
+_CORE = "-core"
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,21 @@ def units_of(job: Job, tasks: Sequence[Task], sizing: Sizing) -> Iterator[Unit]:
     """How these tasks of a job wait: together, or each by itself."""
     if not tasks:
         return
+    if job.core:
+        yield unit(job, _as_core(wish_of(job, tasks, sizing)), sizing, tasks[0])
+        return
     for together in [tasks] if job.spec.scheduling.gang_allocation else [[task] for task in tasks]:
         wish = wish_of(job, together, sizing)
         yield unit(job, wish, sizing, together[0])
+
+
+def _as_core(wish: Wish) -> Wish:
+    """The wish of tasks that start together and go on alone: each is a group by itself.
+
+    The groups have names of their own: a task that is run again waits by its own, while others of the core still run.
+    """
+    parties = (replace(each, group=replace(each.group, name=f"{each.name}{_CORE}")) for each in wish.parties)
+    return replace(wish, parties=tuple(parties))
 
 
 def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
@@ -83,7 +97,9 @@ def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
 
 
 def _name(job: Job, task: Task) -> str:
-    return f"{job.id}/{DEFAULT_GROUP}" if job.spec.scheduling.gang_allocation else f"{job.id}/{task.role}-{task.index}"
+    if job.spec.scheduling.gang_allocation:
+        return f"{job.id}/{DEFAULT_GROUP}"
+    return f"{job.id}/{task.role}-{task.index}" + (_CORE if job.core else "")
 
 
 def _role_number(job: Job, task: Task) -> int:
