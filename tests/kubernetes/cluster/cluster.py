@@ -6,13 +6,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import shutil
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.kubernetes.cluster import cgroups, images, network, processes, programs, slots
+from tests.kubernetes.cluster import cgroups, disk, images, network, processes, programs, slots
 from tests.kubernetes.cluster.control_plane import USUAL, ControlPlane, Timing
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.cluster.node import Node, NodePlan
@@ -111,6 +110,7 @@ class Cluster:
     async def create(self) -> None:
         """Make network and control plane."""
         self._name = uuid.uuid4().hex
+        await disk.create(self.directory)
         self._write()
         await network.create(self.slot.addresses)
         await self.plane.create()
@@ -134,7 +134,7 @@ async def sweep(slot: Slot) -> None:
     for row in rows:
         await cgroups.remove(slot.addresses.cgroup(row["name"]))
     await network.remove(slot.addresses)
-    await asyncio.to_thread(shutil.rmtree, slot.directory)
+    await disk.remove(slot.directory)
 
 
 @contextlib.asynccontextmanager
