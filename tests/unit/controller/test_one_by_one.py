@@ -14,8 +14,10 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Phase, State, Task, TaskExit
 from pai_backend.model.spec import Completion, JobSpec, PortSpec
 from pai_backend.testing.builders import make_role, make_spec
+from tests.support.lab_config import one_vc
 from tests.support.scripted_cluster import PATIENCE_S, Cluster, cluster, controlled, opened
 from tests.support.scripted_engine import ScriptedEngine, lab_node
+from tests.unit.controller.test_preemption import PROD, TEST, Reluctant, job_in
 
 ALL_DONE = Completion(min_failed=None)
 
@@ -94,6 +96,30 @@ async def test_a_controller_that_starts_anew_lets_the_others_join_a_job_that_has
             await engine.exit(job.tasks[1].uid, 0)
             job = await lab.until(job.uid, lambda now: "worker-2" in of_phase(now, Phase.RUNNING))
             assert of_phase(job, Phase.RUNNING) == ["worker-0", "worker-2"]
+
+
+@pytest.mark.asyncio
+async def test_cells_are_taken_from_others_for_the_first_tasks_also_across_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as store:
+        engine = Reluctant()
+        lab = Cluster(store, engine)
+        async with controlled(store, engine, config=one_vc()):
+            low = await lab.running(await lab.submit(job_in("default", TEST, tasks=2)))
+            spec = beginning_with(2)
+            prod = spec.scheduling.model_copy(update={"priority_class": PROD})
+            job = await lab.submit(spec.model_copy(update={"scheduling": prod}))
+            for task in low.tasks:
+                await engine.asked_to_stop(task.uid)
+            assert of_phase(await lab.store.job(job.uid), Phase.QUEUED) == ["worker-0", "worker-1", "worker-2"]
+        async with controlled(store, engine, config=one_vc()):
+            await engine.exit(low.tasks[0].uid, 0)
+            await lab.until(low.uid, lambda now: now.tasks[0].is_over or now.tasks[0].attempt > 0)
+            assert of_phase(await lab.store.job(job.uid), Phase.RUNNING) == []
+            await engine.exit(low.tasks[1].uid, 0)
+            job = await lab.until(job.uid, lambda now: len(of_phase(now, Phase.RUNNING)) == 2)
+            assert of_phase(job, Phase.RUNNING) == ["worker-0", "worker-1"]
 
 
 @pytest.mark.asyncio
