@@ -1,7 +1,7 @@
 """The disk of a cluster: memory, where there is enough.
 
-Removing a cluster of two nodes took 28 s on a busy machine whose disk discards what is deleted, and 1 s from memory. And
-an overlay cannot lie on the overlay that is the disk of a container, but on memory it can.
+Removing a cluster of two nodes took 28 s on a busy machine whose disk discards what is deleted, and 1 s from memory.
+And an overlay cannot lie on the overlay that is the disk of a container, but on memory it can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ async def create(directory: Path) -> None:
 
 async def remove(directory: Path) -> None:
     """Remove the directory and the disk on it, whether there is one or not."""
-    if directory.is_mount():
+    if await asyncio.to_thread(directory.is_mount):
         # Lazily: a process that was killed a moment ago may not have let go of its files.
         await run("umount", "--lazy", directory)
     await asyncio.to_thread(shutil.rmtree, directory)
