@@ -45,10 +45,13 @@ describe('the note why a job waits', () => {
     const at = new Date();
     at.setHours(14, 20, 0, 0);
     const { waiting } = why();
+    const estimate = 'It rests on run times that jobs declare.';
+    const texts = { en: { ...waiting!.texts.en, estimate } };
     const host = shown(
       waits,
-      why({ waiting: { ...waiting!, starts_at: at.toISOString() } })
+      why({ waiting: { ...waiting!, texts, starts_at: at.toISOString() } })
     );
+    expect(host.textContent).toContain(estimate);
     expect(host.textContent).toMatch(
       /Expected to start at about (14:20|02:20 PM), if nothing new comes\./
     );

@@ -82,6 +82,7 @@ function Reason(props: {
           )}
         </span>
       )}
+      {waiting.starts_at && told.estimate && <span>{told.estimate}</span>}
       {waiting.holders.length > 0 && (
         <Holders trans={trans} waiting={waiting} />
       )}
