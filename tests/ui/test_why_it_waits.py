@@ -28,7 +28,7 @@ def test_a_job_that_waits_says_why_and_what_would_help_until_it_starts(page: Pag
     expect(note).to_contain_text("With 1 task instead of 2 it would start now.")
     expect(note).to_contain_text("Number 1 of 1 in the queue of default.")
     note.get_by_text("Who has what it needs").click()
-    expect(note.get_by_role("listitem")).to_contain_text("holder/default: 1 GPU, priority 10")
+    expect(note.get_by_role("listitem")).to_contain_text("~holder: 1 GPU, priority 10")
 
     page.locator("[role=tab][data-id$='~holder']").click()
     expect(job.get_by_role("heading", name="holder")).to_be_visible()

@@ -5,6 +5,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import type { ICellsUse } from '../types';
+import type { IColumn } from './table';
+import { DataRow, DataTable } from './table';
 
 /** A share of the owned cells, in cells. */
 export interface IPart {
@@ -51,35 +53,46 @@ function Bar(props: { use: ICellsUse; shared: boolean }): JSX.Element {
   );
 }
 
-function CellsRow(props: {
+function columnsOf(trans: TranslationBundle): readonly IColumn[] {
+  const numeric = true;
+  return [
+    { label: trans.__('GPU type') },
+    { label: trans.__('Owned'), numeric },
+    {
+      label: trans.__('Guaranteed'),
+      help: trans.__('In use on its own quota; nobody takes these away.'),
+      numeric
+    },
+    {
+      label: trans.__('Opportunistic'),
+      help: trans.__(
+        'In use without a claim, of anybody; they make way for their owner.'
+      ),
+      numeric
+    },
+    {
+      label: trans.__('Reserved'),
+      help: trans.__('Kept for jobs for which others are being stopped.'),
+      numeric
+    },
+    { label: trans.__('Broken'), numeric },
+    { label: trans.__('Free'), numeric }
+  ];
+}
+
+/** The name of the cells, what of them is owned in which shape, and the bar. */
+function CellsName(props: {
   trans: TranslationBundle;
   use: ICellsUse;
   shared: boolean;
 }): JSX.Element {
   const { trans, use, shared } = props;
-  const numbers = [
-    use.owned,
-    use.guaranteed,
-    use.opportunistic,
-    use.reserved,
-    use.bad,
-    use.free
-  ];
   return (
-    <tr data-type={use.leafType}>
-      <th scope="row" title={shapesText(use)}>
-        {use.leafType}
-        {use.pinnedCell && (
-          <span> {trans.__('pinned: %1', use.pinnedCell)}</span>
-        )}
-        {use.owned > 0 && <Bar shared={shared} use={use} />}
-      </th>
-      {numbers.map((number, column) => (
-        <td data-zero={number === 0} key={column}>
-          {number}
-        </td>
-      ))}
-    </tr>
+    <div title={shapesText(use)}>
+      {use.leafType}
+      {use.pinnedCell && <span> {trans.__('pinned: %1', use.pinnedCell)}</span>}
+      {use.owned > 0 && <Bar shared={shared} use={use} />}
+    </div>
   );
 }
 
@@ -91,53 +104,25 @@ export function CellsTable(props: {
   shared: boolean;
 }): JSX.Element {
   const { trans, name, cells, shared } = props;
+  const columns = columnsOf(trans);
   return (
-    <table
-      aria-label={trans.__('Cells of %1', name)}
-      className="jp-pai-Cluster-cells"
-    >
-      <thead>
-        <tr>
-          <th scope="col">{trans.__('GPU type')}</th>
-          <th scope="col">{trans.__('Owned')}</th>
-          <th
-            scope="col"
-            title={trans.__(
-              'In use on its own quota; nobody takes these away.'
-            )}
-          >
-            {trans.__('Guaranteed')}
-          </th>
-          <th
-            scope="col"
-            title={trans.__(
-              'In use without a claim, of anybody; they make way for their owner.'
-            )}
-          >
-            {trans.__('Opportunistic')}
-          </th>
-          <th
-            scope="col"
-            title={trans.__(
-              'Kept for jobs for which others are being stopped.'
-            )}
-          >
-            {trans.__('Reserved')}
-          </th>
-          <th scope="col">{trans.__('Broken')}</th>
-          <th scope="col">{trans.__('Free')}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {cells.map(use => (
-          <CellsRow
-            key={`${use.leafType} ${use.pinnedCell}`}
-            shared={shared}
-            trans={trans}
-            use={use}
-          />
-        ))}
-      </tbody>
-    </table>
+    <DataTable columns={columns} label={trans.__('Cells of %1', name)}>
+      {cells.map(use => (
+        <DataRow
+          cells={[
+            <CellsName key="name" shared={shared} trans={trans} use={use} />,
+            use.owned,
+            use.guaranteed,
+            use.opportunistic,
+            use.reserved,
+            use.bad,
+            use.free
+          ]}
+          columns={columns}
+          header={0}
+          key={`${use.leafType} ${use.pinnedCell}`}
+        />
+      ))}
+    </DataTable>
   );
 }

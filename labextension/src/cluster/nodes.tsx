@@ -5,6 +5,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import type { INodeUse } from '../types';
+import { DataRow, DataTable } from './table';
 
 /** Nodes shown at first. */
 const SHOWN = 50;
@@ -56,23 +57,15 @@ function gib(mib: number): string {
   return String(Math.round((10 * mib) / GIB) / 10);
 }
 
-function NodeRow(props: {
-  trans: TranslationBundle;
-  node: INodeUse;
-}): JSX.Element {
-  const { trans, node } = props;
-  const troubled = !node.ready || node.badGpus > 0;
-  return (
-    <tr data-troubled={troubled}>
-      <th scope="row">{node.name}</th>
-      <td>{stateText(trans, node)}</td>
-      <td>{gpuText(trans, node)}</td>
-      <td>{trans.__('%1 of %2', node.usedCpus, node.cpus)}</td>
-      <td>
-        {trans.__('%1 of %2 GiB', gib(node.usedMemoryMb), gib(node.memoryMb))}
-      </td>
-    </tr>
-  );
+function cellsOf(trans: TranslationBundle, node: INodeUse): string[] {
+  const { usedCpus, cpus, usedMemoryMb, memoryMb } = node;
+  return [
+    node.name,
+    stateText(trans, node),
+    gpuText(trans, node),
+    trans.__('%1 of %2', usedCpus, cpus),
+    trans.__('%1 of %2 GiB', gib(usedMemoryMb), gib(memoryMb))
+  ];
 }
 
 /** All nodes, those in trouble first. */
@@ -84,6 +77,13 @@ export function NodesSection(props: {
   const [whole, setWhole] = React.useState(false);
   const { all, used, bad } = gpuTotals(nodes);
   const ordered = troubledFirst(nodes);
+  const columns = [
+    { label: trans.__('Node') },
+    { label: trans.__('State') },
+    { label: trans.__('GPUs') },
+    { label: trans.__('CPUs') },
+    { label: trans.__('Memory') }
+  ];
   return (
     <section aria-labelledby="jp-pai-cluster-nodes">
       <h3 id="jp-pai-cluster-nodes">{trans.__('Nodes')}</h3>
@@ -92,22 +92,17 @@ export function NodesSection(props: {
       )}
       {nodes.length === 0 && <p>{trans.__('No node is known yet.')}</p>}
       {nodes.length > 0 && (
-        <table aria-label={trans.__('Nodes')}>
-          <thead>
-            <tr>
-              <th scope="col">{trans.__('Node')}</th>
-              <th scope="col">{trans.__('State')}</th>
-              <th scope="col">{trans.__('GPUs')}</th>
-              <th scope="col">{trans.__('CPUs')}</th>
-              <th scope="col">{trans.__('Memory')}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {(whole ? ordered : ordered.slice(0, SHOWN)).map(node => (
-              <NodeRow key={node.name} node={node} trans={trans} />
-            ))}
-          </tbody>
-        </table>
+        <DataTable columns={columns} label={trans.__('Nodes')}>
+          {(whole ? ordered : ordered.slice(0, SHOWN)).map(node => (
+            <DataRow
+              cells={cellsOf(trans, node)}
+              columns={columns}
+              header={0}
+              key={node.name}
+              troubled={!node.ready || node.badGpus > 0}
+            />
+          ))}
+        </DataTable>
       )}
       {!whole && nodes.length > SHOWN && (
         <button className="jp-mod-styled" onClick={() => setWhole(true)}>

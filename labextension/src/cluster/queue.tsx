@@ -10,6 +10,7 @@ import { CommandIDs } from '../tokens';
 import type { IVirtualClusterUse, IWaitingJob } from '../types';
 import type { MoveKind } from './moves';
 import { MOVES, movesOf } from './moves';
+import { DataRow, DataTable } from './table';
 
 /** What the parts of the page need. */
 export interface IUseProps {
@@ -94,41 +95,11 @@ function MoveButton(
   );
 }
 
-function QueueRow(
-  props: IUseProps & {
-    job: IWaitingJob;
-    rows: readonly IWaitingJob[];
-    onPress: (kind: MoveKind) => void;
-  }
-): JSX.Element {
-  const { trans, admin, job } = props;
-  return (
-    <tr>
-      <td>{trans.__('%1 of %2', job.position, job.waiting)}</td>
-      <th scope="row">
-        <JobLink {...props} />
-        {admin && <span> {job.username}</span>}
-      </th>
-      <td>{job.gpus}</td>
-      <td className="jp-pai-Cluster-moves">
-        {MOVES.map(kind => (
-          <MoveButton
-            {...props}
-            key={kind}
-            kind={kind}
-            onPress={() => props.onPress(kind)}
-          />
-        ))}
-      </td>
-    </tr>
-  );
-}
-
 /** Those who wait and may be seen, as they are served. */
 export function QueueTable(
   props: IUseProps & { use: IVirtualClusterUse }
 ): JSX.Element {
-  const { trans, use } = props;
+  const { trans, admin, use } = props;
   const table = React.useRef<HTMLTableElement>(null);
   const pressed = React.useRef<string | null>(null);
   // Browsers take the focus from a row that changes its place: give it back.
@@ -139,29 +110,46 @@ export function QueueTable(
         ?.focus();
     }
   });
+  const columns = [
+    { label: trans.__('Place') },
+    { label: trans.__('Job') },
+    ...(admin ? [{ label: trans.__('User') }] : []),
+    { label: trans.__('GPUs') },
+    { label: trans.__('Move') }
+  ];
+  const buttons = (job: IWaitingJob) =>
+    MOVES.map(kind => (
+      <MoveButton
+        {...props}
+        job={job}
+        key={kind}
+        kind={kind}
+        onPress={() => {
+          pressed.current = `${job.uid} ${kind}`;
+        }}
+        rows={use.queue}
+      />
+    ));
   return (
-    <table aria-label={trans.__('Waiting in %1', use.name)} ref={table}>
-      <thead>
-        <tr>
-          <th scope="col">{trans.__('Place')}</th>
-          <th scope="col">{trans.__('Job')}</th>
-          <th scope="col">{trans.__('GPUs')}</th>
-          <th scope="col">{trans.__('Move')}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {use.queue.map(job => (
-          <QueueRow
-            {...props}
-            job={job}
-            key={job.uid}
-            onPress={kind => {
-              pressed.current = `${job.uid} ${kind}`;
-            }}
-            rows={use.queue}
-          />
-        ))}
-      </tbody>
-    </table>
+    <DataTable
+      columns={columns}
+      label={trans.__('Waiting in %1', use.name)}
+      ref={table}
+    >
+      {use.queue.map(job => (
+        <DataRow
+          cells={[
+            trans.__('%1 of %2', job.position, job.waiting),
+            <JobLink {...props} job={job} key="job" />,
+            ...(admin ? [job.username] : []),
+            job.gpus,
+            buttons(job)
+          ]}
+          columns={columns}
+          header={1}
+          key={job.uid}
+        />
+      ))}
+    </DataTable>
   );
 }

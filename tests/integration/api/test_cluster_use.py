@@ -16,6 +16,7 @@ from pai_backend.api import snapshot
 from pai_backend.api.context import CellRules
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.config.model import Sku
+from pai_backend.scheduling.jobs.rebuild import rebuilt
 from tests.integration.api.test_cells import document, machine, placed
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.lab_config import two_vcs
@@ -142,7 +143,6 @@ async def test_a_machine_without_gpus_has_no_cells(tmp_path: Path) -> None:
 @pytest.mark.asyncio
 async def test_the_cluster_is_rebuilt_once_for_each_change(lab: ApiSite, monkeypatch: pytest.MonkeyPatch) -> None:
     built = []
-    rebuilt = snapshot.rebuilt
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         built.append(args)
