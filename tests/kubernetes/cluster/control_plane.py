@@ -68,7 +68,7 @@ class ControlPlane:
     def start_etcd(self) -> None:
         """Start etcd; the API server waits for it by itself."""
         here = self._addresses.loopback
-        command = [
+        command: list[str | Path] = [
             self._programs / "etcd",
             f"--data-dir={self._directory / 'etcd'}",
             f"--listen-client-urls=http://{here}:2379",
@@ -87,7 +87,7 @@ class ControlPlane:
             "kube-apiserver", hosts=[host, str(self._addresses.services[1]), "kubernetes.default.svc"]
         )
         towards_nodes = authority.issue("kube-apiserver-kubelet-client", [MASTERS])
-        command = [
+        command: list[str | Path] = [
             self._programs / "kube-apiserver",
             f"--etcd-servers=http://{self._addresses.loopback}:2379",
             f"--bind-address={host}",
@@ -114,7 +114,7 @@ class ControlPlane:
 
     def start_controllers(self) -> None:
         """Start the controller manager."""
-        command = [
+        command: list[str | Path] = [
             self._programs / "kube-controller-manager",
             f"--kubeconfig={self.user('system:kube-controller-manager')}",
             f"--service-account-private-key-file={self.authority.accounts}",
@@ -129,7 +129,7 @@ class ControlPlane:
 
     def start_scheduler(self) -> None:
         """Start the scheduler, with a request rate at which it is not what limits a test."""
-        command = [
+        command: list[str | Path] = [
             self._programs / "kube-scheduler",
             f"--kubeconfig={self.user('system:kube-scheduler')}",
             f"--bind-address={self._addresses.loopback}",

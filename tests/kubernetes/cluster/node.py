@@ -82,7 +82,11 @@ class Node:
     async def start_kubelet(self, programs: Path) -> None:
         """Start kubelet. Pods go on without it."""
         kubeconfig = self._plane.user(f"system:node:{self.name}", "system:nodes")
-        command = [programs / "kubelet", f"--config={self.home / 'kubelet.json'}", f"--kubeconfig={kubeconfig}"]
+        command: list[str | Path] = [
+            programs / "kubelet",
+            f"--config={self.home / 'kubelet.json'}",
+            f"--kubeconfig={kubeconfig}",
+        ]
         command += [f"--node-ip={self.address}", f"--hostname-override={self.name}"]
         if self.plan.labels:
             command.append("--node-labels=" + ",".join(f"{key}={value}" for key, value in self.plan.labels.items()))

@@ -44,7 +44,7 @@ def build(*names: str) -> Path:
 
 def unbuilt(*names: str) -> list[str]:
     """Which of these programs are not built yet."""
-    command = [sys.executable, _BUILDER, "--missing", *names]
+    command: list[str | Path] = [sys.executable, _BUILDER, "--missing", *names]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.split()
 
 

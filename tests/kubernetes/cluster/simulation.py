@@ -41,7 +41,12 @@ class Simulation:
         kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
         config = self.cluster.directory / "kwok.yaml"
         config.write_text(f"{json.dumps(kind)}\n---\n{_STAGES.read_text()}")  # JSON is YAML
-        command = [programs / "kwok", f"--kubeconfig={self.cluster.kubeconfig}", f"--config={config}", "--v=ERROR"]
+        command: list[str | Path] = [
+            programs / "kwok",
+            f"--kubeconfig={self.cluster.kubeconfig}",
+            f"--config={config}",
+            "--v=ERROR",
+        ]
         self.kwok.start(command, self.cluster.directory)
 
     async def add_nodes(self, count: int, gpus: int = 8) -> list[str]:

@@ -62,7 +62,8 @@ def test_with_version_2_nothing_is_written_when_all_is_given_away(second: Path) 
 def test_with_version_2_processes_of_a_containers_root_move_aside(
     second: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, tried = Path.write_text, []
+    write = Path.write_text
+    tried: list[str] = []
 
     def refuse_once(path: Path, text: str) -> int:
         if path.name == "cgroup.subtree_control" and not tried:
