@@ -52,6 +52,8 @@ FORGOTTEN: Final = PREFIX + "forgotten"
 """Annotation of a task's Secret, emptied: its exit is recorded elsewhere, and it must never start again."""
 REFRESHED: Final = PREFIX + "refreshed"
 """Annotation of a pod: digest of the job's files it should have; a change makes its kubelet look at once."""
+INPUTS: Final = PREFIX + "inputs"
+"""Annotation of a pod: the names of what is fetched into its working directory, for people."""
 FINALIZER: Final = PREFIX + "exit"
 """Keeps a pod that was deleted, by whomever, until its exit is recorded elsewhere."""
 
@@ -127,17 +129,20 @@ def attempt_name(job: JobUid, attempt: int) -> str:
 
 
 def host_name(role: str, index: int) -> str:
-    """What a task's machine is called within its job: ``worker-0``; the same for every run of this slot."""
+    """What a task's machine is called within its job, ``worker-0``; the same for every run of this slot.
+
+    On the pod network it is the task's address: known before there is a pod, and shorter than a number would be.
+    """
     tail = f"-{index}"
     return dns_label(role, LABEL_MAX - len(tail)) + tail
 
 
-def address_of(job: JobUid, attempt: int, role: str, index: int, *, namespace: str, cluster_domain: str) -> str:
-    """The name that peers reach a task by on the pod network, known before there is a pod.
+def domain_of(job: JobUid, attempt: int, namespace: str, cluster_domain: str) -> str:
+    """The domain that the host names of an attempt are in, as the cluster's DNS makes it of a headless Service.
 
     Source: Kubernetes documentation, "DNS for Services and Pods", hostname and subdomain.
     """
-    return f"{host_name(role, index)}.{attempt_name(job, attempt)}.{namespace}.svc.{cluster_domain}"
+    return f"{attempt_name(job, attempt)}.{namespace}.svc.{cluster_domain}"
 
 
 def label_value(text: str) -> str:

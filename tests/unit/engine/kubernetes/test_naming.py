@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_backend.engine.kubernetes import naming
@@ -29,18 +29,21 @@ def test_a_uid_of_ours_is_the_name_of_its_pod() -> None:
     assert naming.attempt_name(JobUid("j0123456789abcdef"), 2) == "j0123456789abcdef-a2"
 
 
+@settings(deadline=None)
 @given(UIDS)
 def test_every_uid_has_valid_names(uid: TaskUid) -> None:
     assert is_name(naming.task_name(uid))
     assert is_name(naming.login_name(uid))
 
 
+@settings(deadline=None)
 @given(UIDS, UIDS)
 def test_different_uids_have_different_names(one: TaskUid, other: TaskUid) -> None:
     names = [naming.task_name(one), naming.login_name(one), naming.task_name(other), naming.login_name(other)]
     assert len(set(names)) == (2 if one == other else 4)
 
 
+@settings(deadline=None)
 @given(UIDS)
 def test_a_uid_that_looks_like_another_ones_name_gets_a_name_of_its_own(uid: TaskUid) -> None:
     """Whoever may choose a uid cannot choose the name of another's pod."""
@@ -49,6 +52,7 @@ def test_a_uid_that_looks_like_another_ones_name_gets_a_name_of_its_own(uid: Tas
         assert naming.task_name(TaskUid(name)) != name
 
 
+@settings(deadline=None)
 @given(TEXTS, COUNTS, TEXTS, COUNTS)
 def test_hosts_of_a_job_have_valid_and_different_names(role: str, index: int, other: str, other_index: int) -> None:
     one, two = naming.host_name(role, index), naming.host_name(other, other_index)
@@ -64,22 +68,22 @@ def test_a_host_is_called_as_its_task_where_that_is_a_name(role: str, expected: 
     assert re.fullmatch(expected, naming.host_name(role, 3))
 
 
+@settings(deadline=None)
 @given(JOBS, COUNTS, TEXTS, COUNTS)
-def test_an_address_is_a_domain_name(job: JobUid, attempt: int, role: str, index: int) -> None:
+def test_a_host_with_its_domain_is_a_domain_name(job: JobUid, attempt: int, role: str, index: int) -> None:
     """At most 253 characters, each label a name: RFC 1035."""
-    address = naming.address_of(job, attempt, role, index, namespace="n" * 63, cluster_domain="cluster.local")
-    assert len(address) <= 253
-    assert all(is_name(label) for label in address.split("."))
+    domain = naming.domain_of(job, attempt, "n" * 63, "cluster.local")
+    whole = f"{naming.host_name(role, index)}.{domain}"
+    assert len(whole) <= 253
+    assert all(is_name(label) for label in whole.split("."))
 
 
-def test_all_runs_of_a_slot_in_an_attempt_have_one_address() -> None:
-    """So that a peer that is run again is found under the name that the others were told."""
-    address = naming.address_of(
-        JobUid("j0123456789abcdef"), 1, "worker", 0, namespace="team", cluster_domain="cluster.local"
-    )
-    assert address == "worker-0.j0123456789abcdef-a1.team.svc.cluster.local"
+def test_the_domain_of_an_attempt_is_that_of_its_service() -> None:
+    job = JobUid("j0123456789abcdef")
+    assert naming.domain_of(job, 1, "team", "cluster.local") == "j0123456789abcdef-a1.team.svc.cluster.local"
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_label_values_are_valid_and_different(one: str, other: str) -> None:
     assert is_label_value(naming.label_value(one))
@@ -114,6 +118,7 @@ def test_what_has_a_namespace_of_its_own_is_a_setting(per: NamespacePer, expecte
     assert re.fullmatch(expected, found)
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_two_users_never_share_a_namespace_of_their_own(one: str, other: str) -> None:
     settings = NamespaceSettings(per=NamespacePer.USER)

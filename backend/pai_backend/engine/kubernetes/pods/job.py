@@ -58,14 +58,14 @@ def files_digest(job_info: str, hosts: str) -> str:
     return hashlib.sha256(f"{job_info}\0{hosts}".encode()).hexdigest()[:16]
 
 
-def hosts_text(addresses: Mapping[str, str], awaited: set[str]) -> str:
-    """Lines of /etc/hosts for tasks of a job: ``IP NAME SHORT``, by name; ``addresses`` is name -> IP of a pod.
+def hosts_text(addresses: Mapping[str, str], awaited: set[str], domain: str) -> str:
+    """Lines of /etc/hosts for tasks of an attempt, by name: ``IP NAME.DOMAIN NAME``; ``addresses`` is name -> pod's IP.
 
     ``awaited`` are the names of all tasks that are placed: when each has its line, a last one says so.
     """
-    lines = [f"{ip}\t{name}\t{name.partition('.')[0]}" for name, ip in sorted(addresses.items()) if ip]
-    known = {name for name, ip in addresses.items() if ip}
-    if awaited <= known:
+    known = {name: ip for name, ip in addresses.items() if ip}
+    lines = [f"{ip}\t{name}.{domain}\t{name}" for name, ip in sorted(known.items())]
+    if awaited <= known.keys():
         lines.append(COMPLETE)
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,7 +1,7 @@
 """Who owns the objects of an attempt: its ConfigMap, so that one deletion collects them all.
 
 A ConfigMap, and no custom resource, because any cluster has it and no rights beyond a namespace are needed; and no
-Job or workload of Kubernetes' own, whose controllers would act on our pods. See docs/adr/0014.
+Job or workload of Kubernetes' own, whose controllers would act on our pods.
 """
 
 from __future__ import annotations

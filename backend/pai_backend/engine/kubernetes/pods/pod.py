@@ -17,7 +17,7 @@ from pai_backend.engine.kubernetes.pods.devices import device_variables, init_re
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
 from pai_backend.engine.kubernetes.pods.secret import remote_outputs
 from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, task_security
-from pai_backend.engine.kubernetes.pods.settings import Binding, Network, PodSettings
+from pai_backend.engine.kubernetes.pods.settings import Binding, Names, Network, PodSettings
 from pai_backend.engine.kubernetes.pods.volumes import (
     Mounted,
     inputs_mounts,
@@ -74,6 +74,7 @@ def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: 
             "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
             **settings.annotations,
             **naming.task_annotations(plan),
+            **({naming.INPUTS: ", ".join(item.name for item in plan.inputs)} if plan.inputs else {}),
         },
     )
     return {
@@ -110,7 +111,11 @@ def _fixed(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
     else:
         found["hostname"] = naming.host_name(plan.role, plan.index)
         if plan.job_tasks > 1:
-            found["subdomain"] = naming.attempt_name(job_of(plan.uid), plan.job_attempt)
+            job = job_of(plan.uid)
+            found["subdomain"] = naming.attempt_name(job, plan.job_attempt)
+            if settings.network is Network.POD and settings.names is Names.DNS:
+                domain = naming.domain_of(job, plan.job_attempt, owner.namespace, settings.cluster_domain)
+                found["dnsConfig"] = {"searches": [domain]}
     chosen = {
         "priorityClassName": settings.priority_class,
         "runtimeClassName": settings.runtime_class,

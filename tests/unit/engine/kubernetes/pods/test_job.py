@@ -58,9 +58,8 @@ def test_the_job_info_of_thousands_of_tasks_fits() -> None:
 class TestHosts:
     """Lines of /etc/hosts, and the mark that all are there."""
 
-    def test_a_task_is_found_by_its_whole_name_and_its_short_one(self) -> None:
-        text = hosts_text({"worker-1.j-a1.team.svc.x": "10.0.0.2", "worker-0.j-a1.team.svc.x": "10.0.0.1"}, set())
-        assert text == (
+    def test_a_task_is_found_by_its_name_alone_and_with_its_domain(self) -> None:
+        assert hosts_text({"worker-1": "10.0.0.2", "worker-0": "10.0.0.1"}, set(), "j-a1.team.svc.x") == (
             "10.0.0.1\tworker-0.j-a1.team.svc.x\tworker-0\n10.0.0.2\tworker-1.j-a1.team.svc.x\tworker-1\n# complete\n"
         )
 
@@ -68,7 +67,7 @@ class TestHosts:
         ("addresses", "complete"), [({"a": "1", "b": "2"}, True), ({"a": "1", "b": ""}, False), ({"a": "1"}, False)]
     )
     def test_they_are_complete_when_every_placed_task_has_one(self, addresses: dict[str, str], complete: bool) -> None:
-        assert hosts_text(addresses, {"a", "b"}).endswith("# complete\n") is complete
+        assert hosts_text(addresses, {"a", "b"}, "x").endswith("# complete\n") is complete
 
     def test_a_change_of_any_file_changes_the_digest(self) -> None:
         assert len({files_digest("{}", ""), files_digest("{}", "x"), files_digest("{ }", "")}) == 3

@@ -245,6 +245,8 @@ def test_a_task_with_peers_finds_them_by_a_file_or_by_the_clusters_dns(
     assert hosts in by_file["containers"][0]["volumeMounts"]
     assert hosts not in by_dns["containers"][0]["volumeMounts"]
     assert by_file["subdomain"] == by_dns["subdomain"] == "j0123456789abcdef-a1"
+    assert by_dns["dnsConfig"] == {"searches": ["j0123456789abcdef-a1.team.svc.cluster.local"]}
+    assert "dnsConfig" not in by_file
     assert "subdomain" not in build_pod(make_plan(), owner, settings)["spec"]
 
 

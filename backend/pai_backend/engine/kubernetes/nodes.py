@@ -1,0 +1,153 @@
+"""From a node of the cluster's API to a node that tasks are placed on.
+
+Source: Kubernetes documentation, "Node Status", "Well-Known Labels, Annotations and Taints", "Quantity"; NVIDIA's GPU
+feature discovery and AMD's node labeller for the labels of GPUs.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+from pydantic import Field, ValidationError
+
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
+from pai_backend.engine.kubernetes.pods.settings import GpuSettings
+from pai_backend.engine.kubernetes.status.task import NodeAway
+from pai_backend.engine.kubernetes.status.view import Condition, items, part, time_of, words
+from pai_backend.model.base import Model
+from pai_backend.model.labels import Taint
+from pai_backend.model.node import Gpu, Node
+
+GPU_TYPE: Final = naming.PREFIX + "gpu-type"
+"""Label of a node: the SKU word of its GPUs, where the administrator says it."""
+GPU_COUNT: Final = naming.PREFIX + "gpu-count"
+"""Label of a node: how many GPUs it has, where no device plugin counts them (visible devices)."""
+PRODUCTS: Final = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
+MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of each
+UNNAMED: Final = "GPU"
+
+TOLD_OTHERWISE: Final = frozenset(
+    {"node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+)
+"""Taints that the cluster sets beside a cordon or a lost Ready, which a node of ours says in fields of its own."""
+
+_QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?", re.ASCII)
+_SCALES: Final = {
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("num", start=-3)},
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
+}
+_MIB = Decimal(1024**2)
+
+
+class NodeReading(Model):
+    """What an administrator says of the cluster's nodes."""
+
+    gpu_types: dict[str, str] = Field(
+        default={},
+        description="SKU words for products as nodes are labelled with them: `{NVIDIA-A100-SXM4-80GB: A100}`. "
+        f"The label `{GPU_TYPE}` of a node beats it.",
+    )
+    spare_cpus: float = Field(
+        default=0, ge=0, description="CPUs of each node that are left to others, such as DaemonSets."
+    )
+    spare_memory_mb: int = Field(default=0, ge=0, description="MiB of memory of each node that are left to others.")
+
+
+def node_of(found: Object, gpus: GpuSettings, reading: NodeReading) -> Node:
+    """The node. One whose numbers or taints cannot be read is not ready, and says why. Raises Malformed without a name.
+
+    CPU and memory are what the kubelet gives to pods, less what is to be spared; what pods of other people take of it
+    is not known here, and the cluster refuses what does not fit.
+    """
+    name = name_of(found)
+    condition = _ready(found)
+    address = _address(found) or name
+    spec = part(found, "spec")
+    try:
+        room = part(part(found, "status"), "allocatable")
+        return Node(
+            name=name,
+            address=address,
+            machine=name,
+            cpus=max(0, int(quantity(room.get("cpu", "0")) - Decimal(str(reading.spare_cpus)))),
+            memory_mb=max(0, int(quantity(room.get("memory", "0")) / _MIB) - reading.spare_memory_mb),
+            gpus=_gpus(found, room, gpus, reading),
+            ready=condition.true,
+            reason="" if condition.true else _why(condition),
+            schedulable=spec.get("unschedulable") is not True,
+            labels=_labels(found),
+            taints=_taints(spec),
+        )
+    except (ValueError, ValidationError) as error:
+        reason = words(f"what the cluster says of it cannot be read ({error})")
+        return Node(name=name, address=address, machine=name, cpus=0, memory_mb=0, ready=False, reason=reason)
+
+
+def away(found: Object) -> NodeAway | None:
+    """Since when and why a node is not ready; None when it is, or when the cluster does not say since when."""
+    condition = _ready(found)
+    if condition.true or condition.since is None:
+        return None
+    return NodeAway(condition.since, _why(condition))
+
+
+def quantity(value: object) -> Decimal:
+    """A quantity as the API writes it, such as ``3920m``, ``8145084Ki`` or ``1e3``. Raises ValueError."""
+    text = value if isinstance(value, str) else ""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[1].count(".") > 1 or not any(char.isdigit() for char in match[1]):
+        raise ValueError(f"{text[:40]!r} is no quantity")
+    number, unit, exponent = match.groups()
+    return Decimal(number) * (_SCALES[unit] if unit else Decimal(10) ** int(exponent or 0))
+
+
+def _gpus(found: Object, room: Object, gpus: GpuSettings, reading: NodeReading) -> tuple[Gpu, ...]:
+    labels = _labels(found)
+    product = next((labels[key] for key in PRODUCTS if key in labels), UNNAMED)
+    type_ = labels.get(GPU_TYPE) or reading.gpu_types.get(product, product)
+    if gpus.by == "device-plugin":
+        count = int(quantity(room.get(gpus.resource_of(type_), "0")))
+    else:
+        count = int(labels.get(GPU_COUNT, "0"))
+    memory = labels.get(MEMORY, "0")
+    memory_mb = int(memory) if memory.isascii() and memory.isdigit() else 0
+    return tuple(Gpu(index=index, type=type_, memory_mb=memory_mb) for index in range(count))
+
+
+def _taints(spec: Object) -> tuple[Taint, ...]:
+    found = [each for each in items(spec, "taints") if each.get("key") not in TOLD_OTHERWISE]
+    return tuple(
+        Taint.model_validate({"key": each.get("key"), "value": each.get("value", ""), "effect": each.get("effect")})
+        for each in found
+    )
+
+
+def _ready(found: Object) -> Condition:
+    conditions = items(part(found, "status"), "conditions")
+    each = next((each for each in conditions if each.get("type") == "Ready"), None)
+    if each is None:
+        return Condition(true=False, message="its kubelet has not said yet that it is ready")
+    return Condition(
+        true=each.get("status") == "True",
+        reason=str(each.get("reason") or ""),
+        message=words(str(each.get("message") or "")),
+        since=time_of(each.get("lastTransitionTime")),
+    )
+
+
+def _why(condition: Condition) -> str:
+    return condition.message or condition.reason or "it does not say why"
+
+
+def _address(found: Object) -> str:
+    by_type = {each.get("type"): each.get("address") for each in items(part(found, "status"), "addresses")}
+    chosen = by_type.get("InternalIP") or by_type.get("ExternalIP") or by_type.get("Hostname")
+    return chosen if isinstance(chosen, str) else ""
+
+
+def _labels(found: Object) -> dict[str, str]:
+    return {str(key): str(value) for key, value in part(metadata(found), "labels").items()}

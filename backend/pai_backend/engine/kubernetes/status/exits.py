@@ -1,0 +1,172 @@
+"""How a task ended, judged by its pod. What the cluster did to it comes before what its exit code suggests.
+
+The sources of each rule: Kubernetes documentation, "Pod Lifecycle", "Disruptions" (conditions of the pod),
+"Node-pressure Eviction", "Taints and Tolerations"; the kubelet's words as they were recorded in tests/data/kubernetes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
+from pai_backend.engine.kubernetes.status.view import Container, Ended, PodView, words
+from pai_backend.model.job import Causer, TaskExit
+
+KILLED: Final = 128 + 9
+NOT_EXECUTED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
+"""Reasons of a container that ended without having begun."""
+OUT_OF_SIGHT: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
+"""Reasons of a container of which nobody saw the end: after a power cut, or one removed behind the kubelet's back."""
+LOST_PODS: Final = frozenset({"NodeLost", "Terminated", "Shutdown"})
+"""Reasons of a pod whose node went away or down under it."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why something ended that did not end by itself."""
+
+    reason: str
+    message: str
+    causer: Causer = Causer.PLATFORM
+
+
+def exit_of(view: PodView) -> tuple[TaskExit, datetime | None]:
+    """The exit of a task whose container or pod is over, and when its command had started; None: it never did."""
+    ended = view.task.ended
+    record = record_of(ended.message, ended.code) if ended is not None else None
+    began = _began(ended, record)
+    at = _ended_at(view, record)
+    cause = None if record is not None and record.by_itself else taken_away(view)
+    if cause is None and ended is None:
+        cause = _never_began(view)
+    if cause is not None:
+        code, signal = _numbers(ended, record)
+        how = f"; {_how(code, signal)}" if ended is not None else ""
+        return (
+            TaskExit(
+                code=code,
+                signal=signal,
+                reason=cause.reason,
+                message=cause.message + how,
+                causer=cause.causer,
+                at=at,
+            ),
+            began,
+        )
+    assert ended is not None  # _never_began has a cause for every view without one
+    return _by_itself(ended, record, at), began
+
+
+def taken_away(view: PodView) -> Cause | None:
+    """What ended it from outside; None when nothing did."""
+    if naming.STOP in view.annotations:
+        return Cause("stopped", "stopped on request", Causer.USER)
+    if view.reason == "Evicted":
+        # The first two are the kubelet's words for a limit of the pod itself, and not for a node that runs short.
+        if "exceed" in view.message and "low on resource" not in view.message:
+            return Cause("storage-exceeded", _said("it filled more disk than it may", view.message), Causer.USER)
+        return Cause("evicted", _said("its node put it out", view.message), Causer.RESOURCE)
+    if view.reason == "DeadlineExceeded":
+        return Cause("deadline-exceeded", _said("the cluster ended it", view.message), Causer.USER)
+    if view.reason in LOST_PODS:
+        return Cause("lost", _said("its node went away", view.message))
+    if view.reason == "Preempting" or view.disruption == "PreemptionByScheduler":
+        return Cause("preempted", _said("the cluster gave its place to another pod", _why(view)), Causer.RESOURCE)
+    if view.disruption == "DeletionByPodGC":
+        return Cause("lost", _said("its node is no longer part of the cluster", _why(view)))
+    if view.disruption in ("EvictionByEvictionAPI", "DeletionByTaintManager"):
+        return Cause("drained", _said("its node was emptied", _why(view)))
+    if view.task.ended is not None and view.task.ended.reason in OUT_OF_SIGHT:
+        return Cause("lost", _said("its node lost sight of it", words(view.task.ended.message)))
+    if view.deleted_at is not None:
+        return Cause("vanished", "its pod was deleted by somebody else")
+    return None
+
+
+def _never_began(view: PodView) -> Cause:
+    """Why a pod is over whose task never had a container: an earlier container failed, or its node refused it."""
+    failed = next((each for each in view.inits if each.ended is not None and each.ended.code), None)
+    if failed is not None and failed.ended is not None:
+        return _of_init(failed, failed.ended)
+    said = f"{view.reason}: {view.message}" if view.reason else view.message
+    return Cause("refused", _said(f"the node {view.node or 'chosen for it'} did not take it", said), Causer.RESOURCE)
+
+
+def _of_init(container: Container, ended: Ended) -> Cause:
+    lines = [line for line in ended.message.splitlines() if line.strip()]
+    last = words(lines[-1].removeprefix("pai: ")) if lines else f"it exited with status {ended.code}"
+    if container.name == layout.INPUTS_CONTAINER:
+        if ended.reason == "OOMKilled":
+            return Cause("out-of-memory", "fetching its inputs took more memory than it may use", Causer.USER)
+        return Cause("input-failed", last, Causer.USER)
+    return Cause("start-failed", f"the runtime could not be put into its pod: {last}")
+
+
+def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExit:
+    code, signal = _numbers(ended, record)
+    how = _how(code, signal)
+    reason = "exited" if signal is None else "signalled"
+    if ended.reason in NOT_EXECUTED:
+        message = _said("its container could not be started", words(ended.message))
+        return TaskExit(reason="start-failed", message=message, causer=Causer.PLATFORM, at=at)
+    if ended.reason == "OOMKilled" and ended.code == KILLED:
+        message = f"{how} while the kernel killed processes here for lack of memory"
+        return TaskExit(code=code, signal=signal, reason="out-of-memory", message=message, at=at)
+    if record is None or not record.by_itself:
+        # The launcher was asked to end, and nobody of the cluster says so: whoever is inside may do that.
+        return TaskExit(code=code, signal=signal, reason=reason, message=how, at=at)
+    found = record.exit().model_copy(update={"at": at, "message": record.message or how})
+    if ended.reason == "OOMKilled" and ended.code:
+        message = f"{found.message}; the kernel killed a process of it for lack of memory"
+        return found.model_copy(update={"message": message})
+    return found
+
+
+def _numbers(ended: Ended | None, record: ExitRecord | None) -> tuple[int | None, int | None]:
+    """Exit status and signal. A launcher always leaves a record; one that left none was killed itself."""
+    if ended is None or ended.reason in NOT_EXECUTED | OUT_OF_SIGHT:
+        return None, None
+    if record is not None:
+        return record.code, record.signal
+    if ended.signal is not None or ended.code > 128:
+        return None, ended.signal or ended.code - 128
+    return ended.code, None
+
+
+def _began(ended: Ended | None, record: ExitRecord | None) -> datetime | None:
+    if record is not None:
+        return record.began
+    return None if ended is None or ended.reason in NOT_EXECUTED else ended.started_at
+
+
+def _ended_at(view: PodView, record: ExitRecord | None) -> datetime:
+    """When it ended, the same whenever it is asked: by the record, the kubelet, or else what the API server knows."""
+    if record is not None:
+        return record.ended
+    ended = view.task.ended
+    inits = [each.ended.finished_at for each in view.inits if each.ended is not None and each.ended.code]
+    changes = [condition.since for condition in view.conditions.values()]
+    for times in ([ended.finished_at if ended else None], inits, changes, [view.deleted_at], [view.created_at]):
+        known = [time for time in times if time is not None]
+        if known:
+            return max(known)
+    raise ValueError(f"the pod of {view.uid} has no time in it, not even of its creation")
+
+
+def _why(view: PodView) -> str:
+    condition = view.conditions.get("DisruptionTarget")
+    return condition.message if condition is not None and condition.message else view.message
+
+
+def _how(code: int | None, signal: int | None) -> str:
+    if signal is not None:
+        return f"ended by signal {signal}"
+    return "its exit status is not known" if code is None else f"exited with status {code}"
+
+
+def _said(what: str, said: str) -> str:
+    return f"{what} ({said.rstrip('. ')})" if said else what

@@ -1,0 +1,183 @@
+"""What a pod is waiting for before its task runs, in plain words, and how long that may go on.
+
+Most of it passes by itself, and a kubelet tries again for ever: an image may be pushed a minute late. So a trouble has
+patience, after which the task is given up with the kubelet's own words; only what can never become right has none.
+Source: the kubelet's reasons (kubernetes v1.34, pkg/kubelet/images/types.go, pkg/kubelet/container/sync_result.go),
+and "Pod Lifecycle" of the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic import Field
+
+from pai_backend.engine.base import TaskState
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.kubernetes.status.view import Container, PodView, time_of, words
+from pai_backend.model.base import Model
+from pai_backend.model.job import Causer
+
+PULL_TROUBLES: Final = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+    }
+)
+NEVER_RIGHT: Final = frozenset({"ErrImageNeverPull", "InvalidImageName"})
+START_TROUBLES: Final = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "PostStartHookError",
+        "RunContainerError",
+        "CrashLoopBackOff",
+    }
+)
+USERS: Final = ("runAsNonRoot", "non-numeric user")
+"""Parts of the kubelet's words where the image does not go with the cluster's rules."""
+
+
+class Patience(Model):
+    """How long a trouble may go on before a task is given up, in seconds."""
+
+    pull_s: int = Field(default=300, ge=0, description="Seconds that fetching an image may keep failing.")
+    start_s: int = Field(default=120, ge=0, description="Seconds that making a container may keep failing.")
+    pod_s: int = Field(default=300, ge=0, description="Seconds that a node may take for a pod's network and volumes.")
+    schedule_s: int = Field(
+        default=60, ge=0, description="Seconds that the cluster's scheduler may refuse a pod its node."
+    )
+    node_s: int = Field(default=300, ge=0, description="Seconds that a node may be away before its tasks are lost.")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What keeps a task from running."""
+
+    kind: str
+    """Of one kind patience is counted on, whatever the words: ErrImagePull and ImagePullBackOff take turns."""
+    reason: str
+    """That of the exit when patience ends."""
+    message: str
+    causer: Causer
+    patience: timedelta
+    since: datetime | None = None
+    """Since when, where the pod says so; else it counts from when it was first seen."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a task that does not run yet is doing."""
+
+    state: TaskState
+    message: str
+    trouble: Trouble | None = None
+
+
+def waiting(view: PodView, patience: Patience, events: Sequence[Object] = ()) -> Wait:
+    """What a pod waits for whose task has neither begun nor ended. ``events`` are those of the pod that are known."""
+    unplaced = _unplaced(view, patience)
+    if unplaced is not None:
+        return unplaced
+    for container in (*view.inits, view.task):
+        trouble = _trouble(container, patience)
+        if trouble is not None:
+            state = TaskState.PULLING if trouble.kind == "pull" else TaskState.STARTING
+            return Wait(state, trouble.message, trouble)
+    return _at_work(view, patience, events)
+
+
+def _unplaced(view: PodView, patience: Patience) -> Wait | None:
+    """Before the pod has its node. The scheduler's refusal is its view of now: it tries again at each change."""
+    scheduled = view.conditions.get("PodScheduled")
+    if view.node or (scheduled is not None and scheduled.true):
+        return None
+    if scheduled is None or scheduled.reason != "Unschedulable":
+        return Wait(TaskState.STARTING, "waiting for the cluster's scheduler")
+    trouble = Trouble(
+        "schedule",
+        "refused",
+        f"the cluster's scheduler does not put it on its node ({scheduled.message.rstrip('. ')})",
+        Causer.RESOURCE,
+        timedelta(seconds=patience.schedule_s),
+        scheduled.since,
+    )
+    return Wait(TaskState.STARTING, trouble.message, trouble)
+
+
+def _trouble(container: Container, patience: Patience) -> Trouble | None:
+    said = f"{container.reason}: {container.message}" if container.message else container.reason
+    own = container.name == layout.TASK_CONTAINER
+    if container.reason in PULL_TROUBLES:
+        pulls = timedelta(seconds=0 if container.reason in NEVER_RIGHT else patience.pull_s)
+        if own:
+            return Trouble("pull", "image-pull-failed", f"its image cannot be fetched ({said})", Causer.USER, pulls)
+        message = f"the image of the {container.name} container, which is the platform's, cannot be fetched ({said})"
+        return Trouble("pull", "start-failed", message, Causer.PLATFORM, pulls)
+    if container.reason in START_TROUBLES:
+        causer = Causer.USER if own and any(part in container.message for part in USERS) else Causer.PLATFORM
+        message = f"its container cannot be made ({said})" if own else f"its pod cannot be prepared ({said})"
+        return Trouble("start", "start-failed", message, causer, timedelta(seconds=patience.start_s))
+    return None
+
+
+def _at_work(view: PodView, patience: Patience, events: Sequence[Object]) -> Wait:
+    """No trouble that a container tells of: what the kubelet is doing, as far as it says."""
+    sandbox = view.conditions.get("PodReadyToStartContainers")
+    if sandbox is not None and not sandbox.true:
+        return _without_sandbox(view, patience, events)
+    inputs = next((each for each in view.inits if each.name == layout.INPUTS_CONTAINER), None)
+    if inputs is not None and inputs.running_since is not None:
+        names = view.annotations.get(naming.INPUTS, "")
+        return Wait(TaskState.PULLING, f"fetching {names}" if names else "making its output directory")
+    pulling = next((word for word in map(_pulling, newest_first(events)) if word is not None), "")
+    if pulling:
+        return Wait(TaskState.PULLING, pulling)
+    return Wait(TaskState.STARTING, "its container is being made")
+
+
+def _without_sandbox(view: PodView, patience: Patience, events: Sequence[Object]) -> Wait:
+    """The pod's network and volumes are being made, of whose troubles only events tell."""
+    warnings = [event for event in newest_first(events) if event.get("type") == "Warning"]
+    said = f"{warnings[0].get('reason')}: {words(str(warnings[0].get('message')))}" if warnings else ""
+    message = "its pod's network and volumes are being made" + (f" ({said.rstrip('. ')})" if said else "")
+    trouble = Trouble(
+        "pod", "start-failed", message, Causer.PLATFORM, timedelta(seconds=patience.pod_s), view.started_at
+    )
+    return Wait(TaskState.STARTING, message, trouble)
+
+
+def newest_first(events: Sequence[Object]) -> list[Object]:
+    """Events by the time they were last seen; of old servers and new ones."""
+
+    def last(event: Object) -> float:
+        series = event.get("series")
+        times = [event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp")]
+        times.append(series.get("lastObservedTime") if isinstance(series, dict) else None)
+        return max((time.timestamp() for time in map(time_of, times) if time is not None), default=0.0)
+
+    return sorted(events, key=last, reverse=True)
+
+
+def _pulling(event: Object) -> str | None:
+    """What an event says of fetching an image: that it goes on, that it is done (empty), or nothing (None)."""
+    match event.get("reason"):
+        case "Pulling":
+            message = words(str(event.get("message")))
+            return message[:1].lower() + message[1:]
+        case "Pulled" | "Created" | "Started":
+            return ""
+        case _:
+            return None

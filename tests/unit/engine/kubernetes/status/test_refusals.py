@@ -1,0 +1,49 @@
+"""Objects that the API server refuses: later perhaps, or never as they are."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from pai_backend.engine.base import EngineError, StartRefused
+from pai_backend.engine.kubernetes.failures import Request, refusal
+from pai_backend.engine.kubernetes.status.refusals import start_error
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+QUOTA = 'pods "x" is forbidden: exceeded quota: team, requested: cpu=4, used: cpu=98, limited: cpu=100'
+SECURITY = 'pods "x" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)'
+MAXIMUM = 'pods "x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 8Gi'
+RATIO = 'pods "x" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4'
+WEBHOOK = 'admission webhook "rules.example.org" denied the request: no privileged images'
+RIGHTS = 'pods is forbidden: User "pai" cannot create resource "pods" in API group "" in the namespace "team"'
+GOING = 'pods "x" is forbidden: unable to create new content in namespace team because it is being terminated'
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "never", "expected"),
+    [
+        (403, QUOTA, False, "quota of its namespace is used up"),
+        (403, SECURITY, True, "Pod Security Standard"),
+        (403, MAXIMUM, True, "more or less than its namespace allows"),
+        (403, RATIO, True, "more or less than its namespace allows"),
+        (403, WEBHOOK, True, "a rule of the cluster forbids"),
+        (403, RIGHTS, False, "the backend may not make pods"),
+        (403, GOING, False, "being removed"),
+        (404, 'namespaces "team" not found', False, "administrator must make it"),
+        (409, 'pods "x" already exists', False, "in the way"),
+        (422, 'Pod "x" is invalid: spec.hostname', True, "does not take its pod"),
+        (429, "too many requests", False, "cannot start it now"),
+        (500, "etcdserver: request timed out", False, "cannot start it now"),
+    ],
+)
+def test_a_refusal_says_whether_to_try_again(status: int, message: str, never: bool, expected: str) -> None:
+    """And has the server's own words in it."""
+    body = json.dumps({"kind": "Status", "reason": "Reason", "message": message}).encode()
+    refused = refusal(Request("create", "/api/v1/namespaces/team/pods"), status, body, None, NOW)
+    error = start_error(refused)
+    assert isinstance(error, StartRefused) is never
+    assert isinstance(error, EngineError)
+    assert expected in str(error)
+    assert message[:40] in str(error)

@@ -1,0 +1,316 @@
+"""What a task is doing by its pod: phases, patience, and ends that were decided."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pai_backend.engine.base import TaskState
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.status.record import ExitRecord
+from pai_backend.engine.kubernetes.status.task import Around, NodeAway, Reading, read_task, vanished
+from pai_backend.engine.kubernetes.status.view import NotATask
+from pai_backend.engine.kubernetes.status.waits import Patience, Trouble
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import Causer, TaskExit
+
+from .conftest import UID, MakePod, at, running, stamp, terminated, waiting
+
+PATIENCE = Patience(pull_s=300, start_s=120, pod_s=200, schedule_s=60, node_s=100)
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/2 nodes are available: 1 Insufficient cpu.",
+    "lastTransitionTime": stamp(2),
+}
+
+
+def read(
+    pod: Object,
+    now: float = 10,
+    *,
+    trouble: Trouble | None = None,
+    node: NodeAway | None = None,
+    inside: ExitRecord | None = None,
+    events: tuple[Object, ...] = (),
+) -> Reading:
+    return read_task(pod, Around(at(now), PATIENCE, node=node, trouble=trouble, inside=inside, events=events))
+
+
+def test_a_pod_of_somebody_else_is_none_of_ours(make_pod: MakePod) -> None:
+    pod = make_pod()
+    del pod["metadata"]["annotations"]
+    with pytest.raises(NotATask, match="jupyter-pai/task"):
+        read(pod)
+
+
+class TestPhases:
+    """What a task does that has not ended."""
+
+    def test_a_running_container_is_a_running_task(self, make_pod: MakePod) -> None:
+        reading = read(make_pod(running(5), phase="Running"))
+        assert (reading.seen.state, reading.seen.since, reading.seen.exit) == (TaskState.RUNNING, at(5), None)
+        assert (reading.look_at, reading.decided) == (None, False)
+
+    def test_an_image_that_is_fetched_is_told_by_events_if_there_are_any(self, make_pod: MakePod) -> None:
+        pod = make_pod(waiting("PodInitializing"))
+        pulling = {"reason": "Pulling", "message": 'Pulling image "image:1"', "lastTimestamp": stamp(3)}
+        pulled = {"reason": "Pulled", "message": "Successfully pulled", "eventTime": "2026-11-21T20:00:04.000000Z"}
+        assert read(pod).seen.state is TaskState.STARTING
+        seen = read(pod, events=(pulling,)).seen
+        assert (seen.state, seen.message) == (TaskState.PULLING, 'pulling image "image:1"')
+        assert read(pod, events=(pulled, pulling)).seen.state is TaskState.STARTING
+
+    def test_fetching_inputs_is_pulling_and_names_them(self, make_pod: MakePod) -> None:
+        inits = {"runtime": terminated(0), "inputs": running()}
+        seen = read(make_pod(waiting("PodInitializing"), inits=inits, annotations={naming.INPUTS: "code, data"})).seen
+        assert (seen.state, seen.message) == (TaskState.PULLING, "fetching code, data")
+        seen = read(make_pod(waiting("PodInitializing"), inits=inits)).seen
+        assert (seen.state, seen.message) == (TaskState.PULLING, "making its output directory")
+
+    def test_without_a_word_from_anybody_it_waits_for_the_scheduler(self, make_pod: MakePod) -> None:
+        """However long: a scheduler that is away is nobody's fault."""
+        reading = read(make_pod(node=""), now=10**6)
+        assert (reading.seen.state, reading.decided) == (TaskState.STARTING, False)
+        assert "scheduler" in reading.seen.message
+
+    def test_only_events_know_why_network_and_volumes_take_long(self, make_pod: MakePod) -> None:
+        sandbox = {"type": "PodReadyToStartContainers", "status": "False"}
+        pod = make_pod(waiting("ContainerCreating"), conditions=[sandbox])
+        warning = {"type": "Warning", "reason": "FailedMount", "message": "no such\n disk", "lastTimestamp": stamp(4)}
+        assert "FailedMount: no such disk" in read(pod, events=(warning,)).seen.message
+        assert read(pod).look_at == at(201)
+        given_up = read(pod, 201, events=(warning,))
+        assert given_up.decided
+        assert given_up.seen.exit is not None
+        assert (given_up.seen.exit.reason, given_up.seen.exit.causer) == ("start-failed", Causer.PLATFORM)
+
+
+class TestPatience:
+    """A trouble is given up after a time, with the kubelet's words."""
+
+    def test_the_kinds_of_words_for_one_trouble_share_its_patience(self, make_pod: MakePod) -> None:
+        """A kubelet tries, fails, and waits before it tries again: ErrImagePull and ImagePullBackOff take turns."""
+        first = read(make_pod(waiting("ErrImagePull", "manifest unknown")), 10)
+        assert (first.seen.state, first.look_at) == (TaskState.PULLING, at(310))
+        assert "manifest unknown" in first.seen.message
+        second = read(make_pod(waiting("ImagePullBackOff", "Back-off")), 200, trouble=first.trouble)
+        assert (second.decided, second.look_at) == (False, at(310))
+        last = read(make_pod(waiting("ErrImagePull", "manifest unknown")), 310, trouble=second.trouble)
+        assert (last.decided, last.seen.state, last.look_at) == (True, TaskState.EXITED, None)
+        assert last.seen.exit is not None
+        assert (last.seen.exit.reason, last.seen.exit.code, last.seen.since) == ("image-pull-failed", None, None)
+        assert "manifest unknown" in last.seen.exit.message
+
+    def test_another_trouble_has_patience_of_its_own(self, make_pod: MakePod) -> None:
+        first = read(make_pod(waiting("ErrImagePull")), 10)
+        second = read(make_pod(waiting("CreateContainerError", "device busy")), 250, trouble=first.trouble)
+        assert second.look_at == at(370)
+
+    def test_a_trouble_that_passed_is_forgotten(self, make_pod: MakePod) -> None:
+        first = read(make_pod(waiting("ErrImagePull")), 10)
+        between = read(make_pod(waiting("PodInitializing")), 100, trouble=first.trouble)
+        assert between.trouble is None
+        assert read(make_pod(waiting("ErrImagePull")), 300, trouble=between.trouble).look_at == at(600)
+
+    @pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])
+    def test_what_can_never_become_right_is_given_up_at_once(self, make_pod: MakePod, reason: str) -> None:
+        reading = read(make_pod(waiting(reason, "why")))
+        assert reading.decided
+        assert reading.seen.exit is not None
+        assert (reading.seen.exit.reason, reading.seen.exit.causer) == ("image-pull-failed", Causer.USER)
+
+    def test_an_image_of_the_platforms_is_not_the_users_to_correct(self, make_pod: MakePod) -> None:
+        pod = make_pod(waiting("PodInitializing"), inits={"runtime": waiting("ImagePullBackOff", "denied")})
+        last = read(pod, 400, trouble=read(pod, 10).trouble)
+        assert last.seen.exit is not None
+        assert (last.seen.exit.reason, last.seen.exit.causer) == ("start-failed", Causer.PLATFORM)
+
+    @pytest.mark.parametrize(
+        ("message", "causer"),
+        [
+            ("container has runAsNonRoot and image will run as root", Causer.USER),
+            ('secret "x" not found', Causer.PLATFORM),
+        ],
+    )
+    def test_a_container_that_cannot_be_made_is_whose_it_is(
+        self, make_pod: MakePod, message: str, causer: Causer
+    ) -> None:
+        pod = make_pod(waiting("CreateContainerConfigError", message))
+        last = read(pod, 130, trouble=read(pod, 10).trouble)
+        assert last.decided
+        assert last.seen.exit is not None
+        assert (last.seen.exit.reason, last.seen.exit.causer) == ("start-failed", causer)
+        assert message in last.seen.exit.message
+
+    def test_a_pod_that_the_scheduler_refuses_goes_back_to_our_queue(self, make_pod: MakePod) -> None:
+        """Counted from when it first said so, whoever looks when."""
+        pod = make_pod(node="", conditions=[UNSCHEDULABLE])
+        assert read(pod, 61).look_at == at(62)
+        reading = read(pod, 62)
+        assert reading.decided
+        assert reading.seen.exit is not None
+        assert (reading.seen.exit.reason, reading.seen.exit.causer) == ("refused", Causer.RESOURCE)
+        assert "Insufficient cpu" in reading.seen.exit.message
+
+    def test_what_is_being_deleted_is_not_given_up_as_well(self, make_pod: MakePod) -> None:
+        pod = make_pod(waiting("InvalidImageName"), deleted=40)
+        assert not read(pod).decided
+
+    @settings(deadline=None)
+    @given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 400))
+    def test_whatever_comes_between_patience_neither_shrinks_nor_grows(self, steps: list[int], last: int) -> None:
+        """Given up exactly when the trouble has lasted as long as patience, however often it is looked at."""
+        pod = {
+            "metadata": {"annotations": {naming.TASK: UID}, "creationTimestamp": stamp(0)},
+            "spec": {"nodeName": "carol"},
+            "status": {"phase": "Pending", "containerStatuses": [{"name": "task", "state": waiting("ErrImagePull")}]},
+        }
+        first, trouble = None, None
+        now = 0
+        for step in [*steps, last]:
+            now += step
+            first = now if first is None else first
+            reading = read(pod, now, trouble=trouble)
+            trouble = reading.trouble
+            assert reading.decided == (now - first >= PATIENCE.pull_s)
+
+
+class TestNodeAway:
+    """A node that is not ready, or gone."""
+
+    GONE = NodeAway(at(20), "Kubelet stopped posting node status.")
+
+    def test_a_task_waits_for_its_node_to_come_back(self, make_pod: MakePod) -> None:
+        reading = read(make_pod(running(5), phase="Running"), 119, node=self.GONE)
+        assert (reading.seen.state, reading.seen.since, reading.look_at) == (TaskState.RUNNING, at(5), at(120))
+        assert "Kubelet stopped" in reading.seen.message
+
+    def test_and_is_lost_when_it_does_not(self, make_pod: MakePod) -> None:
+        reading = read(make_pod(running(5), phase="Running"), 120, node=self.GONE)
+        assert reading.decided
+        assert reading.seen.exit == TaskExit(
+            reason="lost",
+            causer=Causer.PLATFORM,
+            at=at(120),
+            message="its node carol was away for 100 s (Kubelet stopped posting node status.)",
+        )
+        assert reading.seen.since == at(5)
+
+    def test_one_that_was_asked_to_end_has_ended_then(self, make_pod: MakePod) -> None:
+        pod = make_pod(running(5), phase="Running", deleted=30, annotations={naming.STOP: stamp(25)})
+        reading = read(pod, 130, node=self.GONE)
+        assert reading.seen.exit is not None
+        assert reading.seen.exit.reason == "stopped"
+
+    def test_what_had_ended_before_has_its_own_exit(self, make_pod: MakePod) -> None:
+        reading = read(make_pod(terminated(3), phase="Failed"), 10**6, node=self.GONE)
+        assert reading.seen.exit is not None
+        assert (reading.seen.exit.reason, reading.seen.exit.code, reading.decided) == ("exited", 3, False)
+
+
+class TestKept:
+    """A task that failed and stays: its container goes on."""
+
+    RECORD = ExitRecord(code=5, reason="exited", message="exited with status 5", started=at(6).timestamp(), at=1.8e9)
+
+    def test_a_container_that_is_not_ready_is_a_hint_to_look_inside(self, make_pod: MakePod) -> None:
+        """It is so, too, before its first probe: until the launcher says otherwise the task runs."""
+        reading = read(make_pod(running(5), phase="Running", ready=False))
+        assert (reading.seen.state, reading.look_inside) == (TaskState.RUNNING, True)
+        assert not read(make_pod(running(5), phase="Running")).look_inside
+
+    def test_what_the_launcher_says_is_its_exit(self, make_pod: MakePod) -> None:
+        reading = read(make_pod(running(5), phase="Running", ready=False), inside=self.RECORD)
+        assert reading.seen.exit is not None
+        assert (reading.seen.state, reading.seen.exit.code, reading.seen.since) == (TaskState.EXITED, 5, at(6))
+        assert not reading.decided
+
+    def test_its_exit_stays_when_it_is_let_go(self, make_pod: MakePod) -> None:
+        record = self.RECORD.model_dump_json()
+        pod = make_pod(terminated(5, message=record), phase="Failed", deleted=50, annotations={naming.STOP: stamp(40)})
+        reading = read(pod, 60)
+        assert reading.seen.exit is not None
+        assert (reading.seen.exit.reason, reading.seen.exit.code) == ("exited", 5)
+
+
+class TestVerdict:
+    """An exit that was decided stands for good."""
+
+    VERDICT = TaskExit(reason="image-pull-failed", message="denied", at=at(310))
+
+    def test_it_beats_whatever_the_pod_says_later(self, make_pod: MakePod) -> None:
+        """The image came a second after the task was given up, and nobody ran it."""
+        written = {naming.VERDICT: self.VERDICT.model_dump_json()}
+        for task in (running(311), terminated(0), waiting("PodInitializing")):
+            reading = read(make_pod(task, annotations=written))
+            assert (reading.seen.exit, reading.decided) == (self.VERDICT, False)
+
+    @pytest.mark.parametrize("text", ["", "{}", "lost", json.dumps({"reason": "exited", "at": "soon"})])
+    def test_a_verdict_that_is_none_is_none(self, make_pod: MakePod, text: str) -> None:
+        reading = read(make_pod(terminated(3), phase="Failed", annotations={naming.VERDICT: text}))
+        assert reading.seen.exit is not None
+        assert reading.seen.exit.code == 3
+
+
+def test_a_pod_that_is_gone_without_us_is_a_task_that_vanished() -> None:
+    seen = vanished(TaskUid(UID), at(5), at(10))
+    assert seen.exit is not None
+    assert (seen.state, seen.exit.reason, seen.exit.causer, seen.since) == (
+        TaskState.EXITED,
+        "vanished",
+        Causer.PLATFORM,
+        at(5),
+    )
+
+
+SOMETHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.just(stamp(3)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "state",
+                    "waiting",
+                    "running",
+                    "terminated",
+                    "reason",
+                    "message",
+                    "exitCode",
+                    "name",
+                    "startedAt",
+                    "type",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["phase", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"]),
+        SOMETHING,
+    )
+    | st.fixed_dictionaries({"phase": st.sampled_from(["Failed", "Succeeded", "Running", "Pending"])}),
+    st.booleans(),
+)
+def test_whatever_a_server_says_is_read(status: dict[str, object], deleted: bool) -> None:
+    """Another version of Kubernetes, or another kubelet: no word of theirs may stop the engine."""
+    meta: Object = {"annotations": {naming.TASK: UID}, "creationTimestamp": stamp(0)}
+    if deleted:
+        meta["deletionTimestamp"] = stamp(8)
+    reading = read({"metadata": meta, "spec": {"nodeName": "carol"}, "status": status})
+    assert (reading.seen.exit is not None) == (reading.seen.state is TaskState.EXITED)
+    assert reading.seen.exit is None or isinstance(reading.seen.exit.at, datetime)
