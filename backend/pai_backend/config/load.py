@@ -223,7 +223,10 @@ def _absolute(settings: Settings) -> Settings:
     cluster = settings.cluster
     if isinstance(cluster.config, Path):
         cluster = cluster.model_copy(update={"config": _real(cluster.config)})
-    moved = {"data_dir": _real(settings.data_dir), "api": api, "cluster": cluster, **others}
+    kubernetes = settings.kubernetes
+    if kubernetes.kubeconfig is not None:
+        kubernetes = kubernetes.model_copy(update={"kubeconfig": _real(kubernetes.kubeconfig)})
+    moved = {"data_dir": _real(settings.data_dir), "api": api, "cluster": cluster, "kubernetes": kubernetes, **others}
     return settings.model_copy(update=moved)
 
 

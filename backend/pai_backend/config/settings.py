@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 import platformdirs
 from pydantic import Field, Secret, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
+from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels, NodeRule, Taint
@@ -367,6 +368,7 @@ class Settings(Model):
     gateway: GatewaySettings = Field(default=GatewaySettings(), description="The SSH front door.")
     ports: PortSettings = Field(default=PortSettings(), description="Ports that tasks may get.")
     engine: EngineSettings = Field(default=EngineSettings(), description="What runs tasks.")
+    kubernetes: KubernetesSettings = Field(default=KubernetesSettings(), description="How a cluster is reached.")
     cluster: ClusterSettings = Field(default=ClusterSettings(), description="Who owns which machines.")
     queue: QueueSettings = Field(default=QueueSettings(), description="What may run at once, and who waits how long.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
