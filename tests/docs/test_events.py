@@ -39,19 +39,30 @@ def incremental(name: str) -> dict[str, object]:
 
 @pytest.mark.timeout(240)
 def test_payloads_have_the_documented_fields(place: Place) -> None:
-    assert place.run("pai backend start")[0] == 0
+    assert place.run("PAI_BACKEND_CONFIG=examples/backend.yaml pai backend start")[0] == 0
     failing = {"jobName": "failing", "image": "none", "retryCount": 1, "taskRoles": [{**ROLE, "command": "exit 3"}]}
-    sleeping = {"jobName": "sleeping", "image": "none", "taskRoles": [{**ROLE, "command": "sleep 600"}]}
+    on_gpu = {**ROLE, "gpuNumber": 1, "command": "sleep 600"}
+    sleeping = {"jobName": "sleeping", "image": "none", "taskRoles": [{**on_gpu, "taskNumber": 2}]}
+    queued = [{"jobName": name, "image": "none", "taskRoles": [on_gpu]} for name in ("early", "late")]
     keeping = {**failing, "jobName": "keeping", "retryCount": 0, "jobEnvs": {"isDebug": True}}
-    names = ("failing", "sleeping", "keeping", "again")
+    names = ("failing", "sleeping", "keeping", "again", "early", "late")
     with place.client() as client:
         for document in (failing, sleeping, keeping, incremental("again")):
             client.submit(json.dumps(document).encode())
         assert "RUNNING" in place.run_until("pai status sleeping", lambda text: "RUNNING" in text)
-        client.stop("sleeping")
+        for document in queued:
+            client.submit(json.dumps(document).encode())
+        assert place.run_until("pai move late --before early", lambda text: "late" in text)
+        nothing_owned = "pai cluster show --derived | sed 's/cellNumber: 2/cellNumber: 0/' >cluster.yaml"
+        assert place.run(f"{nothing_owned} && pai cluster apply cluster.yaml --yes")[0] == 0
+        place.run_until(
+            "pai why sleeping", lambda _: any(each["type"] == "job.claim" for each in client.events("sleeping"))
+        )
+        for name in ("sleeping", "early", "late"):
+            client.stop(name)
         assert "kept" in place.run_until("pai status keeping", lambda text: "kept for debugging" in text)
         client.release("keeping")
-        assert [place.run(f"pai status {name} --watch")[0] for name in names] == [1, 1, 1, 1]
+        assert [place.run(f"pai status {name} --watch")[0] for name in names] == [1] * len(names)
         events = [event for name in names for event in client.events(name)]
     seen = {event["type"] for event in events}
     assert seen == PAYLOADS.keys()

@@ -21,6 +21,9 @@ NOT_RUN = {
         "docs/scheduling.md",
         "pai simulate examples/simulate/cluster.yaml examples/simulate/trace.jsonl --picture course.svg",
     ): ("tests/integration/front/test_simulate.py runs it"),
+    ("docs/scheduling.md", "pai cluster show > cluster.yaml     # what is in force; edit it"): (
+        "tests/integration/front/test_cluster.py runs them"
+    ),
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""
