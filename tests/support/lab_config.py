@@ -54,3 +54,10 @@ def shared_chain() -> ClusterConfig:
     return read_config(
         ONE_VC.partition("virtualClusters")[0] + f"virtualClusters:\n  default: {{{both}}}\n  vc1: {{{both}}}\n"
     )
+
+
+def both_types() -> ClusterConfig:
+    """Both GPUs, which are of two types, belong to ``default``."""
+    cells = ", ".join(f"{{cellType: GPU-{letter}-NODE, cellNumber: 1}}" for letter in "CD")
+    head = TWO_VCS.partition("virtualClusters")[0]
+    return read_config(f"{head}virtualClusters:\n  default: {{virtualCells: [{cells}]}}\n")

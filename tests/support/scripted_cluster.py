@@ -18,6 +18,7 @@ from pai_backend.model.node import Node
 from pai_backend.model.spec import JobSpec, PortSpec
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.queue import Policy
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_engine import ScriptedEngine, lab_node
@@ -69,15 +70,20 @@ class Cluster:
 
 @asynccontextmanager
 async def controlled(
-    store: SqlStore, engine: ScriptedEngine, *, config: ClusterConfig | None = None, **options: object
+    store: SqlStore,
+    engine: ScriptedEngine,
+    *,
+    config: ClusterConfig | None = None,
+    policy: Policy | None = None,
+    **options: object,
 ) -> AsyncIterator[Controller]:
-    """A controller at work on this store and engine, with this configuration of cells."""
+    """A controller at work on this store and engine, with this configuration of cells and rules of the queue."""
     stop = asyncio.Event()
     controller = Controller(
         store,
         engine,
         ControllerOptions(**{"holder": "test", "ports": SMALL, "lease_ttl_s": 1.0, **options}),  # type: ignore[arg-type]
-        placer=lambda: Placer(config),
+        placer=lambda: Placer(config, policy=policy),
         rng=random.Random(1),
     )
     work = asyncio.create_task(controller.run(stop))
@@ -102,12 +108,16 @@ async def opened(path: Path) -> AsyncIterator[SqlStore]:
 
 @asynccontextmanager
 async def cluster(
-    path: Path, *nodes: Node, config: ClusterConfig | None = None, **options: object
+    path: Path,
+    *nodes: Node,
+    config: ClusterConfig | None = None,
+    policy: Policy | None = None,
+    **options: object,
 ) -> AsyncIterator[Cluster]:
     """A controller with these options over a fresh store, and an engine with these nodes."""
     async with opened(path) as store:
         engine = ScriptedEngine(*nodes)
-        async with controlled(store, engine, config=config, **options):
+        async with controlled(store, engine, config=config, policy=policy, **options):
             yield Cluster(store, engine)
 
 

@@ -17,6 +17,7 @@ from pai_backend.engine.base import (
     EngineEvent,
     Listed,
     LogStream,
+    NodeGone,
     NodeSeen,
     TaskPlan,
     TaskSeen,
@@ -122,6 +123,18 @@ class ScriptedEngine:
         self.nodes = [*(each for each in self.nodes if each.name != node.name), node]
         for queue in self._watchers:
             queue.put_nowait(NodeSeen(node))
+
+    def show(self, node: Node) -> None:
+        """Make this the state of a node and tell everyone who watches."""
+        self.nodes = [*(each for each in self.nodes if each.name != node.name), node]
+        for queue in self._watchers:
+            queue.put_nowait(NodeSeen(node))
+
+    def hide(self, name: str) -> None:
+        """Take a node away and tell everyone who watches."""
+        self.nodes = [each for each in self.nodes if each.name != name]
+        for queue in self._watchers:
+            queue.put_nowait(NodeGone(name))
 
     async def exit(
         self, uid: TaskUid, code: int | None = None, *, signal: int | None = None, reason: str = "exited"

@@ -137,8 +137,11 @@ class Placer:
         return effects
 
     def _reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str]) -> Effects:
+        nowhere = self._without_any_place()
         effects = self.cluster.reconfigure(config, vcs)
         self.queue.catch_up()
+        for name in nowhere ^ self._without_any_place():
+            self._untold[self.memory.units[name].job.uid] = None
         for name in effects.cancelled:
             unit = self.memory.units[name]
             if self.memory.release(unit.uids):
@@ -147,6 +150,10 @@ class Placer:
         self._restated.update(dict.fromkeys((*effects.displaced, *effects.regained)))
         self._look_at_all = True
         return effects
+
+    def _without_any_place(self) -> set[str]:
+        """Who waits for what the configuration does not have."""
+        return {name for name, ticket in self.queue.waiting.items() if ticket.line is None}
 
     def _move_to(self, unit: Unit, vc: str) -> None:
         """A running unit belongs to this virtual cluster from now on."""
@@ -262,6 +269,7 @@ class Placer:
             elif unit.name not in self.queue.claims or not self.queue.claims[unit.name].held_back:
                 self._leave(unit)
         self.queue.nodes_changed(nodes)
+        self._untold.update((self.memory.units[name].job.uid, None) for name in self.queue.claims)
         self._restated.update(dict.fromkeys(self.queue.upgrade()))
         return True
 
@@ -315,7 +323,7 @@ class Placer:
                 started.append(unit)
                 self._placed_at[unit.name] = now
         self._teller.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
-        for name in (*answer.refused, *answer.returned, *answer.held_back):
+        for name in (*answer.refused, *answer.returned, *answer.held_back, *answer.moved_up):
             self._untold[self.memory.units[name].job.uid] = None
         return Round(tuple(started), tuple(kept), answer.more, answer.look_again)
 

@@ -42,6 +42,8 @@ class Pass:
     """Lazily preempted groups that count on their quota again."""
     refused: dict[str, Wait] = field(default_factory=dict)
     """Of the groups that were asked about, those that have no place, and why; those alike were not asked."""
+    moved_up: dict[str, None] = field(default_factory=dict)
+    """Groups that are first among those alike now, since the one before them got its place."""
     asked: int = 0
     """How many groups the cluster was asked about: what the pass cost."""
     more: bool = False

@@ -1,7 +1,7 @@
 """The index of the queue: waiting entries by kind, so that one of each kind is asked for all.
 
 A *kind* are entries that look the same to the cells. Its *variants* differ in what they ask of nodes besides cells, and
-a *line* is one user's part of a variant, since a user may be at a cap while others are not.
+a *line* is the part of a variant that one user has in one virtual cluster, who may be at a cap while others are not.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ def _key(ticket: Ticket) -> Key:
 
 
 class Line:
-    """One user's entries of a variant, in order. ``parked`` names the cap that keeps the first from starting."""
+    """Entries of a variant under the same caps, in order: of one user and virtual cluster, its ``owner``.
 
-    __slots__ = ("parked", "tickets", "user", "variant")
+    ``parked`` names the cap that keeps the first from starting.
+    """
 
-    def __init__(self, variant: Variant, user: str) -> None:
+    __slots__ = ("owner", "parked", "tickets", "variant")
+
+    def __init__(self, variant: Variant, owner: tuple[str, str]) -> None:
         self.variant = variant
-        self.user = user
+        self.owner = owner
         self.tickets: list[Ticket] = []
         self.parked: Scope | None = None
 
@@ -50,7 +53,7 @@ class Variant:
         self.kind = kind
         self.key = key
         self.chains = chains
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[tuple[str, str], Line] = {}
         self.asleep = False
 
 
@@ -87,9 +90,10 @@ class Kind:
         variant = self.variants.get(key)
         if variant is None:
             variant = self.variants[key] = Variant(self, key, chains)
-        line = variant.lines.get(entry.user)
+        owner = (entry.user, entry.vc)
+        line = variant.lines.get(owner)
         if line is None:
-            line = variant.lines[entry.user] = Line(variant, entry.user)
+            line = variant.lines[owner] = Line(variant, owner)
         ticket.line = line
         insort(line.tickets, ticket, key=_key)
         if line.tickets[0] is ticket:
@@ -104,7 +108,7 @@ class Kind:
         if line.tickets:
             self._heads.push(line)
             return
-        del line.variant.lines[line.user]
+        del line.variant.lines[line.owner]
         if not line.variant.lines:
             del self.variants[line.variant.key]
 

@@ -128,6 +128,9 @@ class Queue(Books):
         self.decider.carry_out(ticket.entry, decision)
         self.gates.usage.add(ticket.entry)
         self.claims[name] = claim
+        following = kind.first()
+        if following is not None:
+            answer.moved_up[following.entry.group.name] = None
         self._record(claim, decision, answer)
 
     def _record(self, claim: Claim, decision: Bound | Preempt, answer: Pass) -> None:
