@@ -124,12 +124,6 @@ class ScriptedEngine:
         for queue in self._watchers:
             queue.put_nowait(NodeSeen(node))
 
-    def show(self, node: Node) -> None:
-        """Make this the state of a node and tell everyone who watches."""
-        self.nodes = [*(each for each in self.nodes if each.name != node.name), node]
-        for queue in self._watchers:
-            queue.put_nowait(NodeSeen(node))
-
     def hide(self, name: str) -> None:
         """Take a node away and tell everyone who watches."""
         self.nodes = [each for each in self.nodes if each.name != name]
