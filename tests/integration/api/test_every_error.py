@@ -22,6 +22,7 @@ from pai_backend.api.routes import ROUTES
 from pai_backend.auth.accounts import Account, hash_password
 from pai_backend.auth.limits import limits
 from pai_backend.model.errors import Unavailable
+from pai_backend.scheduling.config.document import MAX_BYTES
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.room import FileRoom
 from tests.support.api_site import ALICE, ROOT, ApiSite, running_api
@@ -165,6 +166,8 @@ async def too_many(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def too_large(asker: Asker, pair: Pair) -> httpx.Response:
+    if "/cluster/config" in pair.template:
+        return await asker.ask(pair, body=b"#" * (MAX_BYTES + BODY_BYTES))
     if pair.verb == "put" and "/fs/" in pair.template:
         admin = {"Authorization": f"Bearer {ROOT}"}
         return await asker.ask(pair, body=b"x" * (MOST + 1), headers=admin, path="team/file")
@@ -242,7 +245,22 @@ async def conflict(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def bad_document(asker: Asker, pair: Pair) -> httpx.Response:
+    if "/cluster/config" in pair.template:
+        return await as_admin(asker, pair, {"expectedVersion": "0"})
     return await asker.ask(pair, body=b"{")
+
+
+async def as_admin(asker: Asker, pair: Pair, query: dict[str, str]) -> httpx.Response:
+    body = b"{" if pair.verb == "post" else None
+    return await asker.ask(pair, body=body, query=query, headers={"Authorization": f"Bearer {ROOT}"})
+
+
+async def stale_config(asker: Asker, pair: Pair) -> httpx.Response:
+    return await as_admin(asker, pair, {"expectedVersion": "7"})
+
+
+async def no_config(asker: Asker, pair: Pair) -> httpx.Response:
+    return await as_admin(asker, pair, {"version": "7"})
 
 
 async def read_only(asker: Asker, pair: Pair) -> httpx.Response:
@@ -337,6 +355,8 @@ RECIPES: dict[str, Recipe] = {
     "NoEnoughQuotaError": no_quota,
     "NoFileError": no_file,
     "ConflictFileError": file_conflict,
+    "ConflictClusterConfigError": stale_config,
+    "NoClusterConfigError": no_config,
 }
 OF_EVERY_OPERATION = frozenset(list(RECIPES)[:8])
 """Codes whose requests leave everything as it was: those of one operation share a site."""
