@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
@@ -118,3 +119,13 @@ def test_a_mistake_names_key_and_line(tmp_path: Path, text: str, line: int, said
         load(["--config", file])
     (told,) = caught.value.lines
     assert told.startswith(f"{file}:{line}: {said}")
+
+
+def test_the_example_of_the_page_on_scheduling_is_valid() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scheduling.md").read_text(encoding="utf-8")
+    section = page.partition("## Nodes: selectors, taints, health")[2]
+    example = section.partition("```yaml\n")[2].partition("```")[0]
+    settings = Settings.model_validate(yaml.safe_load(example))
+    (rule,) = settings.cluster.sku_scheduling.values()
+    assert rule.untolerated(settings.engine.nodes[0].taints) == ()
+    assert not settings.engine.nodes[1].schedulable

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from pai_backend.model.labels import Effect, NodeRule
-from pai_backend.model.node import Node
+from pai_backend.model.node import Node, Placement
 from pai_backend.model.waiting import LackOf
+from pai_backend.scheduling.config.model import ClusterConfig
 
 _PLAIN = NodeRule()
 
@@ -28,6 +29,17 @@ class NodeRules:
     def of(self, leaf_type: str) -> NodeRule:
         """The rule of tasks on cells of this type."""
         return self.by_type.get(leaf_type, _PLAIN)
+
+    def of_placed(self, place: Placement, config: ClusterConfig | None) -> NodeRule:
+        """The rule of a task that has its place: what an engine has to tell a cluster of its own.
+
+        ``config`` is the written configuration; in chains that are not in it, as in derived ones, a leaf is a GPU.
+        """
+        if not place.cells:
+            return self.without_cells
+        if config is None or place.chain not in config.cell_types:
+            return self.of(place.gpu_type)
+        return self.of(config.levels(place.chain)[0])
 
 
 @dataclass(frozen=True)

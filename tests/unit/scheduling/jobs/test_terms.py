@@ -6,7 +6,7 @@ import pytest
 
 from pai_backend.model.job import Job
 from pai_backend.model.labels import NodeRule
-from pai_backend.model.node import Gpu, Node
+from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.model.spec import TaskRole
 from pai_backend.model.waiting import LackOf
 from pai_backend.scheduling.jobs.demand import Ask, Sizing, shared_sizing, sizing_of, wish_of
@@ -105,6 +105,15 @@ def test_a_written_configuration_says_which_cells_a_node_has() -> None:
     assert terms.objection(node("dan", "c:NoSchedule", kind="TITANX")) is not None
     pinned = GPU.model_copy(update={"sku_type": "GPU-D"})
     assert only(job(pinned), sizing).terms.objection(node("carol", "d:NoSchedule")) is None
+
+
+def test_the_rule_of_a_placed_task_is_that_of_its_cells() -> None:
+    rules = NodeRules({"GPU-C": tolerating("c"), "TITANX": tolerating("t")}, tolerating("cpu"))
+    place = Placement(node="carol", address="", machine="", gpu_type="TITANX", cells=(0,), chain="GPU-C-NODE")
+    assert rules.of_placed(place, two_vcs()) == tolerating("c")
+    assert rules.of_placed(place, None) == tolerating("t")
+    assert rules.of_placed(place.model_copy(update={"chain": "gone"}), two_vcs()) == tolerating("t")
+    assert rules.of_placed(place.model_copy(update={"cells": ()}), two_vcs()) == tolerating("cpu")
 
 
 def test_equal_terms_are_one_object_and_those_who_ask_for_the_same_are_of_one_kind() -> None:
