@@ -57,15 +57,16 @@ def _jobs_text(change: ClusterChange) -> str:
         ("waits, and starts at once", change["starts"]),
     )
     rows, notes = [], []
-    for words, jobs in kinds:
-        for each in jobs[:MOST_JOBS]:
+    for words, told in kinds:
+        for each in told[:MOST_JOBS]:
             why = f": {each['message']}" if each["message"] else ""
             rows.append((each["job"], each["vc"], each["gpus"], f"{words}{why}"))
-        if len(jobs) > MOST_JOBS:
-            notes.append(f"And {len(jobs) - MOST_JOBS} more of this kind: {words}.")
+        if len(told) > MOST_JOBS:
+            notes.append(f"And {len(told) - MOST_JOBS} more of this kind: {words}.")
     stuck = sum(each["already"] for each in change["impossible"])
     if stuck:
-        notes.append(f"{stuck} waiting jobs cannot start with this configuration, as with the present one.")
+        jobs = "job" if stuck == 1 else "jobs"
+        notes.append(f"{stuck} waiting {jobs} can never start with this configuration, as with the present one.")
     if not rows:
         return "\n".join(["Nobody's job is concerned.", *notes])
     return "\n".join([render.table(("JOB", "VC", "GPUS", "WHAT HAPPENS"), rows), *notes])
