@@ -8,6 +8,7 @@ import sys
 from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.parts import Parts
+from pai_backend.scheduling.config.closed import notes
 from pai_backend.scheduling.config.derive import derive, to_yaml
 
 _HEAD = """\
@@ -31,6 +32,7 @@ def main(arguments: list[str], version: str) -> int:
 async def _written(parts: Parts) -> str:
     parts.engine()
     try:
-        return _HEAD.format(name=parts.settings.cluster_name) + to_yaml(derive(parts.configured_nodes))
+        said = "".join(f"#\n# {note}\n" for note in notes(parts.configured_nodes))
+        return _HEAD.format(name=parts.settings.cluster_name) + said + to_yaml(derive(parts.configured_nodes))
     finally:
         await parts.aclose()

@@ -15,7 +15,7 @@ data_dir: {data}
 engine:
   nodes:
     - {{name: carol, gpus: {{type: TITANX, count: 2}}}}
-    - {{name: dan, gpus: {{type: V100, count: 4}}}}
+    - {{name: dan, gpus: {{type: V100, count: 4}}, taints: [{{key: gpu, effect: NoSchedule}}]}}
 """
 
 
@@ -41,6 +41,7 @@ def test_the_printed_configuration_has_every_gpu_and_can_be_read(tmp_path: Path)
         ("V100-NODE-4", 1),
     ]
     assert done.stdout.startswith("# Made from the nodes of local.")
+    assert "\n# V100: gpu:NoSchedule on dan. Nothing starts there unless" in done.stdout
 
 
 @pytest.mark.timeout(90)

@@ -119,7 +119,7 @@ def _unsuited(ask: Ask, nodes: Sequence[Node]) -> str:
     full = [name for name, objection in objections if objection is None]
     parts = [f"it may not use {named(barred)}"] if barred else []
     parts += [f"too little CPU or memory, or a port in use, on {named(full)}"] if full else []
-    return "; ".join(parts)
+    return "; ".join(parts) or "no node suits it"
 
 
 def _in_words(objection: Objection) -> str:
