@@ -14,8 +14,9 @@ from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.simulation import Simulation
 from tests.kubernetes.fixtures import keep_logs, kubernetes, namespace, scale, testbed
+from tests.support.api_world import api_server, worlds
 
-__all__ = ["kubernetes", "namespace", "scale", "testbed"]
+__all__ = ["api_server", "kubernetes", "namespace", "scale", "testbed", "worlds"]
 
 LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
 TEST_S, BUILD_S = 300, 2400

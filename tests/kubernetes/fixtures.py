@@ -50,7 +50,7 @@ async def testbed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
     if os.environ.get(GIVEN):
         pytest.skip(f"{GIVEN} names a cluster that is not ours to cut the power of")
     await asyncio.to_thread(_need_machine)
-    async with _shared(_run_directory(tmp_path_factory)) as cluster:
+    async with shared(run_directory(tmp_path_factory)) as cluster:
         yield cluster
 
 
@@ -105,7 +105,7 @@ async def remove_namespace(kubectl: Kubectl) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _shared(run: Path) -> AsyncIterator[Cluster]:
+async def shared(run: Path) -> AsyncIterator[Cluster]:
     """The cluster of a test run: the first worker that needs it starts it, the last that had it stops it."""
     note = run / "kubernetes-cluster"
     async with contextlib.AsyncExitStack() as uses:
@@ -151,7 +151,7 @@ def _locked(path: Path) -> contextlib.AbstractContextManager[None]:
     return _unlocking(lock)
 
 
-def _run_directory(factory: pytest.TempPathFactory) -> Path:
+def run_directory(factory: pytest.TempPathFactory) -> Path:
     """A directory that all workers of this run share."""
     own = factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own

@@ -18,7 +18,7 @@ from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.cluster.images import BUSYBOX
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.cluster.simulation import EXIT_CODE, RUNS_FOR, Simulation, toleration
-from tests.kubernetes.fixtures import Kubernetes, remove_namespace
+from tests.kubernetes.fixtures import Kubernetes, remove_namespace, run_directory, shared
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.asyncio
@@ -131,7 +131,7 @@ async def test_pods_go_on_while_kubelet_and_containerd_are_away(testbed: Cluster
     await dan.kill("containerd")
     await testbed.kubectl.until_condition("Ready=Unknown", "dan")
     await dan.start_containerd()
-    await dan.start_kubelet(testbed.programs)
+    await dan.start_kubelet()
     await testbed.kubectl.until_ready("dan")
 
     async def answers() -> bool:  # it says that it is ready before it has asked which pods are its own
@@ -183,6 +183,16 @@ async def test_a_namespace_of_a_test_is_gone_after_it(kubernetes: Kubernetes, na
     await until(gone, "the namespace to go", 60)
     await kubernetes.kubectl("create", "namespace", namespace.namespace)  # for the fixture, which removes it
     await namespace("wait", "--for=create", "--timeout=30s", "serviceaccount/default")
+
+
+async def test_another_worker_of_the_run_uses_the_same_cluster(
+    testbed: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    async with shared(run_directory(tmp_path_factory)) as same:
+        assert same.name == testbed.name
+        assert sorted(same.nodes) == ["carol", "dan"]
+        assert (await same.nodes["carol"].run("hostname")).out == "carol\n"
+    assert (await testbed.kubectl.attempt("get", "nodes")).code == 0
 
 
 async def test_a_second_cluster_beside_the_first_knows_nothing_of_it(testbed: Cluster, namespace: Kubectl) -> None:

@@ -59,7 +59,7 @@ class Cluster:
         ]
         nodes = [self._node(plan) for plan in plans]
         self._write()
-        await asyncio.gather(*(node.start(self.programs, archives) for node in nodes))
+        await asyncio.gather(*(node.start(archives) for node in nodes))
         await self._until_ready(nodes)
         for node in nodes:
             if gpus:
@@ -75,7 +75,7 @@ class Cluster:
     async def power_on(self, name: str) -> None:
         """Start a node again after a power cut, and wait until it is Ready."""
         archives = await asyncio.to_thread(images.ensure, programs.images())
-        await self.nodes[name].start(self.programs, archives)
+        await self.nodes[name].start(archives)
         await self._until_ready([self.nodes[name]])
 
     def logs(self) -> list[Path]:

@@ -34,7 +34,7 @@ class ControlPlane:
     """The four programs, their logs and their data below a directory."""
 
     def __init__(self, directory: Path, programs: Path, addresses: Addresses, timing: Timing) -> None:
-        self._directory, self._programs, self._addresses, self._timing = directory, programs, addresses, timing
+        self._directory, self.programs, self._addresses, self._timing = directory, programs, addresses, timing
         self.authority = Authority(directory / "credentials")
         self.server = f"https://{addresses.host}:6443"
         self.kubeconfig = directory / "kubeconfig"
@@ -69,7 +69,7 @@ class ControlPlane:
         """Start etcd; the API server waits for it by itself."""
         here = self._addresses.loopback
         command: list[str | Path] = [
-            self._programs / "etcd",
+            self.programs / "etcd",
             f"--data-dir={self._directory / 'etcd'}",
             f"--listen-client-urls=http://{here}:2379",
             f"--advertise-client-urls=http://{here}:2379",
@@ -88,7 +88,7 @@ class ControlPlane:
         )
         towards_nodes = authority.issue("kube-apiserver-kubelet-client", [MASTERS])
         command: list[str | Path] = [
-            self._programs / "kube-apiserver",
+            self.programs / "kube-apiserver",
             f"--etcd-servers=http://{self._addresses.loopback}:2379",
             f"--bind-address={host}",
             f"--advertise-address={host}",
@@ -115,7 +115,7 @@ class ControlPlane:
     def start_controllers(self) -> None:
         """Start the controller manager."""
         command: list[str | Path] = [
-            self._programs / "kube-controller-manager",
+            self.programs / "kube-controller-manager",
             f"--kubeconfig={self.user('system:kube-controller-manager')}",
             f"--service-account-private-key-file={self.authority.accounts}",
             f"--root-ca-file={self.authority.certificate}",
@@ -130,7 +130,7 @@ class ControlPlane:
     def start_scheduler(self) -> None:
         """Start the scheduler, with a request rate at which it is not what limits a test."""
         command: list[str | Path] = [
-            self._programs / "kube-scheduler",
+            self.programs / "kube-scheduler",
             f"--kubeconfig={self.user('system:kube-scheduler')}",
             f"--bind-address={self._addresses.loopback}",
             "--leader-elect=false",

@@ -98,14 +98,12 @@ def _pause(root: Path) -> None:
 
 
 def _busybox(root: Path) -> None:
-    found = shutil.which("busybox")
-    if found is None:
-        raise ImageFailed("busybox is not installed; `tools/system-packages test` installs it")
+    applets = _run("busybox", "--list-full").split()
     for folder in (*_LINKS, "tmp", "etc", "root", "home", "var"):
         (root / folder).mkdir(parents=True)
     (root / "tmp").chmod(0o1777)
-    shutil.copy(found, root / "bin/busybox")
-    for applet in _run(found, "--list-full").split():
+    shutil.copy(str(shutil.which("busybox")), root / "bin/busybox")
+    for applet in applets:
         link = root / applet
         if not link.exists():
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -134,6 +132,8 @@ def _mirror(suite: str) -> list[str]:
 
 
 def _run(*command: str) -> str:
+    if shutil.which(command[0]) is None:
+        raise ImageFailed(f"{command[0]} is not installed; `tools/system-packages test` installs it")
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GO111MODULE": "off"}
     done = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LIMIT_S

@@ -46,7 +46,7 @@ class Node:
         """Whether it has power."""
         return self._init.pid is not None
 
-    async def start(self, programs: Path, images: Sequence[Path]) -> None:
+    async def start(self, images: Sequence[Path]) -> None:
         """Give it power: boot, load the images that it has not, register. Ready a moment later."""
         for folder in ("cni", "containerd", "kubelet", "log"):
             (self.home / folder).mkdir(parents=True, exist_ok=True)
@@ -57,8 +57,8 @@ class Node:
         await self._boot()
         await self.start_containerd()
         await self._load(images)
-        await self.start_kubelet(programs)
-        await self._start_inside("kube-proxy", self._proxy(programs))
+        await self.start_kubelet()
+        await self._start_inside("kube-proxy", self._proxy())
 
     async def run(self, *command: str | Path, given: str | None = None, limit_s: float = 60.0) -> Ended:
         """Run a program on the node, in its namespaces, from ``/``."""
@@ -79,11 +79,11 @@ class Node:
 
         await self._until(answers, "containerd")
 
-    async def start_kubelet(self, programs: Path) -> None:
+    async def start_kubelet(self) -> None:
         """Start kubelet. Pods go on without it."""
         kubeconfig = self._plane.user(f"system:node:{self.name}", "system:nodes")
         command: list[str | Path] = [
-            programs / "kubelet",
+            self._plane.programs / "kubelet",
             f"--config={self.home / 'kubelet.json'}",
             f"--kubeconfig={kubeconfig}",
         ]
@@ -198,12 +198,12 @@ class Node:
             tails = [f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}" for log in self.logs()]
             raise NotInTime("\n".join([str(late), *tails])) from None
 
-    def _proxy(self, programs: Path) -> list[str | Path]:
+    def _proxy(self) -> list[str | Path]:
         kubeconfig = self._plane.user("system:kube-proxy")
         # A namespace may not set the kernel's limits of connection tracking: 0 leaves them as they are.
         leave = ["max-per-core=0", "tcp-timeout-established=0", "tcp-timeout-close-wait=0"]
         return [
-            programs / "kube-proxy",
+            self._plane.programs / "kube-proxy",
             f"--kubeconfig={kubeconfig}",
             f"--hostname-override={self.name}",
             "--proxy-mode=iptables",
