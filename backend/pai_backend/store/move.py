@@ -12,15 +12,14 @@ from sqlalchemy import Connection, case, select
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Phase, State
 from pai_backend.model.spec import PriorityClass
-from pai_backend.scheduling.jobs.reorder import Move, Moved, Standing, not_waiting, queue_of, turns_after
+from pai_backend.scheduling.jobs.reorder import Move, Moved, Queue, Standing, not_waiting, queue_of, turns_after
 from pai_backend.store import intent, lookup
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
-from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import jobs
 
 # Few jobs were ever moved, so of most the database hands over nothing that would have to be parsed.
-_MOVED_BEFORE = case((jobs.c.rest.contains('"turn_at":"'), jobs.c.rest), else_="{}").label("rest_if_moved")
+_MOVED_BEFORE = case((jobs.c.rest.contains('"turn_at":"'), jobs.c.rest), else_=None)
 # The columns' words for ``scheduling.jobs.reorder.waits``.
 _WAITING = select(
     jobs.c.uid,
@@ -73,13 +72,15 @@ class MoveRequest:
 
 def standings(conn: Connection, *, shared: bool) -> Iterator[Standing]:
     """Every job that waits, from columns alone: no document is opened."""
-    for row in conn.execute(_WAITING):
-        priority = None if row.priority is None else PriorityClass(row.priority)
-        queue = queue_of(row.virtual_cluster, priority, shared=shared)
-        yield Standing(JobUid(row.uid), f"{row.username}~{row.name}", row.username, queue, _turn(row))
+    queues: dict[tuple[str, str | None], Queue] = {}
+    for uid, user, name, vc, priority, submitted_at, rest in conn.execute(_WAITING).all():
+        queue = queues.get((vc, priority))
+        if queue is None:
+            named = None if priority is None else PriorityClass(priority)
+            queue = queues[vc, priority] = queue_of(vc, named, shared=shared)
+        yield Standing(uid, f"{user}~{name}", user, queue, submitted_at if rest is None else _turn(rest, submitted_at))
 
 
-def _turn(row: AnyRow) -> datetime:
-    submitted: datetime = row.submitted_at
-    moved: str | None = from_json(row.rest_if_moved).get("turn_at")
-    return submitted if moved is None else datetime.fromisoformat(moved)
+def _turn(rest: str, submitted_at: datetime) -> datetime:
+    moved: str | None = from_json(rest).get("turn_at")
+    return submitted_at if moved is None else datetime.fromisoformat(moved)

@@ -11,7 +11,7 @@ two were submitted in the same microsecond, the later one is put a microsecond b
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -45,9 +45,8 @@ class Queue(NamedTuple):
     priority: int
 
 
-@dataclass(frozen=True)
-class Standing:
-    """A waiting job's place in the order. ``id`` is ``user~name``."""
+class Standing(NamedTuple):
+    """A waiting job's place in the order. ``id`` is ``user~name``. A tuple, since there may be 50,000 of them."""
 
     uid: JobUid
     id: str
@@ -108,7 +107,7 @@ def standing_of(job: Job, *, shared: bool) -> Standing | None:
 
 def in_order(waiting: Iterable[Standing]) -> list[Standing]:
     """By priority, then by turn: the order in which those who wait for the same cells are served."""
-    return sorted(waiting, key=lambda each: (-each.queue.priority, each.key))
+    return sorted(waiting, key=lambda each: (-each.queue.priority, each.turn, each.uid))
 
 
 def turns_after(waiting: Sequence[Standing], move: Move, now: datetime) -> tuple[Moved, ...]:
@@ -164,7 +163,7 @@ def _words(standing: Standing) -> str:
 
 def _exchanged(line: Sequence[Standing], pool: Sequence[Standing], order: Sequence[Standing]) -> list[Standing]:
     """The line with the pool in its new order on the pool's places, each with the turn of its place."""
-    at_place = {old.uid: replace(new, turn=old.turn) for old, new in zip(pool, order, strict=True)}
+    at_place = {old.uid: new._replace(turn=old.turn) for old, new in zip(pool, order, strict=True)}
     return [at_place.get(each.uid, each) for each in line]
 
 
@@ -174,7 +173,7 @@ def _inserted(order: Sequence[Standing], mine: Standing, now: datetime) -> list[
     before = order[at - 1].turn if at else order[1].turn - AHEAD
     after = order[at + 1].turn if at + 1 < len(order) else max(now, before + AHEAD)
     wanted = list(order)
-    wanted[at] = replace(mine, turn=before + (after - before) / 2)
+    wanted[at] = mine._replace(turn=before + (after - before) / 2)
     return wanted
 
 
@@ -183,6 +182,6 @@ def _distinct(wanted: Iterable[Standing]) -> Iterable[Standing]:
     last: Standing | None = None
     for each in wanted:
         if last is not None and each.key <= last.key:
-            each = replace(each, turn=last.turn + STEP)
+            each = each._replace(turn=last.turn + STEP)
         yield each
         last = each

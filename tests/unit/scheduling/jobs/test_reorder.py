@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -42,7 +41,7 @@ FOUR = [standing("a1", 0), standing("b1", 1), standing("a2", 2), standing("b2", 
 
 def order(waiting: list[Standing], moves: tuple[Moved, ...] = ()) -> list[str]:
     turns = {each.uid: each.turn for each in moves}
-    return [each.uid for each in in_order(replace(each, turn=turns.get(each.uid, each.turn)) for each in waiting)]
+    return [each.uid for each in in_order(each._replace(turn=turns.get(each.uid, each.turn)) for each in waiting)]
 
 
 def moved(waiting: list[Standing], name: str, side: Side, other: str | None, user: str | None) -> tuple[Moved, ...]:
@@ -138,7 +137,7 @@ def test_moves_keep_the_law(data: st.DataObject) -> None:
     """What is moved stands where it was asked to; of those who may not be touched nobody's place changes."""
     steps = data.draw(st.lists(st.integers(0, 3), min_size=2, max_size=9))
     waiting = [
-        replace(standing(f"{data.draw(st.sampled_from('ab'))}{number}", 0), turn=T0 + sum(steps[:number]) * STEP)
+        standing(f"{data.draw(st.sampled_from('ab'))}{number}", 0)._replace(turn=T0 + sum(steps[:number]) * STEP)
         for number in range(len(steps))
     ]
     user = data.draw(st.sampled_from([None, "ann"]))
