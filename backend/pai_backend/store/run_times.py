@@ -20,7 +20,12 @@ _KNOWN = select(run_times.c.username, run_times.c.kind, run_times.c.seconds).whe
     run_times.c.kind.in_(bindparam("kinds", expanding=True)),
 )
 _INSERT = insert(run_times)
-_UPDATE = update(run_times).where(run_times.c.username == bindparam("user_"), run_times.c.kind == bindparam("kind_"))
+# Values come with each execution, so one compiled statement serves all.
+_UPDATE = (
+    update(run_times)
+    .where(run_times.c.username == bindparam("user_"), run_times.c.kind == bindparam("kind_"))
+    .values(seconds=bindparam("seconds"), last_at=bindparam("last_at"))
+)
 _LATEST = (
     select(run_times.c.username, run_times.c.kind, run_times.c.seconds)
     .order_by(run_times.c.last_at.desc(), run_times.c.username.desc(), run_times.c.kind.desc())
@@ -38,12 +43,13 @@ def note(conn: Connection, ended: Sequence[tuple[Ran, datetime]]) -> None:
     for one, at in ended:
         key = one.user, one.kind
         times[key], last[key] = with_another(times.get(key, ()), one.seconds), at
-    for (user, kind), at in last.items():
-        values = {"seconds": to_json(times[user, kind]).decode(), "last_at": at}
-        if (user, kind) in known:
-            conn.execute(_UPDATE.values(values), {"user_": user, "kind_": kind})
-        else:
-            conn.execute(_INSERT, {"username": user, "kind": kind, **values})
+    values = {key: {"seconds": to_json(times[key]).decode(), "last_at": at} for key, at in last.items()}
+    changed = [{"user_": user, "kind_": kind, **row} for (user, kind), row in values.items() if (user, kind) in known]
+    new = [{"username": user, "kind": kind, **row} for (user, kind), row in values.items() if (user, kind) not in known]
+    if changed:
+        conn.execute(_UPDATE, changed)
+    if new:
+        conn.execute(_INSERT, new)
 
 
 def latest(conn: Connection, limit: int) -> list[Times]:

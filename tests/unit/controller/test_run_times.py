@@ -71,6 +71,20 @@ async def test_what_a_document_declares_tells_those_behind_when_they_start(tmp_p
 
 
 @pytest.mark.asyncio
+async def test_groups_of_one_gang_end_together(tmp_path: Path) -> None:
+    roles = [make_role(name, gpus=1).model_copy(update={"affinity_group": name}) for name in ("x", "y")]
+    pair = make_spec(roles=roles).model_copy(update={"expected_run_s": 5400})
+    async with opened(tmp_path) as store, controlled(store, engine := ScriptedEngine(lab_node("carol", gpus=2))):
+        lab = Cluster(store, engine)
+        uid = (await submitted(lab, pair)).uid
+        first = await lab.until(uid, lambda now: all(task.started_at is not None for task in now.tasks))
+        both = await submitted(lab, make_spec(roles=[make_role(gpus=2)]))
+        told = await explained(lab, await lab.until(both.uid, lambda now: bool(now.why)))
+        last = max(task.started_at for task in first.tasks if task.started_at is not None)
+        assert told.starts_at == last + timedelta(minutes=90)
+
+
+@pytest.mark.asyncio
 async def test_what_ended_before_the_controller_began_counts(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         await ended_earlier(store, 3)

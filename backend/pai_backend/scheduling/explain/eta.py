@@ -90,8 +90,9 @@ def _play(
         at = ends[0][0]
         while ends and ends[0][0] == at:
             _, ended = heappop(ends)
-            over += [ended] if _makes_room(trial, ended, asker) else []
-            trial.release(ended)
+            for group in _groups(queue, ended):
+                over += [group] if _makes_room(trial, group, asker) else []
+                trial.release(group)
         for each in list(line):
             entry = each.entry
             if not any(each.least <= capacity(option, entry.group.priority) for option in each.options):
@@ -110,6 +111,12 @@ def _play(
             if lasts is not None:
                 heappush(ends, (at + lasts, entry.group.name))
     return None
+
+
+def _groups(queue: Queue, name: str) -> list[str]:
+    """The groups of what runs under this name: those that started together end together."""
+    entry = queue.running.get(name)
+    return [name] if entry is None else [group.name for group in entry.groups]
 
 
 def _makes_room(cluster: Cluster, name: str, asker: _Waits) -> bool:

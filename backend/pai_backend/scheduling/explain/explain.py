@@ -79,6 +79,7 @@ def explain(
             "overtaken": ticket.overtaken,
             "starts_at": None if start is None else start.at,
             "rests_on": tuple(basis for basis in Basis if basis in bases),
+            "holders": tuple(_ending(holder, now) for holder in found.holders),
             "changes": () if is_sure else changes(queue, ticket.entry, now, vcs),
         }
     )
@@ -167,6 +168,12 @@ def _holders(queue: Queue, names: Iterable[str]) -> tuple[Holder, ...]:
             )
         )
     return tuple(found[:MOST_HOLDERS])
+
+
+def _ending(holder: Holder, now: datetime) -> Holder:
+    """Of what has outlasted its time no end is known any more."""
+    is_over = holder.until is not None and holder.until < now
+    return holder.model_copy(update={"until": None}) if is_over else holder
 
 
 def _cap(entry: Entry, excess: Excess) -> CapReached:

@@ -2,7 +2,8 @@
 
 Source: OpenPAI's rest-server (``v2/hived.js``): kinds of cells that do not exist or are not the virtual cluster's, and
 gangs that are larger than all that it owns, are refused at once. An incremental or opportunistic job is not: it runs
-with what there is, but for what an incremental one starts together. A gang that no cell of the type it names (``within``) could contain is refused as well.
+with what there is, but for what an incremental one starts together. A gang that no cell of the type it names
+(``within``) could contain is refused as well.
 """
 
 from __future__ import annotations

@@ -64,10 +64,13 @@ def test_without_a_guarantee_it_waits_for_whoever_runs() -> None:
 def test_of_what_has_outlasted_its_time_no_end_is_known() -> None:
     line = full(1, 1, 1)
     line.submit("g", (1, 4))
-    assert why(line, "g").starts_at == START + HOUR
+    before = why(line, "g")
+    assert before.starts_at == START + HOUR
+    assert {holder.until for holder in before.holders} == {START + HOUR}
     line.now = START + HOUR + timedelta(seconds=1)
     found = why(line, "g", full0=Basis.DECLARED)
     assert (found.starts_at, found.rests_on) == (None, ())
+    assert {holder.until for holder in found.holders} == {None}
     assert [told.estimate for told in found.texts.values()] == ["", ""]
 
 
