@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import random
 import signal
 import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
@@ -86,7 +87,7 @@ class ApiServer:
     def __init__(self, programs: Path, directory: Path, options: Sequence[str] = ()) -> None:
         self._directory = directory
         etcd_port, peer_port, self.port = free_ports(3)
-        (directory / "tokens.csv").write_text(f'{TOKEN},admin,1,"system:masters"\n')
+        (directory / "tokens.csv").write_text(f'{TOKEN},admin,1,"system:masters"\nstranger,stranger,2\n')
         key = directory / "accounts.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True, timeout=60)
         etcd = f"http://127.0.0.1:{etcd_port}"
@@ -131,9 +132,9 @@ class ApiServer:
     def authority(self) -> Path:
         return self._directory / "certs" / "apiserver.crt"
 
-    def kubeconfig(self, path: Path, server: str | None = None) -> Path:
-        """A kubeconfig of an administrator; ``server`` for one that is reached through something else."""
-        text = kubeconfig(server or self.url, token=TOKEN)
+    def kubeconfig(self, path: Path, server: str | None = None, token: str = TOKEN) -> Path:
+        """A kubeconfig, of an administrator by default; ``server`` for one that is reached through something else."""
+        text = kubeconfig(server or self.url, token=token)
         if server is None or server.startswith("https"):
             authority = base64.b64encode(self.authority.read_bytes()).decode()
             text["clusters"][0]["cluster"]["certificate-authority-data"] = authority
@@ -162,29 +163,36 @@ class ApiServer:
         return self.api.log.read_text(errors="replace")[-3000:] if self.api.log.exists() else ""
 
 
-@asynccontextmanager
-async def running_api_server(directory: Path, options: Sequence[str] = ()) -> AsyncIterator[ApiServer]:
+@contextmanager
+def serve(programs: Path, directory: Path, options: Sequence[str] = ()) -> Iterator[ApiServer]:
     """A server that is ready, until the block ends. Works in a directory that is there and empty."""
-    found = await asyncio.to_thread(programs)
-    server = ApiServer(found, directory, options)
+    server = ApiServer(programs, directory, options)
     try:
         server.etcd.start()
         server.api.start()
         try:
-            await server.ready()
+            asyncio.run(server.ready())
         except TimeoutError:
             pytest.fail(f"the API server is not ready after {READY_S:.0f} s: {server.tail()}")
         yield server
     finally:
         # The API server first, and not by SIGTERM: without etcd it would hang.
-        await asyncio.to_thread(server.api.kill)
-        await asyncio.to_thread(server.etcd.kill)
+        server.api.kill()
+        server.etcd.kill()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody has now."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
+    """Ports of loopback that nobody has now, and that no connection is given while the server is away.
+
+    Below the range of outgoing connections: a client that tries to reach a dead server on a port of that range is in
+    the end given this very port as its own, is connected to itself, and the server can never come back.
+    """
+    ports: list[int] = []
+    while len(ports) < count:
+        port = random.randrange(20_000, 32_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue  # somebody has it
+        ports.append(port)
     return ports
