@@ -111,7 +111,7 @@ class Bench:
             job_info="{}",
         )
 
-    async def until(self, pod: str, holds: Callable[[Json], object], what: str) -> Json:
+    async def until(self, pod: str, holds: Callable[[Json], object], what: str, limit_s: float = LIMIT_S) -> Json:
         """The pod, once something holds of it. Raises NotInTime."""
         found: Json = {}
 
@@ -120,12 +120,13 @@ class Bench:
             found = await self.kubectl.get("pod", pod)
             return bool(holds(found))
 
-        await until(now, f"{pod} {what}", LIMIT_S, 0.3)
+        await until(now, f"{pod} {what}", limit_s, 0.3)
         return found
 
-    async def over(self, pod: str) -> Json:
+    async def over(self, pod: str, limit_s: float = LIMIT_S) -> Json:
         """The pod, once its phase says that it is over."""
-        return await self.until(pod, lambda found: found["status"]["phase"] in ("Failed", "Succeeded"), "to be over")
+        ends = ("Failed", "Succeeded")
+        return await self.until(pod, lambda found: found["status"]["phase"] in ends, "to be over", limit_s)
 
     async def running(self, pod: str) -> Json:
         """The pod, once its task runs."""
@@ -281,12 +282,13 @@ async def drained(bench: Bench) -> Json:
 
 
 async def disk_limit(bench: Bench) -> Json:
+    """A kubelet looks at volumes once a minute, so this takes longest and begins first."""
     command = "dd if=/dev/zero of=big bs=1M count=40; sleep 600"
-    return await bench.over(await bench.start(command, settings={"ephemeral_storage_mb": 20}))
+    return await bench.over(await bench.start(command, settings={"ephemeral_storage_mb": 20}), 2 * LIMIT_S)
 
 
 async def deadline(bench: Bench) -> Json:
-    return await bench.over(await bench.start(PLAIN, lambda pod: pod["spec"].update(activeDeadlineSeconds=20)))
+    return await bench.over(await bench.start(PLAIN, lambda pod: pod["spec"].update(activeDeadlineSeconds=25)))
 
 
 async def image_missing(bench: Bench) -> Json:
@@ -426,6 +428,7 @@ async def power_cut(bench: Bench, testbed: Cluster) -> Json:
 CASES: dict[str, Case] = {
     case.__name__.replace("_", "-"): case
     for case in (
+        disk_limit,
         succeeded,
         failed,
         signalled,
@@ -440,7 +443,6 @@ CASES: dict[str, Case] = {
         deleted_by_hand,
         deleted_after_its_end,
         drained,
-        disk_limit,
         deadline,
         image_missing,
         image_never_pulled,

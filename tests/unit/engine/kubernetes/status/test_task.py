@@ -293,11 +293,11 @@ SOMETHING = st.recursive(
             max_size=4,
         )
     ),
-    max_leaves=12,
+    max_leaves=6,
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(
     st.dictionaries(
         st.sampled_from(["phase", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"]),
