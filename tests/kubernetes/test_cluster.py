@@ -14,11 +14,11 @@ import pytest
 from tests.kubernetes.cluster import cgroups
 from tests.kubernetes.cluster.addresses import Addresses
 from tests.kubernetes.cluster.cluster import Cluster, started
-from tests.kubernetes.cluster.commands import until
+from tests.kubernetes.cluster.commands import NotInTime, until
 from tests.kubernetes.cluster.images import BUSYBOX
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.cluster.simulation import EXIT_CODE, RUNS_FOR, Simulation, toleration
-from tests.kubernetes.fixtures import Kubernetes, remove_namespace, run_directory, shared
+from tests.kubernetes.fixtures import Kubernetes, keep_logs, remove_namespace, run_directory, shared
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.asyncio
@@ -38,6 +38,10 @@ def pod(name: str, image: str, script: str, node: str | None = None, gpus: int =
 def exit_code(found: Json) -> int:
     code: int = found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"]
     return code
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(directory.iterdir())
 
 
 def groups(name: str) -> list[Path]:
@@ -183,6 +187,20 @@ async def test_a_namespace_of_a_test_is_gone_after_it(kubernetes: Kubernetes, na
     await until(gone, "the namespace to go", 60)
     await kubernetes.kubectl("create", "namespace", namespace.namespace)  # for the fixture, which removes it
     await namespace("wait", "--for=create", "--timeout=30s", "serviceaccount/default")
+
+
+async def test_logs_of_all_parts_can_be_kept(testbed: Cluster, tmp_path: Path) -> None:
+    keep_logs(testbed, tmp_path / "kept")
+    parts = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+    parts += [f"nodes-{node}-{part}" for node in ("carol", "dan") for part in ("containerd", "kubelet", "kube-proxy")]
+    assert {f"{part}.log" for part in parts} <= {path.name for path in files(tmp_path / "kept")}
+    assert "Starting kubelet" in (tmp_path / "kept" / "nodes-carol-kubelet.log").read_text()
+
+
+async def test_a_pod_that_does_not_come_is_told_with_its_events(kubernetes: Kubernetes, namespace: Kubectl) -> None:
+    await namespace.create(pod("never", "localhost/no-such-image:1", "true"))
+    with pytest.raises(NotInTime, match=r"Warning +Failed"):
+        await namespace.until_phase("never", "Running", limit_s=5)
 
 
 async def test_another_worker_of_the_run_uses_the_same_cluster(

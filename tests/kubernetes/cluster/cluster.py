@@ -12,6 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.kubernetes.cluster import cgroups, disk, images, network, processes, programs, slots
+from tests.kubernetes.cluster.addresses import MOST_NODES
+from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.cluster.control_plane import USUAL, ControlPlane, Timing
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.cluster.node import Node, NodePlan
@@ -53,6 +55,8 @@ class Cluster:
     ) -> list[Node]:
         """Start several at once."""
         archives = await asyncio.to_thread(images.ensure, programs.images())
+        if self._last_number() + len(names) > MOST_NODES:
+            raise ValueError(f"a cluster has addresses for {MOST_NODES} nodes")
         plans = [
             NodePlan(name, number, labels or {}, tuple(taints))
             for number, name in enumerate(names, start=self._last_number() + 1)
@@ -129,6 +133,11 @@ async def sweep(slot: Slot) -> None:
     if not slot.directory.exists():
         return
     processes.kill_all(slot.directory)
+
+    async def ended() -> bool:
+        return not processes.running(slot.directory)
+
+    await until(ended, f"the end of all processes below {slot.directory}", 30, 0.02)
     plan = slot.directory / _PLAN
     rows = json.loads(plan.read_text())["nodes"] if plan.exists() else []
     for row in rows:

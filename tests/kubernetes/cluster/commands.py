@@ -14,16 +14,15 @@ LIMIT_S = 120.0
 
 
 class CommandFailed(Exception):
-    """A program ended with another code than 0, or not in time."""
+    """A program ended with another code than 0."""
 
-    def __init__(self, command: Sequence[str], code: int | None, said: str) -> None:
-        how = f"did not end within {LIMIT_S:.0f} s" if code is None else f"ended with {code}"
-        super().__init__(f"`{shlex.join(command)}` {how}: {said[-3000:].strip()}")
+    def __init__(self, command: Sequence[str], code: int, said: str) -> None:
+        super().__init__(f"`{shlex.join(command)}` ended with {code}: {said[-3000:].strip()}")
         self.code = code
 
 
 class NotInTime(Exception):
-    """What was waited for did not come; the text says what."""
+    """What was waited for did not come, such as the end of a program; the text says what."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,10 @@ class Ended:
 
 
 async def attempt(*command: str | Path, given: str | None = None, limit_s: float = LIMIT_S) -> Ended:
-    """Run a program, whatever its exit code. It is killed when it takes longer, or when the caller is cancelled."""
+    """Run a program, whatever its exit code. Raises NotInTime when it takes longer than the limit.
+
+    It is killed then, and when the caller is cancelled.
+    """
     words = [str(word) for word in command]
     process = await asyncio.create_subprocess_exec(
         *words,
@@ -47,7 +49,7 @@ async def attempt(*command: str | Path, given: str | None = None, limit_s: float
     try:
         out, err = await asyncio.wait_for(process.communicate(None if given is None else given.encode()), limit_s)
     except TimeoutError:
-        raise CommandFailed(words, None, "") from None
+        raise NotInTime(f"`{shlex.join(words)}` did not end within {limit_s:.0f} s") from None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

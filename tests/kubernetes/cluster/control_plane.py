@@ -147,9 +147,8 @@ class ControlPlane:
         async with aiohttp.ClientSession(timeout=limit, connector=aiohttp.TCPConnector(ssl=trust)) as session:
 
             async def answers() -> bool:
-                for part in self.daemons:
-                    if part.log.exists() and part.pid is None and part is not self.etcd:
-                        raise NotInTime(f"{part.name} has ended:\n{part.tail()}")
+                if self.api.pid is None:
+                    raise NotInTime("the API server has ended")
                 try:
                     async with session.get(self.server + path) as answer:
                         return answer.status == 200

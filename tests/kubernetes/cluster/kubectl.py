@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.cluster.commands import Ended, attempt, run, until
+from tests.kubernetes.cluster.commands import Ended, NotInTime, attempt, run, until
 
 Json = dict[str, Any]
 
@@ -55,7 +55,11 @@ class Kubectl:
         async def there() -> bool:
             return await self.phase(pod) in phases
 
-        await until(there, f"pod {pod} to be {' or '.join(phases)}", limit_s, 0.2)
+        try:
+            await until(there, f"pod {pod} to be {' or '.join(phases)}", limit_s, 0.2)
+        except NotInTime as late:
+            told = await self.attempt("describe", "pod", pod)
+            raise NotInTime(f"{late}\n{told.out}{told.err}") from None
         return await self.get("pod", pod)
 
     async def until_ready(self, *nodes: str, limit_s: float = 60.0) -> None:

@@ -21,6 +21,10 @@ _UP_S = 30.0
 _INIT = Path(__file__).with_name("node_init.sh")
 
 
+class NoPower(Exception):
+    """The node is off, or did not boot."""
+
+
 @dataclass(frozen=True)
 class NodePlan:
     """What a node is."""
@@ -179,7 +183,7 @@ class Node:
     def _inside(self) -> list[str]:
         pid = self._init.pid
         if pid is None:
-            raise CommandFailed(["nsenter"], None, f"{self.name} has no power\n{self._init.tail()}")
+            raise NoPower(f"{self.name} has no power; its first process said: {self._init.tail()}")
         # The process that was told to make the namespaces is not itself in that of processes, only its child is.
         return [
             "nsenter",

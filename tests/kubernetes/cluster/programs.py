@@ -14,6 +14,7 @@ from tests.kubernetes.cluster.node_files import PLUGINS
 _BUILDER = Path(__file__).resolve().parents[3] / "tools" / "kubernetes-binaries"
 CONTROL_PLANE = ("kube-apiserver", "etcd", "kubectl", "kube-controller-manager", "kube-scheduler")
 NODE = ("kubelet", "kube-proxy")
+_GO = (1, 21)  # since then Go fetches the version that a module asks for
 _NEEDED = (
     "containerd",
     "runc",
@@ -61,12 +62,20 @@ def lacking() -> list[str]:
     lacks = [] if os.geteuid() == 0 else ["root"]
     lacks += [program for program in _NEEDED if shutil.which(program) is None]
     lacks += [] if (PLUGINS / "bridge").exists() else ["containernetworking-plugins"]
-    if shutil.which("go") is None:
-        unbuilt_now = unbuilt(*CONTROL_PLANE, *NODE)
-        lacks += [f"Go, to build {', '.join(unbuilt_now)}"] if unbuilt_now else []
+    if _too_old_go() and unbuilt(*CONTROL_PLANE, *NODE):
+        lacks.append(f"Go {'.'.join(map(str, _GO))} or later, from go.dev or the distribution")
     if not lacks:
         lacks += _namespaces()
     return lacks
+
+
+def _too_old_go() -> bool:
+    """Whether there is no Go that could build Kubernetes, or fetch by itself the one that can."""
+    if shutil.which("go") is None:
+        return True
+    told = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, timeout=30).stdout
+    numbers = re.match(r"go(\d+)\.(\d+)", told)
+    return numbers is None or (int(numbers[1]), int(numbers[2])) < _GO
 
 
 def _namespaces() -> list[str]:
