@@ -205,6 +205,8 @@ def change_words(change: Change) -> str:
             return f"{_counted(change['after'], 'GPU')} a task instead of {change['before']}"
         case "opportunistic":
             return "as an opportunistic job, which may be stopped for others"
+        case "anywhere":
+            return f"not within one {safe(change['detail'])}"
         case "drop-label":
             return f"without asking for the label {safe(change['detail'])} of nodes"
         case "tolerate":

@@ -98,6 +98,8 @@ class ChangeKind(StrEnum):
     FEWER = "fewer-tasks"
     SMALLER = "smaller-tasks"
     OPPORTUNISTIC = "opportunistic"
+    ANYWHERE = "anywhere"
+    """Do not ask for one cell that contains its tasks."""
     DROP_LABEL = "drop-label"
     """Ask for no such label of nodes: the document, or the administrator for its SKU."""
     TOLERATE = "tolerate"
@@ -116,7 +118,7 @@ class Change(Model):
     before: int = Field(default=0, description="fewer-tasks: tasks now; smaller-tasks: GPUs of a task now.")
     after: int = Field(default=0, description="The most of them with which it starts.")
     nodes: tuple[str, ...] = Field(default=(), description="drop-label, tolerate, uncordon: the nodes it opens.")
-    detail: str = Field(default="", description="drop-label: the label (key=value); tolerate: the taint.")
+    detail: str = Field(default="", description="drop-label: key=value; tolerate: the taint; anywhere: the cell type.")
 
 
 class Basis(StrEnum):

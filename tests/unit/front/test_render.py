@@ -149,7 +149,7 @@ def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() ->
     amounts = {"leaf_type": "V100", "vc": "tools", "member": 0, "before": 4, "after": 2}
     shape = {**amounts, "nodes": ["carol", "dan"], "detail": "zone=a"}
     groups = ("fewer-tasks", "type", "virtual-cluster", "fewer-tasks", "smaller-tasks", "opportunistic")
-    kinds = (*groups, "drop-label", "tolerate", "uncordon", "magic")
+    kinds = (*groups, "anywhere", "drop-label", "tolerate", "uncordon", "magic")
     lines = render.why_text(why_body(changes=[{"kind": kind, **shape} for kind in kinds])).splitlines()
     assert [line.strip() for line in lines if line.startswith("  or: ")] == [
         "or: GPU type V100",
@@ -157,6 +157,7 @@ def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() ->
         "or: 2 tasks instead of 4",
         "or: 2 GPUs a task instead of 4",
         "or: as an opportunistic job, which may be stopped for others",
+        "or: not within one zone=a",
         "or: without asking for the label zone=a of nodes",
         "or: an administrator lets it tolerate the taint zone=a",
         "or: an administrator uncordons carol, dan",

@@ -28,7 +28,7 @@ def changes(queue: Queue, entry: Entry, now: datetime, vcs: Sequence[str] = ()) 
     if not queue.is_settled:
         return ()
     search = _Search(queue, entry, now)
-    found = [*search.types(), *search.clusters(vcs)]
+    found = [*search.anywhere(), *search.types(), *search.clusters(vcs)]
     found += sorted(search.less(), key=lambda change: _given_up(entry.group, change))
     return (*found, *search.opportunistic())
 
@@ -41,6 +41,8 @@ def apply(group: Group, change: Change) -> Group:
         return replace(group, vc=change.vc, pinned_id="")
     if change.kind is ChangeKind.OPPORTUNISTIC:
         return replace(group, priority=OPPORTUNISTIC, pinned_id="")
+    if change.kind is ChangeKind.ANYWHERE:
+        return replace(group, within="", members=tuple(replace(member, within="") for member in group.members))
     members = list(group.members)
     old = members[change.member]
     if change.kind is ChangeKind.FEWER:
@@ -64,6 +66,13 @@ class _Search:
     entry: Entry
     now: datetime
     tried: int = 0
+
+    def anywhere(self) -> Iterator[Change]:
+        """Not within one cell, when one is asked for."""
+        group = self.entry.group
+        kinds = dict.fromkeys(kind for kind in (group.within, *(each.within for each in group.members)) if kind)
+        if kinds:
+            yield from self._working(Change(kind=ChangeKind.ANYWHERE, detail=", ".join(kinds)))
 
     def types(self) -> Iterator[Change]:
         """Another GPU type, when one is asked for."""

@@ -131,6 +131,8 @@ def _change(change: Change) -> str:
         return f"With {_tasks(change.after)} instead of {change.before} it would start now."
     if change.kind is ChangeKind.SMALLER:
         return f"With {_gpus(change.after)} a task instead of {change.before} it would start now."
+    if change.kind is ChangeKind.ANYWHERE:
+        return f"Without asking for one {change.detail} that contains its tasks it would start now."
     if change.kind is ChangeKind.DROP_LABEL:
         return f"Without asking for nodes with the label {change.detail} it would start now."
     if change.kind is ChangeKind.TOLERATE:

@@ -127,6 +127,8 @@ def _change(change: Change) -> str:
         return f"把任务数从 {change.before} 减到 {change.after} 现在就能启动。"
     if change.kind is ChangeKind.SMALLER:
         return f"把每个任务的 GPU 从 {change.before} 个减到 {change.after} 个现在就能启动。"
+    if change.kind is ChangeKind.ANYWHERE:
+        return f"如果不要求任务位于同一个 {change.detail} 内，现在就能启动。"
     if change.kind is ChangeKind.DROP_LABEL:
         return f"如果不要求节点带有标签 {change.detail}，现在就能启动。"
     if change.kind is ChangeKind.TOLERATE:

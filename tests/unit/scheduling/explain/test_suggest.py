@@ -59,6 +59,21 @@ def test_another_type_is_told_where_the_virtual_cluster_has_it() -> None:
     assert found(line, "g", ())[0] == ("type", "OLD")
 
 
+def test_to_lie_anywhere_is_told_where_one_cell_is_what_is_missing() -> None:
+    line = Line()
+    for number in range(3):
+        line.submit(f"most{number}", (1, 3))
+    line.submit("g", Member(2, 1, within="NODE"))
+    assert found(line, "g", ())[0] == ("anywhere", None)
+    change = changes(line.queue, line.queue.waiting["g"].entry, line.now, ())[0]
+    changed = apply(line.queue.waiting["g"].entry.group, change)
+    assert (change.detail, changed.members) == ("NODE", (Member(2, 1),))
+    line.submit("plain", (1, 4))
+    assert "anywhere" not in dict(found(line, "plain"))
+    whole = Group("w", "a", (Member(2, 1, within="NODE"),), within="NODE")
+    assert apply(whole, change) == Group("w", "a", (Member(2, 1),))
+
+
 def test_a_cap_is_respected_by_what_is_suggested() -> None:
     line = Line(Policy(vcs={"a": VcCaps(user=Cap(gpus=4))}))
     line.submit("runs", (1, 2))

@@ -78,6 +78,7 @@ CHANGES = [
     (Change(kind=ChangeKind.FEWER, before=16, after=9), ("16", "9")),
     (Change(kind=ChangeKind.SMALLER, before=8, after=5), ("8", "5")),
     (Change(kind=ChangeKind.OPPORTUNISTIC), ("oppo",)),
+    (Change(kind=ChangeKind.ANYWHERE, detail="RACK"), ("RACK",)),
     (Change(kind=ChangeKind.DROP_LABEL, nodes=("carol",), detail="zone=a"), ("zone=a",)),
     (Change(kind=ChangeKind.TOLERATE, nodes=("carol",), detail="gpu=a:NoSchedule"), ("carol", "gpu=a:NoSchedule")),
     (Change(kind=ChangeKind.UNCORDON, nodes=("carol", "dan")), ("carol", "dan")),
