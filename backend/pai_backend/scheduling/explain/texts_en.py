@@ -151,7 +151,7 @@ _BASES = {
 
 def _estimate(waiting: Waiting) -> str:
     known = " and on ".join(_BASES[basis] for basis in waiting.rests_on) or "expected run times"
-    return f"This time is an estimate: it rests on {known}, and nothing new may come first."
+    return f"This time is an estimate: it rests on {known}, and holds if nothing new comes first."
 
 
 WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate)
