@@ -178,7 +178,7 @@ async def _server() -> AsyncIterator[tuple[int, dict[str, int]]]:
 
 
 class _Template:
-    """Lines about pods that differ in number and version, made by replacement: encoding costs more than what we measure."""
+    """Lines about pods that differ in number and version; made by replacement, for encoding costs more than reading."""
 
     def __init__(self, kind: str, phase: str) -> None:
         self._line = _line(kind, pod(phase))
