@@ -24,6 +24,7 @@ from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import Sizing, sizing_of
 from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.scheduling.queue import Policy
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Store
 
@@ -82,6 +83,7 @@ class CellRules:
     """The configuration of cells, None when there is none; and which virtual clusters a user may use, if not all.
 
     ``fixed``: the configuration is only changed in the settings. ``node_rules``: which nodes suit which tasks.
+    ``policy``: caps and patience of the queue.
     """
 
     config: ClusterConfig | None = None
@@ -89,6 +91,7 @@ class CellRules:
     cells_for_all: bool = False
     fixed: bool = False
     node_rules: NodeRules = field(default_factory=NodeRules)
+    policy: Policy = field(default_factory=Policy)
 
     def granted(self, user: User, vc: str) -> bool:
         """Whether the user may submit to this virtual cluster."""

@@ -31,6 +31,7 @@ from pai_backend.listening import bind_kept
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
 from pai_backend.parts import Parts, ReadyLine, RoleError
+from pai_backend.queue_policy import policy_of
 from pai_backend.runtime_files import runtime_file
 from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.storage.room import FileRoom
@@ -106,8 +107,14 @@ async def _application(
 
 def _cells(parts: Parts) -> CellRules:
     cluster = parts.settings.cluster
-    rules = NodeRules(cluster.sku_scheduling, cluster.cpu_scheduling)
-    return CellRules(parts.cluster_config(), cluster.grants, cluster.cells_for_cpu_tasks, cluster.fixed, rules)
+    return CellRules(
+        config=parts.cluster_config(),
+        grants=cluster.grants,
+        cells_for_all=cluster.cells_for_cpu_tasks,
+        fixed=cluster.fixed,
+        node_rules=NodeRules(cluster.sku_scheduling, cluster.cpu_scheduling),
+        policy=policy_of(parts.settings.queue),
+    )
 
 
 def _site(parts: Parts, base_url: str) -> Site:

@@ -8,14 +8,13 @@ import platform
 from datetime import timedelta
 
 from pai_backend.access.ports import PortRange
-from pai_backend.config.queue import CapSettings, QueueSettings, VcCapSettings
 from pai_backend.config.settings import Role
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.parts import Parts, ReadyLine
+from pai_backend.queue_policy import policy_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.terms import NodeRules
-from pai_backend.scheduling.queue import Cap, Patience, Policy, VcCaps
 
 log = logging.getLogger(__name__)
 
@@ -50,22 +49,3 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         store, parts.engine(), options, placer=lambda: Placer(cells_for_all=for_all, rules=rules, policy=policy)
     )
     await controller.run(parts.stop)
-
-
-def policy_of(queue: QueueSettings) -> Policy:
-    """The rules of the queue as the settings have them."""
-    patience = Patience(queue.patience.overtaken, timedelta(seconds=queue.patience.first_for_s))
-    vcs = {name: _vc_caps(caps) for name, caps in queue.vcs.items()}
-    return Policy(_cap(queue.user), _caps(queue.users), _vc_caps(queue.vc), vcs, patience)
-
-
-def _vc_caps(caps: VcCapSettings) -> VcCaps:
-    return VcCaps(_cap(caps.total), _cap(caps.user), _caps(caps.users))
-
-
-def _caps(caps: dict[str, CapSettings]) -> dict[str, Cap]:
-    return {user: _cap(cap) for user, cap in caps.items()}
-
-
-def _cap(cap: CapSettings) -> Cap:
-    return Cap(cap.tasks, cap.gpus)

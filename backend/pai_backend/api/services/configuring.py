@@ -24,6 +24,7 @@ from pai_backend.scheduling.config.derive import derive, to_yaml
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.jobs.change import Queued, in_order, preview
+from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.rebuild import rebuilt
 from pai_backend.store.versions import ConfigState, ConfigVersion
 
@@ -138,14 +139,19 @@ class ConfigService:
         rules, now = self._ctx.rules, self._ctx.clock()
         jobs, nodes = await self._ctx.store.unfinished(), list(self._ctx.nodes())
 
+        def copy() -> Placer:
+            return rebuilt(
+                rules.config,
+                nodes,
+                jobs,
+                cells_for_all=rules.cells_for_all,
+                rules=rules.node_rules,
+                policy=rules.policy,
+            )
+
         def computed() -> ClusterChange:
             waiting = in_order(Queued(job, tasks) for job in jobs if (tasks := to_place(job, now)))
-            return preview(
-                lambda: rebuilt(rules.config, nodes, jobs, cells_for_all=rules.cells_for_all, rules=rules.node_rules),
-                config,
-                jobs,
-                waiting,
-            )
+            return preview(copy, config, jobs, waiting)
 
         return await asyncio.to_thread(computed)
 

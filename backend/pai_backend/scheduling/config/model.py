@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pai_backend.model.errors import Fault
 
@@ -89,6 +90,11 @@ class ClusterConfig:
 
     def chains(self) -> tuple[str, ...]:
         """The chains in order of first appearance among the physical cells."""
+        return self._chains
+
+    @cached_property
+    def _chains(self) -> tuple[str, ...]:
+        """Found once: of 10,000 machines that takes a while, and every document is held against them."""
         return tuple(dict.fromkeys(cell.type for cell in self.physical))
 
     def nodes(self) -> tuple[str, ...]:

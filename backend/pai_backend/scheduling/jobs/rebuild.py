@@ -9,6 +9,7 @@ from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.scheduling.queue import Policy
 
 
 def rebuilt(
@@ -18,9 +19,10 @@ def rebuilt(
     *,
     cells_for_all: bool = False,
     rules: NodeRules | None = None,
+    policy: Policy | None = None,
 ) -> Placer:
     """A placer that knows these nodes, and what these jobs hold. Costs what a restart of the controller costs."""
-    placer = Placer(config, cells_for_all=cells_for_all, rules=rules)
+    placer = Placer(config, cells_for_all=cells_for_all, rules=rules, policy=policy)
     for node in nodes:
         placer.set_node(node)
     placer.recover(jobs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -18,6 +19,7 @@ from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.jobs.change import Queued, in_order, preview
 from pai_backend.scheduling.jobs.rebuild import rebuilt
+from pai_backend.scheduling.queue import Cap, Policy
 from pai_backend.testing.builders import T0, make_job, make_placement, make_role, make_spec, make_uid
 from tests.support.lab_config import ONE_VC
 from tests.support.scripted_engine import lab_node
@@ -125,6 +127,13 @@ def test_of_two_that_could_start_the_one_that_is_served_first_does() -> None:
     early, late = job(2, "vc1"), job(3, "vc1")
     told = change(quotas(default=1, vc1=0), quotas(default=1, vc1=1), [], [late, early])
     assert names(told.starts) == ["job2"]
+
+
+def test_a_cap_counts_in_a_plan_as_it_does_in_the_queue() -> None:
+    before, after, waits = quotas(default=2, vc1=0), quotas(default=1, vc1=1), job(1, "vc1")
+    for policy, starting in ((Policy(), ["job1"]), (Policy(user=Cap(tasks=0)), [])):
+        copy = partial(rebuilt, before, NODES, [waits], policy=policy)
+        assert names(preview(copy, after, [waits], [Queued(waits, waits.tasks)]).starts) == starting
 
 
 @pytest.mark.parametrize(
