@@ -6,13 +6,15 @@ import { clusterUse, queue, until, virtualCluster } from './wire';
 describe('ClusterModel', () => {
   let server: FakeServer;
   let model: ClusterModel;
+  let unseen: boolean;
 
   const answer = (user: string) => json(clusterUse({ user }));
 
   beforeEach(() => {
     server = new FakeServer();
     server.on('GET cluster/use', () => answer('ada'));
-    model = new ClusterModel({ client: server.client, standby: 'never' });
+    unseen = false;
+    model = new ClusterModel({ client: server.client, rests: () => unseen });
   });
 
   afterEach(() => {
@@ -65,6 +67,26 @@ describe('ClusterModel', () => {
     expect(model.state.live).toBe(false);
     await until(() => server.sockets('events/stream').length === 2);
     expect(server.sockets('events/stream')[1].url).toContain('position=20');
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('asks for nothing while nobody looks', async () => {
+    model.start();
+    await until(() => server.sockets('events/stream').length === 1);
+    const [socket] = server.sockets('events/stream');
+    socket.accept();
+    await until(() => server.requests.length === 2);
+    unseen = true;
+    socket.send(JSON.stringify({ position: 1, event: { job: 'a' } }));
+    unseen = false;
+    socket.send(JSON.stringify({ position: 2, event: { job: 'a' } }));
+    await until(() => server.requests.length === 3);
+    unseen = true;
+    for (let position = 3; position <= 20; position++) {
+      socket.send(JSON.stringify({ position, event: { job: 'a' } }));
+    }
+    // Longer than a burst is collected: a request would have been made.
+    await new Promise(resolve => setTimeout(resolve, 600));
     expect(server.requests).toHaveLength(3);
   });
 

@@ -37,8 +37,9 @@ export class ClusterModel implements IDisposable {
       factory: () => this._load(),
       frequency: POLL,
       name: 'jupyter-pai:cluster',
-      standby: options.standby ?? 'when-hidden'
+      standby: () => this._rests()
     });
+    this._rests = options.rests ?? (() => document.hidden);
     this._burst = new Throttler(() => this._poll.refresh(), {
       limit: BURST,
       edge: 'trailing'
@@ -118,16 +119,23 @@ export class ClusterModel implements IDisposable {
       receive: data => {
         const message = JSON.parse(String(data)) as IPositionedEvent;
         this._position = message.position;
-        void this._burst.invoke();
+        this._hear();
       },
       connected: live => {
         this._update({ live });
         // What happened while nobody listened is not pushed again to a stream without a position.
         if (live) {
-          void this._burst.invoke();
+          this._hear();
         }
       }
     });
+  }
+
+  /** Something has changed. Where nobody looks, it is read when somebody does: it costs the backend work. */
+  private _hear(): void {
+    if (!this._rests()) {
+      void this._burst.invoke();
+    }
   }
 
   private _update(change: Partial<IClusterState>): void {
@@ -143,6 +151,7 @@ export class ClusterModel implements IDisposable {
   private _isDisposed = false;
   private readonly _poll: Poll;
   private _position: number | string | null = null;
+  private readonly _rests: () => boolean;
   private _state: IClusterState = { use: null, live: false, problem: null };
   private _stream: ResumedStream | null = null;
 }
@@ -152,7 +161,7 @@ export namespace ClusterModel {
   /** What the picture is made from. */
   export interface IOptions {
     readonly client: IPaiClient;
-    /** Whether polling rests now; while the page is hidden when absent. */
-    readonly standby?: Poll.Standby | (() => boolean | Poll.Standby);
+    /** Whether nobody looks now; while the browser's tab is hidden when absent. */
+    readonly rests?: () => boolean;
   }
 }

@@ -43,7 +43,7 @@ export const clusterPlugin: JupyterFrontEndPlugin<void> = {
     const isSeen = () => tracker.find(page => page.isVisible) !== undefined;
     const model = new ClusterModel({
       client,
-      standby: () => document.hidden || !isSeen()
+      rests: () => document.hidden || !isSeen()
     });
     addClusterCommands(commands, {
       client,
