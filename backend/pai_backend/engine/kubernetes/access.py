@@ -105,6 +105,7 @@ async def find_cluster(
     access: Access, environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
 ) -> Credentials:
     """Find the cluster and load its credentials. Raises AccessError naming place, reason and remedy."""
+    await asyncio.to_thread(_import_library)
     from kubernetes_asyncio.client import Configuration
 
     configuration = Configuration()
@@ -124,6 +125,17 @@ async def find_cluster(
     credentials = Credentials(source, access.namespace or inherent or "default", configuration)
     await credentials.load()
     return credentials
+
+
+def _import_library() -> None:
+    """Its 883 modules take half a second of CPU time, so not on an event loop. Raises AccessError without it."""
+    try:
+        import kubernetes_asyncio.config.incluster_config
+        import kubernetes_asyncio.config.kube_config  # noqa: F401
+    except ImportError:
+        raise AccessError(
+            "the Kubernetes engine needs kubernetes_asyncio; install it with: pip install 'jupyter-pai[kubernetes]'"
+        ) from None
 
 
 def _paths(access: Access, environ: Mapping[str, str], service_account: Path) -> list[Path] | None:

@@ -176,12 +176,6 @@ async def connect(access: Access) -> Client:
 
     No request is made: a cluster that is away is no reason not to start.
     """
-    try:
-        import kubernetes_asyncio  # noqa: F401 - the question is only whether it is there
-    except ImportError:
-        raise AccessError(
-            "the Kubernetes engine needs kubernetes_asyncio; install it with: pip install 'jupyter-pai[kubernetes]'"
-        ) from None
     credentials = await find_cluster(access)
     try:
         return Client(credentials)

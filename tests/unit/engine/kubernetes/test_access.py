@@ -144,6 +144,15 @@ async def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_library_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes_asyncio", None)
+    monkeypatch.setitem(sys.modules, "kubernetes_asyncio.config", None)
+    monkeypatch.setitem(sys.modules, "kubernetes_asyncio.config.incluster_config", None)
+    with pytest.raises(AccessError, match=r"pip install 'jupyter-pai\[kubernetes\]'"):
+        await find_cluster(Access())
+
+
+@pytest.mark.asyncio
 async def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
     first = write(tmp_path / "first", {"current-context": "here"})
     second = write(tmp_path / "second", {**kubeconfig(SERVER, token=TOKEN), "current-context": "other"})
