@@ -37,9 +37,8 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     )
     config, for_all = parts.cluster_config(), settings.cluster.cells_for_cpu_tasks
     rules = NodeRules(settings.cluster.sku_scheduling, settings.cluster.cpu_scheduling)
-    types = dict.fromkeys(config.levels(chain)[0] for chain in config.chains()) if config is not None else rules.by_type
-    for sku in rules.by_type.keys() - types.keys():
-        log.warning("cluster.sku_scheduling: there are no cells of type %s; there are: %s", sku, ", ".join(types))
+    for sku in rules.unused(config) if config is not None else ():
+        log.warning("cluster.sku_scheduling: there are no cells of type %s, so its rule counts for nobody", sku)
     vcs = config.virtual_clusters.keys() if config is not None else settings.virtual_clusters
     for vc in settings.queue.vcs.keys() - set(vcs):
         log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))

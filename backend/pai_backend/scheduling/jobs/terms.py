@@ -30,6 +30,11 @@ class NodeRules:
         """The rule of tasks on cells of this type."""
         return self.by_type.get(leaf_type, _PLAIN)
 
+    def unused(self, config: ClusterConfig) -> list[str]:
+        """Leaf types that have a rule, and of which the configuration has no cells."""
+        types = {config.levels(chain)[0] for chain in config.chains()}
+        return sorted(self.by_type.keys() - types)
+
     def of_placed(self, place: Placement, config: ClusterConfig | None) -> NodeRule:
         """The rule of a task that has its place: what an engine has to tell a cluster of its own.
 

@@ -113,11 +113,13 @@ def named(names: Iterable[str]) -> str:
 
 
 def _unsuited(ask: Ask, nodes: Sequence[Node]) -> str:
-    """Which nodes a task may not use, and which lack room for it."""
-    objections = [(node.name, ask.terms.objection(node)) for node in nodes]
-    barred = [f"{name} ({_in_words(objection)})" for name, objection in objections if objection is not None]
-    full = [name for name, objection in objections if objection is None]
+    """Which nodes a task may not use, which are away, and which lack room for it."""
+    objections = [(node, ask.terms.objection(node)) for node in nodes]
+    barred = [f"{node.name} ({_in_words(objection)})" for node, objection in objections if objection is not None]
+    away = [node.name for node, objection in objections if objection is None and not node.ready]
+    full = [node.name for node, objection in objections if objection is None and node.ready]
     parts = [f"it may not use {named(barred)}"] if barred else []
+    parts += [f"not ready is {named(away)}"] if away else []
     parts += [f"too little CPU or memory, or a port in use, on {named(full)}"] if full else []
     return "; ".join(parts) or "no node suits it"
 

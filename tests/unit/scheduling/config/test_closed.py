@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_backend.scheduling.config.closed import MOST_NAMED, notes
-from tests.unit.scheduling.jobs.cluster_of_nodes import cordoned, node
+from tests.support.marked_nodes import cordoned, node
 
 
 def test_nothing_is_noted_of_open_nodes() -> None:

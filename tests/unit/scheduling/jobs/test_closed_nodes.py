@@ -11,7 +11,7 @@ from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.job_queue import placed, refused, served
-from tests.unit.scheduling.jobs.cluster_of_nodes import cordoned, node, placer, tolerating
+from tests.support.marked_nodes import cordoned, node, placer, tolerating
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -44,6 +44,15 @@ def test_no_task_of_a_gang_lies_on_a_closed_node() -> None:
     assert refused(cells, job(2, tasks=2)).message == (
         "waits for 2 V100 GPU for 2 tasks at once: it may not use a (taint x:NoSchedule), c (cordoned)"
     ).replace("V100 ", "")
+
+
+def test_nodes_that_are_full_are_told_apart_from_those_that_are_closed() -> None:
+    cells = placer(node("a", "x:NoSchedule"), node("b", cpus=2), node("c").model_copy(update={"ready": False}))
+    assert refused(cells, job(1, cpus=4)).message == (
+        "waits for 1 GPU: it may not use a (taint x:NoSchedule); not ready is c; "
+        "too little CPU or memory, or a port in use, on b"
+    )
+    assert refused(cells, job(2, gpus=0, cpus=4)).message == "node c is not ready: "
 
 
 def test_nobody_is_ended_on_a_node_that_the_preemptor_may_not_use() -> None:

@@ -16,7 +16,7 @@ from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.linear import Room
 from pai_backend.scheduling.jobs.openings import CORDON, MOST_TRIED, openings
 from pai_backend.scheduling.jobs.terms import NodeRules, TermsOf
-from tests.unit.scheduling.jobs.cluster_of_nodes import cordoned, node
+from tests.support.marked_nodes import cordoned, node
 
 TERMS = TermsOf(NodeRules({"V100": NodeRule(node_selector={"pool": "big"})}), {})
 

@@ -13,7 +13,7 @@ from pai_backend.scheduling.jobs.demand import Ask, Sizing, shared_sizing, sizin
 from pai_backend.scheduling.jobs.terms import ANY_NODE, NodeRules, Objection
 from pai_backend.testing.builders import make_job, make_role, make_spec
 from tests.support.lab_config import two_vcs
-from tests.unit.scheduling.jobs.cluster_of_nodes import cordoned, node, tolerating
+from tests.support.marked_nodes import cordoned, node, tolerating
 
 
 def job(*roles: TaskRole, gpu_type: str = "", **selector: str) -> Job:
@@ -105,6 +105,11 @@ def test_a_written_configuration_says_which_cells_a_node_has() -> None:
     assert terms.objection(node("dan", "c:NoSchedule", kind="TITANX")) is not None
     pinned = GPU.model_copy(update={"sku_type": "GPU-D"})
     assert only(job(pinned), sizing).terms.objection(node("carol", "d:NoSchedule")) is None
+
+
+def test_rules_of_types_that_are_not_there_are_known() -> None:
+    rules = NodeRules({"V100": tolerating("x"), "GPU-C": tolerating("c"), "A100": tolerating("y")})
+    assert rules.unused(two_vcs()) == ["A100", "V100"]
 
 
 def test_the_rule_of_a_placed_task_is_that_of_its_cells() -> None:

@@ -36,7 +36,9 @@ def cordoned(of: Node) -> Node:
 
 def tolerating(*keys: str, **selector: str) -> NodeRule:
     """A rule that tolerates all taints of these keys and asks for these labels."""
-    return NodeRule(node_selector=selector, tolerations=tuple(Toleration(key=key, operator=Operator.EXISTS) for key in keys))
+    return NodeRule(
+        node_selector=selector, tolerations=tuple(Toleration(key=key, operator=Operator.EXISTS) for key in keys)
+    )
 
 
 def placer(*nodes: Node, without_cells: NodeRule | None = None, **by_type: NodeRule) -> Placer:
