@@ -22,6 +22,7 @@ LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
 TEST_S, BUILD_S = 300, 2400
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep these tests in one worker, and give them time for real nodes, or for building what nodes are made of."""
     ours = [item for item in items if Path(__file__).parent in item.path.parents]
