@@ -224,9 +224,7 @@ class JobsDecider:
 
     def _leaving(self, victims: Sequence[str]) -> Iterator[TaskUid]:
         for name in victims:
-            party = self._memory.party(name)
-            if party is not None:
-                yield from party.uids
+            yield from self._memory.party(name).uids
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 

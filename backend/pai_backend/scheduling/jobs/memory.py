@@ -47,10 +47,9 @@ class Memory:
         """The known units of a job, in order."""
         return list(self._of_job.get(uid, {}).values())
 
-    def party(self, group: str) -> Party | None:
-        """The group of cells of this name."""
-        unit = self.units.get(group)
-        return None if unit is None else next((party for party in unit.parties if party.name == group), None)
+    def party(self, group: str) -> Party:
+        """The group of cells of this name. Raises KeyError when it is not known."""
+        return next(party for party in self.units[group].parties if party.name == group)
 
     # -- CPU and memory --------------------------------------------------------------------------------------------
 

@@ -22,15 +22,15 @@ from pai_backend.scheduling.core.reconfigure import Effects
 from pai_backend.scheduling.core.restore import RECONFIGURED
 from pai_backend.scheduling.jobs.answers import Claim, Place, Preemption, Round, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
-from pai_backend.scheduling.jobs.demand import Party, Sizing, shared_sizing, sizing_of
+from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
 from pai_backend.scheduling.jobs.memory import Memory
+from pai_backend.scheduling.jobs.places import places_of, preemptions_of
 from pai_backend.scheduling.jobs.recovery import Recovered, asks_of, recovered_units
 from pai_backend.scheduling.jobs.run_times import RunTime, unknown
 from pai_backend.scheduling.jobs.telling import Teller
 from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.scheduling.jobs.unit import Unit, units_of
 from pai_backend.scheduling.queue import Policy, Preempting, Queue
-from pai_backend.scheduling.queue.holdback import in_the_way
 
 
 class Placer:
@@ -223,6 +223,8 @@ class Placer:
 
         To be called after :meth:`catch_up`, so that cells are kept again for whom they were kept before a restart.
         """
+        if self._is_known(job, tasks):
+            return
         wanted = {unit.name: unit for unit in units_of(job, tasks, self.sizing)}
         for unit in self.memory.of_job(job.uid):
             new = wanted.get(unit.name)
@@ -236,6 +238,19 @@ class Placer:
             self.queue.line_up(unit.entry)
             if not job.why:
                 self._untold[job.uid] = None
+
+    def _is_known(self, job: Job, tasks: Sequence[Task]) -> bool:
+        """Whether just these tasks wait already, in this turn: of many tasks, few change at a time."""
+        waiting: set[TaskUid] = set()
+        decided: set[TaskUid] = set()
+        for unit in self.memory.of_job(job.uid):
+            if unit.name in self._pending:
+                decided.update(unit.uids)
+            elif unit.name not in self.queue.running:
+                if (unit.job.turn_at, bool(unit.job.core)) != (job.turn_at, bool(job.core)):
+                    return False
+                waiting.update(unit.uids)
+        return waiting == {task.uid for task in tasks} - decided
 
     def _is_same(self, unit: Unit, new: Unit) -> bool:
         """Whether a unit waits for what it waited for. One that has cells kept has its turn already."""
@@ -350,23 +365,7 @@ class Placer:
 
     def places(self, unit: Unit) -> dict[TaskUid, Place]:
         """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
-        found: dict[TaskUid, Place] = {}
-        for party in unit.parties:
-            found.update(self._of_party(party))
-        found.update((ask.uid, Place(node)) for ask in unit.loose if (node := self.memory.node_of(ask.uid)) is not None)
-        return found
-
-    def _of_party(self, party: Party) -> dict[TaskUid, Place]:
-        held = self.cluster.groups[party.name].stored
-        assert held is not None
-        sku = self.sizing.skus.get(self.cluster.chains[held.chain].leaf_type)
-        each = 1 if sku is None else sku.gpu
-        found = {}
-        for pod in held.pods:
-            ask = party.asks[pod.ordinal]
-            devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
-            found[ask.uid] = Place(pod.node, tuple(devices[: ask.gpus]), pod.devices, held.chain, pod.owned)
-        return found
+        return places_of(unit, self.cluster, self.memory, self.sizing)
 
     def ask_for_nodes_again(self) -> None:
         """Something that nodes have besides cells, and that is not known here, may be free again."""
@@ -408,17 +407,7 @@ class Placer:
 
     def preemptions(self) -> list[Preemption]:
         """Every running group that must end now for one that keeps its cells; the same until it has ended."""
-        found = []
-        for claim in self.queue.claims.values():
-            if claim.held_back:
-                continue
-            entry = claim.ticket.entry
-            there = {other: None for held in self.queue.held_by(entry) for other in in_the_way(held)}
-            for held in sorted(there, key=lambda other: other.serial):
-                party = self._party(held.group.name)
-                by = entry.group.name.rpartition("/")[0]
-                found.append(Preemption(job_of(party.uids[0]), party.uids, by, entry.group.priority))
-        return found
+        return list(preemptions_of(self.queue, self.memory))
 
     def claims(self) -> list[Claim]:
         """Groups that lost their claim on the quota since the last call, or got it back."""
@@ -427,11 +416,6 @@ class Placer:
         for name in changed:
             held = self.cluster.groups.get(name)
             if held is not None:
-                party = self._party(name)
-                found.append(Claim(job_of(party.uids[0]), party.uids, bool(held.displaced_by)))
+                uids = self.memory.party(name).uids
+                found.append(Claim(job_of(uids[0]), uids, bool(held.displaced_by)))
         return found
-
-    def _party(self, group: str) -> Party:
-        party = self.memory.party(group)
-        assert party is not None, f"nobody knows group {group}"
-        return party

@@ -1,0 +1,44 @@
+"""Where tasks are, told by what their units hold of cells and nodes; and whom reservations ask to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_backend.model.ids import TaskUid, job_of
+from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.jobs.answers import Place, Preemption
+from pai_backend.scheduling.jobs.demand import Party, Sizing
+from pai_backend.scheduling.jobs.memory import Memory
+from pai_backend.scheduling.jobs.unit import Unit
+from pai_backend.scheduling.queue import Queue
+from pai_backend.scheduling.queue.holdback import in_the_way
+
+
+def places_of(unit: Unit, cluster: Cluster, memory: Memory, sizing: Sizing) -> dict[TaskUid, Place]:
+    """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
+    found = {uid: place for party in unit.parties for uid, place in _of_party(party, cluster, sizing)}
+    found.update((ask.uid, Place(node)) for ask in unit.loose if (node := memory.node_of(ask.uid)) is not None)
+    return found
+
+
+def _of_party(party: Party, cluster: Cluster, sizing: Sizing) -> Iterator[tuple[TaskUid, Place]]:
+    held = cluster.groups[party.name].stored
+    assert held is not None
+    sku = sizing.skus.get(cluster.chains[held.chain].leaf_type)
+    each = 1 if sku is None else sku.gpu
+    for pod in held.pods:
+        ask = party.asks[pod.ordinal]
+        devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
+        yield ask.uid, Place(pod.node, tuple(devices[: ask.gpus]), pod.devices, held.chain, pod.owned)
+
+
+def preemptions_of(queue: Queue, memory: Memory) -> Iterator[Preemption]:
+    """Every running group that must end now for one that keeps its cells; the same until it has ended."""
+    for claim in queue.claims.values():
+        if claim.held_back:
+            continue
+        entry = claim.ticket.entry
+        there = {other: None for held in queue.held_by(entry) for other in in_the_way(held)}
+        for held in sorted(there, key=lambda other: other.serial):
+            uids = memory.party(held.group.name).uids
+            yield Preemption(job_of(uids[0]), uids, entry.group.name.rpartition("/")[0], entry.group.priority)
