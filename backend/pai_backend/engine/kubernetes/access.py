@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pai_backend.engine.kubernetes.credential_program import run_program
+from pai_backend.engine.kubernetes.credential_program import COMMAND_S, run_program
 from pai_backend.engine.kubernetes.failures import AccessError
 from pai_backend.engine.kubernetes.kubeconfig import Kubeconfig, read_kubeconfig
 
@@ -88,6 +88,7 @@ class Credentials:
     async def load(self) -> None:
         """Fill the configuration. Raises AccessError."""
         self._loaded_at = time.monotonic()
+        self._fresh_until = self._loaded_at + REFUSED_S  # should this fail: others go on with what there is meanwhile
         if isinstance(self._source, Kubeconfig):
             self._source = await asyncio.to_thread(read_kubeconfig, self._source.paths, self._source.context)
             self._fresh_until = await _load_kubeconfig(self._source, self.configuration)
@@ -178,7 +179,8 @@ async def _load_kubeconfig(found: Kubeconfig, configuration: Configuration) -> f
         "users": [{"name": "this", "user": user}],
     }
     try:
-        await KubeConfigLoader(document, active_context="this").load_and_set(configuration)
+        async with asyncio.timeout(COMMAND_S):  # a refresh at an identity provider is a request, too
+            await KubeConfigLoader(document, active_context="this").load_and_set(configuration)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote a token, so only its kind is told
         raise AccessError(
             f"{found.place}: the user of the context {found.context} gives no usable credentials ({_kind(error)}); "

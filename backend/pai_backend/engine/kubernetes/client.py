@@ -78,7 +78,7 @@ class Client:
 
         self._credentials = credentials
         self._api = ApiClient(credentials.configuration)
-        self._api.user_agent = "jupyter-pai"
+        self._identity = self._files()
         self.counts = RequestCounts()
 
     def __repr__(self) -> str:
@@ -104,6 +104,8 @@ class Client:
     async def authorization(self) -> dict[str, str]:
         """The headers that say who we are; secret. Raises AccessError when credentials cannot be renewed."""
         await self._credentials.current()
+        if self._identity != self._files():
+            await self._reopen()
         headers: dict[str, str] = {"User-Agent": "jupyter-pai"}
         await self._api.update_params_for_auth(headers, [], ["BearerToken"])
         return headers
@@ -148,6 +150,19 @@ class Client:
     async def aclose(self) -> None:
         """Close all connections; streams that are open break."""
         await self._api.close()
+
+    def _files(self) -> tuple[str | None, str | None, str | None]:
+        """What a session reads once, when it is made. The library names files by what is in them."""
+        used = self._credentials.configuration
+        return used.ssl_ca_cert, used.cert_file, used.key_file
+
+    async def _reopen(self) -> None:
+        """A new session, for a certificate that was renewed. What is open on the old one is cut."""
+        from kubernetes_asyncio.client import ApiClient
+
+        old, self._identity = self._api, self._files()
+        self._api = ApiClient(self._credentials.configuration)
+        await old.close()
 
     async def _request(
         self, ask: Ask, headers: dict[str, str], limits: aiohttp.ClientTimeout

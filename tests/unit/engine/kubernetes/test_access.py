@@ -14,6 +14,10 @@ from typing import Any
 import psutil
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from pai_backend.engine.kubernetes import access as access_module
 from pai_backend.engine.kubernetes import credential_program
@@ -141,6 +145,37 @@ async def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
     document = kubeconfig(SERVER, token=TOKEN, **{"certificate-authority-data": "bm9uc2Vuc2U="})
     with pytest.raises(AccessError, match="a certificate or key in it cannot be used"):
         await connect(Access(write(tmp_path / "config", document)))
+
+
+def certificate(name: str) -> dict[str, str]:
+    """A client certificate and its key, as a kubeconfig holds them."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    who, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), datetime.now(UTC)
+    unsigned = x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key())
+    unsigned = unsigned.serial_number(1).not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    public = unsigned.sign(key, hashes.SHA256()).public_bytes(pem)
+    texts = (("client-certificate-data", public), ("client-key-data", secret))
+    return {key: base64.b64encode(text).decode() for key, text in texts}
+
+
+@pytest.mark.asyncio
+async def test_a_renewed_client_certificate_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "config", kubeconfig(SERVER, user=certificate("old")))
+    client = await connect(Access(path))
+    try:
+        before = client.session
+        await client.authorization()
+        assert client.session is before
+        write(path, kubeconfig(SERVER, user=certificate("new")))
+        monkeypatch.setattr(access_module, "REFUSED_S", 0.0)
+        assert await client.renew_credentials()
+        await client.authorization()
+        assert client.session is not before
+        assert before.closed
+    finally:
+        await client.aclose()
 
 
 @pytest.mark.asyncio
