@@ -185,7 +185,7 @@ def _note_v2(spec: JobSpec, losses: Losses) -> None:
     if spec.secret_names:
         losses.lost(("secrets",), "v1 has no secrets")
     if spec.scheduling != _NO_SCHEDULING:
-        losses.lost(("extras",), "v1 knows neither priorities nor tasks that start one by one")
+        losses.lost(("extras",), "v1 knows neither priorities nor cells, nor tasks that start one by one")
     if spec.storages:
         losses.lost(("extras", "storages"), "v1 mounts no storages", "dataDir may name what is in them.")
     if spec.notify:
