@@ -54,6 +54,8 @@ REFRESHED: Final = PREFIX + "refreshed"
 """Annotation of a pod: digest of the job's files it should have; a change makes its kubelet look at once."""
 INPUTS: Final = PREFIX + "inputs"
 """Annotation of a pod: the names of what is fetched into its working directory, for people."""
+KEEP: Final = PREFIX + "keep"
+"""Annotation of a pod: its task would be kept if its command failed."""
 FINALIZER: Final = PREFIX + "exit"
 """Keeps a pod that was deleted, by whomever, until its exit is recorded elsewhere."""
 

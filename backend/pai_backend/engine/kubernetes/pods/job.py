@@ -91,12 +91,12 @@ def service(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | Non
 
 
 def network_policy(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:
-    """Who may reach the ports of an attempt's tasks; None where nobody is kept away.
+    """Who may reach the ports of an attempt's tasks; None where everyone may, as with ports of the node.
 
-    What a task may connect to is left alone. Source: Kubernetes documentation, "Network Policies": pods on the host
-    network are beyond them, and a pod's own node is always let in, so that kubelet and port-forward work.
+    What a task may connect to is left alone. Source: Kubernetes documentation, "Network Policies": a pod's own
+    node is always let in, so that kubelet and port-forward work.
     """
-    if not settings.network_policy or settings.network is Network.HOST:
+    if not settings.network_policy or settings.network is not Network.POD:
         return None
     job = job_of(plan.uid)
     peers = {"podSelector": {"matchLabels": naming.job_labels(owner.instance, job, plan.job_attempt)}}

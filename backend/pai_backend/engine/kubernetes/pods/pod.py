@@ -74,7 +74,7 @@ def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: 
             "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
             **settings.annotations,
             **naming.task_annotations(plan),
-            **({naming.INPUTS: ", ".join(item.name for item in plan.inputs)} if plan.inputs else {}),
+            **_notes(plan),
         },
     )
     return {
@@ -83,6 +83,16 @@ def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: 
         "metadata": {**found, "finalizers": [naming.FINALIZER]},
         "spec": spec,
     }
+
+
+def _notes(plan: TaskPlan) -> dict[str, str]:
+    """Annotations that the reading of the pod goes by; its spec is not kept in memory."""
+    found = {}
+    if plan.inputs:
+        found[naming.INPUTS] = ", ".join(item.name for item in plan.inputs)
+    if plan.keep_on_failure:
+        found[naming.KEEP] = "true"
+    return found
 
 
 def _where(plan: TaskPlan, settings: PodSettings) -> Object:

@@ -198,7 +198,7 @@ class PodSettings(Model):
         default=60, ge=0, description="Seconds that a task waits at most for its peers' addresses, with `hosts`."
     )
     network_policy: bool = Field(
-        default=True, description="Let only peers of the job and `front_doors` reach its ports; not with `host`."
+        default=True, description="On the pod network, let only peers of the job and `front_doors` reach its ports."
     )
     front_doors: tuple[FrontDoor, ...] = Field(
         default=(), description="Proxy, gateway and backend, where they connect to pods: `{pod_labels}` or `{cidr}`."

@@ -13,7 +13,7 @@ from typing import Final
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
-from pai_backend.engine.kubernetes.status.view import Container, Ended, PodView, words
+from pai_backend.engine.kubernetes.status.view import Container, Ended, PodView, time_of, words
 from pai_backend.model.job import Causer, TaskExit
 
 KILLED: Final = 128 + 9
@@ -63,8 +63,11 @@ def exit_of(view: PodView) -> tuple[TaskExit, datetime | None]:
 
 def taken_away(view: PodView) -> Cause | None:
     """What ended it from outside; None when nothing did."""
-    if naming.STOP in view.annotations:
+    stop = view.annotations.get(naming.STOP)
+    if stop is not None and view.deleted_at is not None and not _ended_before(view, time_of(stop)):
         return Cause("stopped", "stopped on request", Causer.USER)
+    if view.task.ended is not None and _out_of_memory(view.task.ended):
+        return None  # whoever deletes it afterwards has not ended it
     if view.reason == "Evicted":
         # The first two are the kubelet's words for a limit of the pod itself, and not for a node that runs short.
         if "exceed" in view.message and "low on resource" not in view.message:
@@ -82,9 +85,20 @@ def taken_away(view: PodView) -> Cause | None:
         return Cause("drained", _said("its node was emptied", _why(view)))
     if view.task.ended is not None and view.task.ended.reason in OUT_OF_SIGHT:
         return Cause("lost", _said("its node lost sight of it", words(view.task.ended.message)))
-    if view.deleted_at is not None:
+    if view.deleted_at is not None and stop is None and not view.reason:
         return Cause("vanished", "its pod was deleted by somebody else")
     return None
+
+
+def _ended_before(view: PodView, asked: datetime | None) -> bool:
+    """Whether the task is known to have ended before it was asked to. Times of the API have no fractions."""
+    ended = view.task.ended
+    return ended is not None and ended.finished_at is not None and asked is not None and ended.finished_at < asked
+
+
+def _out_of_memory(ended: Ended) -> bool:
+    """Whether the kernel killed the whole of it: a container says so, too, when it killed a process of it."""
+    return ended.reason == "OOMKilled" and ended.code == KILLED
 
 
 def _never_began(view: PodView) -> Cause:
@@ -113,7 +127,7 @@ def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExi
     if ended.reason in NOT_EXECUTED:
         message = _said("its container could not be started", words(ended.message))
         return TaskExit(reason="start-failed", message=message, causer=Causer.PLATFORM, at=at)
-    if ended.reason == "OOMKilled" and ended.code == KILLED:
+    if _out_of_memory(ended):
         message = f"{how} while the kernel killed processes here for lack of memory"
         return TaskExit(code=code, signal=signal, reason="out-of-memory", message=message, at=at)
     if record is None or not record.by_itself:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pai_backend.engine.base import TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.status.exits import exit_of, taken_away
+from pai_backend.engine.kubernetes.status.exits import exit_of
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
 from pai_backend.engine.kubernetes.status.waits import Patience, Trouble, waiting
@@ -114,7 +114,7 @@ def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:
     if around.now < until:
         seen = TaskSeen(view.uid, state, since=view.task.running_since, message=f"its node is away ({node.reason})")
         return Reading(seen, look_at=until, trouble=around.trouble)
-    asked = taken_away(view) if naming.STOP in view.annotations else None
+    asked = naming.STOP in view.annotations
     reason, causer = ("stopped", Causer.USER) if asked else ("lost", Causer.PLATFORM)
     message = f"its node {view.node} was away for {around.patience.node_s} s ({node.reason})"
     exit_ = TaskExit(reason=reason, message=message, causer=causer, at=until)
@@ -122,13 +122,14 @@ def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:
 
 
 def _running(view: PodView) -> Reading:
-    """A container that runs. One that is kept when its command has failed says so by not being ready.
+    """A container that runs. That of a task which is kept says that its command has ended by not being ready.
 
     Nor is it ready before it was asked for the first time, so this is a hint to look inside and nothing more.
     """
     message = "asked to end" if view.deleted_at is not None else ""
     seen = TaskSeen(view.uid, TaskState.RUNNING, since=view.task.running_since, message=message)
-    return Reading(seen, look_inside=not view.task.ready)
+    kept = naming.KEEP in view.annotations and view.deleted_at is None
+    return Reading(seen, look_inside=kept and not view.task.ready)
 
 
 def _waiting(view: PodView, around: Around) -> Reading:

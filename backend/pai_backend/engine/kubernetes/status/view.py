@@ -69,7 +69,7 @@ class PodView:
     node: str = ""
     created_at: datetime | None = None
     deleted_at: datetime | None = None
-    """Its grace included; None as long as nobody has asked for its deletion."""
+    """Some time after its deletion was asked for; None as long as nobody has. It moves when the kubelet is done."""
     started_at: datetime | None = None
     """When its kubelet took it; None when none ever did."""
     task: Container = Container(layout.TASK_CONTAINER)

@@ -126,7 +126,7 @@ class TestNetworkPolicy:
         ]
         kubernetes_validate.validate(found, "1.34.0", strict=True)
 
-    @pytest.mark.parametrize("off", [{"network_policy": False}, {"network": "host"}])
+    @pytest.mark.parametrize("off", [{"network_policy": False}, {"network": "host"}, {"network": "host-port"}])
     def test_none_is_made_where_it_would_not_hold(
         self, make_plan: MakePlan, owner: Owner, off: dict[str, object]
     ) -> None:

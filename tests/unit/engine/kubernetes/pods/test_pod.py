@@ -261,6 +261,7 @@ def test_inputs_are_fetched_by_the_backends_own_image(make_plan: MakePlan, owner
     assert inputs["command"][-1] == "/pai/plan"
     assert [mount["mountPath"] for mount in inputs["volumeMounts"]] == ["/pai/plan", "/pai/work", "/mnt/data"]
     assert "nvidia.com/gpu" not in inputs["resources"]["limits"]
+    assert pod["metadata"]["annotations"]["jupyter-pai/inputs"] == "code"
     assert inputs["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
@@ -290,7 +291,9 @@ def test_a_task_that_would_be_kept_is_asked_whether_it_runs(
     make_plan: MakePlan, owner: Owner, settings: PodSettings
 ) -> None:
     """Nobody else is: each question costs the node a process."""
-    probe = task_of(build_pod(make_plan(keep_on_failure=True), owner, settings))["readinessProbe"]
+    pod = build_pod(make_plan(keep_on_failure=True), owner, settings)
+    assert pod["metadata"]["annotations"]["jupyter-pai/keep"] == "true"
+    probe = task_of(pod)["readinessProbe"]
     assert probe["exec"] == {"command": ["/pai/runtime/bin/launch", "--is-running"]}
     assert "readinessProbe" not in task_of(build_pod(make_plan(), owner, settings))
 

@@ -139,8 +139,8 @@ class TestTakenAway:
             ({"conditions": disrupted("EvictionByEvictionAPI")}, "drained", PLATFORM, "emptied"),
             ({"conditions": disrupted("DeletionByTaintManager", "taint")}, "drained", PLATFORM, "taint"),
             ({"conditions": disrupted("DeletionByPodGC", "gone")}, "lost", PLATFORM, "gone"),
-            ({"deleted": 20}, "vanished", PLATFORM, "deleted by somebody else"),
-            ({"deleted": 20, "annotations": {naming.STOP: stamp(8)}}, "stopped", USER, "stopped on request"),
+            ({"deleted": 8}, "vanished", PLATFORM, "deleted by somebody else"),
+            ({"deleted": 8, "annotations": {naming.STOP: stamp(8)}}, "stopped", USER, "stopped on request"),
         ],
     )
     def test_whoever_ended_it_is_told(
@@ -156,6 +156,21 @@ class TestTakenAway:
     def test_a_command_that_had_ended_by_itself_was_not_taken_away(self, make_pod: MakePod) -> None:
         pod = make_pod(terminated(3, message=record()), phase="Failed", deleted=20, reason="Evicted", message=self.LOW)
         assert (judged(pod).reason, judged(pod).code) == ("exited", 3)
+
+    @pytest.mark.parametrize("annotations", [{}, {naming.STOP: stamp(30)}])
+    def test_who_deletes_what_is_over_has_not_ended_it(self, make_pod: MakePod, annotations: dict[str, str]) -> None:
+        """Even where the launcher left no record, because it was killed with its command."""
+        over = terminated(137, "OOMKilled", until=9)
+        found = judged(make_pod(over, phase="Failed", deleted=30, annotations=annotations))
+        assert (found.reason, found.signal) == ("out-of-memory", 9)
+        refused = make_pod(phase="Failed", reason="OutOfcpu", message="no room", deleted=30, annotations=annotations)
+        assert judged(refused).reason == ("stopped" if annotations else "refused")
+
+    def test_a_stop_that_came_after_its_end_has_not_ended_it(self, make_pod: MakePod) -> None:
+        killed = terminated(137, until=9)
+        late, early = ({naming.STOP: stamp(time)} for time in (10, 9))
+        assert judged(make_pod(killed, phase="Failed", deleted=30, annotations=late)).reason == "signalled"
+        assert judged(make_pod(killed, phase="Failed", deleted=30, annotations=early)).reason == "stopped"
 
     def test_one_that_was_told_to_end_by_nobody_we_know_was_signalled(self, make_pod: MakePod) -> None:
         """Whoever is in its container may do that."""

@@ -222,9 +222,15 @@ class TestKept:
 
     def test_a_container_that_is_not_ready_is_a_hint_to_look_inside(self, make_pod: MakePod) -> None:
         """It is so, too, before its first probe: until the launcher says otherwise the task runs."""
-        reading = read(make_pod(running(5), phase="Running", ready=False))
+        keep = {naming.KEEP: "true"}
+        reading = read(make_pod(running(5), phase="Running", ready=False, annotations=keep))
         assert (reading.seen.state, reading.look_inside) == (TaskState.RUNNING, True)
-        assert not read(make_pod(running(5), phase="Running")).look_inside
+        assert not read(make_pod(running(5), phase="Running", annotations=keep)).look_inside
+
+    @pytest.mark.parametrize("fields", [{}, {"annotations": {naming.KEEP: "true"}, "deleted": 20}])
+    def test_others_are_not_asked(self, make_pod: MakePod, fields: dict[str, object]) -> None:
+        """A container that is being ended is not ready either."""
+        assert not read(make_pod(running(5), phase="Running", ready=False, **fields)).look_inside
 
     def test_what_the_launcher_says_is_its_exit(self, make_pod: MakePod) -> None:
         reading = read(make_pod(running(5), phase="Running", ready=False), inside=self.RECORD)
