@@ -36,6 +36,10 @@ class Setting:
     fixed: bool = False
 
 
+class Unreadable(Unavailable):
+    """A stored version that this version of the program cannot read; another one could."""
+
+
 class Configuring:
     """The configuration during one tenure."""
 
@@ -51,8 +55,8 @@ class Configuring:
     async def begin(self, placer: Placer) -> None:
         """Note a setting that has changed, and let an empty placer decide by the configuration in force.
 
-        Before there was any version the placer stays as it is. Raises Fenced, and Unavailable for a version that
-        cannot be read any more, unless a newer one can.
+        Before there was any version the placer stays as it is. Raises Fenced, Unavailable, and Unreadable for a
+        version that cannot be read any more, unless a newer one can.
         """
         setting = self._setting
         await self._store.configs.adopt_setting(setting.text, self._clock(), self._epoch, fixed=setting.fixed)
@@ -61,7 +65,7 @@ class Configuring:
             return
         try:
             found = await self._read(state.in_force_number)
-        except Unavailable:
+        except Unreadable:
             if state.number == state.in_force_number:
                 raise
             found = await self._read(state.number)
@@ -76,8 +80,12 @@ class Configuring:
             mark = await self._store.wait_change(mark, LOOK_S)
             newest = (await self._store.configs.state()).number
             if newest > self._heard:
+                try:
+                    inbox.configured(await self._read(newest))
+                except Unreadable as error:
+                    # Recorded by a newer program beside this one: what is in force stays so, rather than nothing.
+                    log.error("%s %s", error.message, error.hint)
                 self._heard = newest
-                inbox.configured(await self._read(newest))
 
     async def take(self, found: Configured, placer: Placer, jobs: Iterable[Job]) -> None:
         """Let the placer decide by this version. To be called by the deciding loop alone, between two decisions.
@@ -98,7 +106,7 @@ class Configuring:
         try:
             return Configured(version, await asyncio.to_thread(read_config, text))
         except DocumentError as error:
-            raise Unavailable(
+            raise Unreadable(
                 f"The stored cluster configuration, version {version}, cannot be read by this version of jupyter-pai: "
                 f"{error.errors[0].message}.",
                 hint="Apply one without this fault with `pai cluster apply`, or name it in `cluster.config`.",

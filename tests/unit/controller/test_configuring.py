@@ -216,3 +216,16 @@ async def test_a_version_that_can_be_read_no_more_gives_way_to_a_newer_one(tmp_p
             lab = Cluster(store, engine)
             await apply(lab, ONE_VC)
             await lab.running(await lab.submit(job_in("default")))
+
+
+@pytest.mark.asyncio
+async def test_a_newer_version_that_cannot_be_read_leaves_the_old_one_in_force(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(tmp_path, cluster=Setting(shared(1, 1))) as lab:
+        await lab.running(await lab.submit(job_in("default")))
+        await lab.store.configs.record("physicalCluster: 7", "root", datetime.now(UTC), 1)
+        await lab.running(await lab.submit(job_in("vc1")))
+        assert (await lab.store.configs.state()).in_force_number == 1
+        await apply(lab, shared(2, 0))
+        assert "version 2, cannot be read" in caplog.text
