@@ -28,7 +28,7 @@ from tests.support.kubeconfigs import kubeconfig
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-of-the-tests"
 READY_S = 60.0
-_KEEPER = '"$@" >>"$LOG" 2>&1 & echo $!; read -r _; kill -9 $! 2>/dev/null'
+_KEEPER = '"$@" >>"$LOG" 2>&1 & echo $!; read -r _; kill -9 $! 2>/dev/null; wait'
 
 
 def programs() -> Path:
