@@ -42,7 +42,7 @@ def test_every_word_of_the_panel_is_chinese(
         shoot(page, "panel-zh-CN")
         region.get_by_role("button", name="显示谁在使用集群，谁在等待").click()
         cluster = page.locator(".jp-pai-Cluster:visible")
-        expect(cluster.get_by_role("table", name="default 的单元")).to_contain_text("机会性")
+        expect(cluster.get_by_role("table", name="default 的单元")).to_contain_text("机会型")
         expect(cluster.get_by_role("list", name="default 中运行的作业")).to_contain_text("1 个任务")
         expect(cluster.get_by_role("table", name="节点")).to_contain_text("就绪")
         shoot(page, "cluster-zh-CN")
