@@ -11,7 +11,7 @@ from typing import Any
 
 from pai_backend.engine.kubernetes.failures import Busy, Unreachable
 from pai_backend.engine.kubernetes.failures import Gone as VersionGone
-from pai_backend.engine.kubernetes.handover import Change, Gone, Listed, Seen
+from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed, Seen
 from pai_backend.engine.kubernetes.objects import INITIAL_EVENTS_END, Object, name_of, uid_of, version_of
 from pai_backend.engine.kubernetes.reflection import Closed, End, Reflection, Silent, Step, StreamFault
 
@@ -86,7 +86,7 @@ class Reader:
         self.server = server
         self.told: list[list[Change]] = []
         self.lists = 0
-        self._waiting: dict[tuple[str, str], Change] = {}
+        self._handover = Handover()
 
     def play(self, acts: Sequence[Act]) -> None:
         """Do all that the script says."""
@@ -111,8 +111,7 @@ class Reader:
 
     def take(self) -> None:
         """The consumer takes what waits."""
-        self.told.append(list(self._waiting.values()))
-        self._waiting = {}
+        self.told.append(self._handover.take_nowait())
 
     def turn(self, act: Act) -> None:
         """One list or watch."""
@@ -165,13 +164,7 @@ class Reader:
 
     def _put(self, changes: list[Change]) -> None:
         self.lists += sum(isinstance(change, Listed) for change in changes)
-        for change in changes:
-            key = (
-                ("", "")
-                if isinstance(change, Listed)
-                else (change.resource, uid_of(change.object if isinstance(change, Seen) else change.last))
-            )
-            self._waiting[key] = change
+        self._handover.put(changes)
 
 
 def check(reader: Reader) -> None:

@@ -81,6 +81,10 @@ class Handover:
     async def take(self) -> list[Change]:
         """All news, in the order in which their objects first had some; waits until there are any."""
         await self._news.wait()
+        return self.take_nowait()
+
+    def take_nowait(self) -> list[Change]:
+        """As :meth:`take`, without waiting; empty when there are none."""
         taken, self._waiting = list(self._waiting.values()), {}
         self._news.clear()
         self._room.set()
