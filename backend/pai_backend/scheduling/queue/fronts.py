@@ -60,7 +60,7 @@ class Fronts:
         for lane in self._lanes_in_order():
             kinds = self.books.index.lanes[lane]
             while lane not in kept and (kind := kinds.first()) is not None and self.books.index.is_answered(kind):
-                front = kind.first()
+                front = kind.front()
                 assert front is not None
                 front.first_since = front.first_since or now
                 if not self._is_due(front, now):
@@ -80,7 +80,7 @@ class Fronts:
         found = []
         for lane, kinds in self.books.index.lanes.items():
             kind = kinds.first()
-            key = None if kind is None else kind.first_key()
+            key = None if kind is None else kind.front_key()
             if key is not None:
                 found.append((key, lane))
         return [lane for _, lane in sorted(found)]

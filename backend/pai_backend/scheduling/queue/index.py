@@ -70,14 +70,12 @@ class Index:
             for owner in owners_of(kind):
                 self._shelve(kind, owner, key)
             kind.shelved = key
-        if key is None:
-            return
-        if kind.key.lane.vc and not kind.never:
+        if kind.front_key() is not None and kind.key.lane.vc and not kind.never:
             lane = self.lanes.get(kind.key.lane)
             if lane is None:
                 lane = self.lanes[kind.key.lane] = LazyHeap(_front_key)
             lane.push(kind)
-        if kind.pending:
+        if key is not None and kind.pending:
             self._pending.push(kind)
 
     def _shelve(self, kind: Kind, owner: Owner, key: Key | None) -> None:
@@ -125,7 +123,9 @@ class Index:
 
     def is_answered(self, kind: Kind) -> bool:
         """Whether the first of this kind has been asked since it could last have changed anything."""
-        if kind.pending or kind.shelved is None:
+        if kind.shelved is None:
+            return bool(kind.key.others)  # asked, and asleep until another group's cells are freed
+        if kind.pending:
             return False
         shelves = (self._walked.get((owner, kind.key.priority)) for owner in owners_of(kind))
         return all(shelf is None or shelf.cursor is None or shelf.cursor >= kind.shelved for shelf in shelves)
@@ -172,4 +172,4 @@ def _pending_key(kind: Kind) -> Key | None:
 
 
 def _front_key(kind: Kind) -> Key | None:
-    return None if kind.stuck else kind.first_key()
+    return None if kind.stuck else kind.front_key()

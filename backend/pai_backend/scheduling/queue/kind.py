@@ -122,6 +122,18 @@ class Kind:
         line = self._heads.first()
         return None if line is None else line.head
 
+    def front(self) -> Ticket | None:
+        """The entry whose patience counts. One that starts with other groups may be asleep until they have cells."""
+        if not self.key.others:
+            return self.first()
+        lines = (line for variant in self.variants.values() for line in variant.lines.values() if line.parked is None)
+        return min((line.tickets[0] for line in lines), key=_key, default=None)
+
+    def front_key(self) -> Key | None:
+        """The key of :meth:`front`."""
+        front = self.front()
+        return None if front is None else front.key
+
     def retry(self, variant: Variant) -> None:
         """The variant's nodes may have room again."""
         if variant.asleep:
