@@ -9,6 +9,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.scheduling.jobs.answers import Place, Round, Waits
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.testing.builders import T0
 
 
@@ -16,7 +17,9 @@ def served(placer: Placer, job: Job, tasks: Sequence[Task] | None = None, *, now
     """Let the job's tasks wait, and the queue decide until nothing is left to ask; all its decisions, as written."""
     placer.catch_up()
     placer.wait(job, job.tasks if tasks is None else tasks)
-    started, kept, more = [], [], True
+    started: list[Unit] = []
+    kept: list[Unit] = []
+    more = True
     while more:
         found = placer.advance(now)
         for unit in (*found.started, *found.kept):
