@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import psutil
 
 from bench.figures import Figure
 
@@ -83,17 +84,18 @@ async def _follow(port: int, idle_s: float) -> dict[str, float]:
     handover = Handover()
     query = (("idle", "1"),) if idle_s else ()
     reflector = Reflector(Calls(client), Resource("pods", PATH, query), handover, slim=slim_pod)
-    before = _used()
+    use = _Use()
     task = asyncio.create_task(reflector.run())
     wanted = PODS if idle_s else PODS + CHANGES
     latest, listed = 0, False
     while not listed or latest < wanted:
+        use.sample()
         for change in await handover.take():
             if isinstance(change, Seen):
                 latest = max(latest, int(version_of(change.object)))
             listed = listed or isinstance(change, Listed)
     await asyncio.sleep(idle_s)  # the time that is measured
-    found = {**_since(before), "pods": float(len(reflector.objects))}
+    found = {**use.figures(), "pods": float(len(reflector.objects))}
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await client.aclose()
@@ -109,7 +111,7 @@ async def _models(port: int) -> dict[str, float]:
 
     api = ApiClient(Configuration(host=f"http://127.0.0.1:{port}"))
     pods: dict[str, Any] = {}
-    before = _used()
+    use = _Use()
     async with (
         aiohttp.ClientSession(read_bufsize=2**21) as session,
         session.get(f"http://127.0.0.1:{port}{PATH}?part={PART}") as answer,
@@ -122,20 +124,31 @@ async def _models(port: int) -> dict[str, float]:
             pods[pod.metadata.uid] = pod
             if int(pod.metadata.resource_version) >= PODS + CHANGES // PART:
                 break
-    found = {**_since(before), "pods": float(len(pods))}
+    found = {**use.figures(), "pods": float(len(pods))}
     await api.close()
     return found
 
 
-def _used() -> tuple[float, float]:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime, float(usage.ru_maxrss)
+class _Use:
+    """CPU time, and the most memory that was seen above what there was; sampled, since the system's own peak of a
+    process begins with that of its parent.
+    """
 
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        self._cpu_s = self._used_s()
+        self._rss = self._most = self._process.memory_info().rss
 
-def _since(before: tuple[float, float]) -> dict[str, float]:
-    cpu_s, peak = _used()
-    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
-    return {"cpu_s": cpu_s - before[0], "memory_mib": (peak - before[1]) / unit}
+    def _used_s(self) -> float:
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
+    def sample(self) -> None:
+        self._most = max(self._most, self._process.memory_info().rss)
+
+    def figures(self) -> dict[str, float]:
+        self.sample()
+        return {"cpu_s": self._used_s() - self._cpu_s, "memory_mib": (self._most - self._rss) / 2**20}
 
 
 def _kubeconfig(port: int) -> dict[str, Any]:
