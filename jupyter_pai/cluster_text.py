@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from jupyter_pai import render
-from jupyter_pai.cluster import ClusterChange, JobEffect, Plan, Shown, VcChange, Version
 from jupyter_pai.errors import Fault, InvalidDocument
 from jupyter_pai.wire import FaultBody
+
+if TYPE_CHECKING:
+    from jupyter_pai.cluster import ClusterChange, JobEffect, Plan, Shown, VcChange, Version
 
 MOST_JOBS = 50
 """Jobs of one kind that are listed in text; JSON has all."""

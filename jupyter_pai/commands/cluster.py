@@ -12,12 +12,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jupyter_pai import cluster
 from jupyter_pai.cluster_text import differences_text, faults_of, history_text, plan_text, shown_text, warnings_text
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import Document, connected, read_document
 from jupyter_pai.errors import AWAY, OK, USAGE, ClientError, from_wire
+
+if TYPE_CHECKING:
+    from jupyter_pai.cluster import Plan
 
 NOT_TAKEN, CONCERNS = 1, 2
 """Exit codes of ``plan`` besides 0."""
@@ -47,6 +50,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
 
 def show(args: argparse.Namespace, out: Output) -> int:
     """The configuration as it is, with its version."""
+    from jupyter_pai import cluster
+
     with connected() as client:
         shown = client.thread.run(cluster.show(client.api, args.version))
     out.result(shown, shown["derived"].rstrip("\n") if args.derived else shown_text(shown))
@@ -55,6 +60,8 @@ def show(args: argparse.Namespace, out: Output) -> int:
 
 def history(args: argparse.Namespace, out: Output) -> int:
     """The last versions."""
+    from jupyter_pai import cluster
+
     with connected() as client:
         versions = client.thread.run(cluster.history(client.api, args.limit))
     out.result(versions, history_text(versions))
@@ -63,6 +70,8 @@ def history(args: argparse.Namespace, out: Output) -> int:
 
 def plan(args: argparse.Namespace, out: Output) -> int:
     """What would happen; of two files, how they differ."""
+    from jupyter_pai import cluster
+
     if args.other is not None:
         return _compare(args.new, args.other, out)
     document = Document(b"", args.new, None)
@@ -83,6 +92,8 @@ def plan(args: argparse.Namespace, out: Output) -> int:
 
 def apply(args: argparse.Namespace, out: Output) -> int:
     """Show the plan, ask, have it taken over and wait until it is in force."""
+    from jupyter_pai import cluster
+
     document = read_document(args.new)
     with connected() as client:
         planned = client.thread.run(cluster.plan(client.api, document.data))
@@ -99,7 +110,7 @@ def apply(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-def _say_faults(found: cluster.Plan, document: Document, out: Output) -> None:
+def _say_faults(found: Plan, document: Document, out: Output) -> None:
     if out.as_json:
         out.json_line(found, indent=2)
     else:
