@@ -23,6 +23,7 @@ from pai_backend.engine.kubernetes.failures import (
     NotFound,
     Unauthorized,
     Unreachable,
+    Untrusted,
 )
 from pai_backend.engine.kubernetes.objects import uid_of
 from pai_backend.engine.kubernetes.retrying import Backoff
@@ -145,7 +146,7 @@ async def test_an_authority_that_did_not_sign_the_certificate_is_an_error(
     await api_server.ready()
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN)))
-    with pytest.raises(Unreachable, match=r"certificate of the API server is not accepted.*authority"):
+    with pytest.raises(Untrusted, match=r"certificate of the API server is not accepted.*authority"):
         await version(await connect(Access(path)))
     path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN, **{"insecure-skip-tls-verify": True})))
     assert (await version(await connect(Access(path)))).startswith("v1.")

@@ -12,7 +12,7 @@ import pytest
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import connect
-from tests.support.api_world import NUMBERS, World, Worlds
+from tests.support.api_world import World, Worlds
 from tests.support.fault_proxy import Answer, EndStreams, Fault, Hang, Slow
 from tests.support.followed import QUICK, churning, config_map, following
 
@@ -235,14 +235,14 @@ async def test_a_role_that_forbids_is_told_and_forgiven(worlds: Worlds) -> None:
 
 
 async def allow(world: World, user: str) -> None:
-    """Let a user read configmaps everywhere."""
-    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    """Let a user read the configmaps of the world's namespace."""
+    namespace = world.resource.path.split("/")[4]
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]
-    name = f"reads-{next(NUMBERS)}"
-    await world.direct.create(f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    await world.direct.create(f"{rbac}/roles", {"metadata": {"name": "reads"}, "rules": rules})
     binding = {
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "metadata": {"name": "reads"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"},
         "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
     }
-    await world.direct.create(f"{rbac}/clusterrolebindings", binding)
+    await world.direct.create(f"{rbac}/rolebindings", binding)

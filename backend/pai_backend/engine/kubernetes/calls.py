@@ -71,6 +71,7 @@ class _Tries:
     failed: int = 0
     renewed: bool = False
     open: bool = False  # one of them may have been carried out
+    last: ClusterError | None = None
 
 
 class Calls:
@@ -185,7 +186,9 @@ class Calls:
                 async with self._room:
                     left_s = until - self._clock()
                     if left_s <= 0:
-                        raise Unreachable(f"{ask.request}: {deadline_s:.0f} s passed before its turn came", sent=False)
+                        raise tries.last or Unreachable(
+                            f"{ask.request}: {deadline_s:.0f} s passed before its turn came", sent=False
+                        )
                     return await self._transport.send(replace(ask, timeout_s=min(ask.timeout_s, left_s)))
             except ClusterError as error:
                 pause_s = await self._before_next(error, tries, once=once)
@@ -199,6 +202,7 @@ class Calls:
             tries.renewed = True
             return 0.0 if await self._transport.renew_credentials() else None
         tries.failed += 1
+        tries.last = error
         tries.open = tries.open or open_outcome(error)
         if not passing(error) or (once and tries.open):
             return None

@@ -17,7 +17,7 @@ import aiohttp
 
 from pai_backend.engine.kubernetes.access import Access, Credentials, find_cluster
 from pai_backend.engine.kubernetes.counts import RequestCounts
-from pai_backend.engine.kubernetes.failures import AccessError, Request, Unreachable, refusal
+from pai_backend.engine.kubernetes.failures import AccessError, Request, Unreachable, Untrusted, refusal
 
 CONNECT_S = 10.0  # for a connection with its TLS handshake
 OPEN_S = 30.0  # for the head of a stream's answer
@@ -215,7 +215,8 @@ def _unreachable(request: Request, error: aiohttp.ClientError | OSError) -> Unre
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
         words = f"the certificate of the API server is not accepted: {reason}; check the authority in the kubeconfig"
-    elif isinstance(error, TimeoutError):
+        return Untrusted(f"{request}: {words}")
+    if isinstance(error, TimeoutError):
         words = "the API server did not answer in time"
     elif isinstance(error, aiohttp.ClientConnectorError):
         words = f"the API server cannot be reached: {error.strerror or type(error.os_error).__name__}"

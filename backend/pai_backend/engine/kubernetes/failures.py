@@ -5,6 +5,7 @@
     └── ClusterError       a request failed
         ├── Malformed      an answer that is not one of the API, as from a proxy's login page
         ├── Unreachable    no answer: refused, cut, timed out (``sent``: it may have been carried out all the same)
+        │   └── Untrusted  its certificate is not accepted
         └── Refused        the server answered no, with its status and reason
             ├── Unauthorized, Forbidden, NotFound, AlreadyExists, Conflict, Gone, Invalid
             └── Busy       429, or a fault of the server: another try may succeed
@@ -44,6 +45,13 @@ class Unreachable(ClusterError):
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
         self.sent = sent
+
+
+class Untrusted(Unreachable):
+    """The server's certificate is not accepted; another try a little later would not be, either."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sent=False)
 
 
 class Refused(ClusterError):

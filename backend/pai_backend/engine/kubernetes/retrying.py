@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pai_backend.engine.kubernetes.failures import Busy, ClusterError, Refused, Unreachable
+from pai_backend.engine.kubernetes.failures import Busy, ClusterError, Refused, Unreachable, Untrusted
 
 # 501 (not implemented) and 505 are as final as a 404.
 _PASSING = {429, 500, 502, 503, 504}
@@ -32,7 +32,9 @@ class Backoff:
 
 def passing(error: ClusterError) -> bool:
     """Whether the same request may succeed a little later."""
-    return isinstance(error, Unreachable) or (isinstance(error, Busy) and error.status in _PASSING)
+    if isinstance(error, Unreachable):
+        return not isinstance(error, Untrusted)
+    return isinstance(error, Busy) and error.status in _PASSING
 
 
 def open_outcome(error: ClusterError) -> bool:

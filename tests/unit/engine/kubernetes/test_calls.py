@@ -22,6 +22,7 @@ from pai_backend.engine.kubernetes.failures import (
     NotFound,
     Unauthorized,
     Unreachable,
+    Untrusted,
     refusal,
 )
 from pai_backend.engine.kubernetes.retrying import Backoff
@@ -39,6 +40,10 @@ def cut(ask: Ask) -> Exception:
 
 def refused_connection(ask: Ask) -> Exception:
     return Unreachable(f"{ask.request}: refused", sent=False)
+
+
+def not_trusted(ask: Ask) -> Exception:
+    return Untrusted(f"{ask.request}: unknown authority")
 
 
 class Wire:
@@ -102,7 +107,9 @@ async def test_a_passing_failure_is_tried_again(failure: Answer) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(("failure", "kind"), [(404, NotFound), (403, Forbidden), (501, Busy)])
+@pytest.mark.parametrize(
+    ("failure", "kind"), [(404, NotFound), (403, Forbidden), (501, Busy), (not_trusted, Untrusted)]
+)
 async def test_a_final_failure_is_told_at_once(failure: Answer, kind: type[Exception]) -> None:
     wire = Wire(failure)
     with pytest.raises(kind):
@@ -124,6 +131,17 @@ async def test_a_deadline_ends_the_repetitions_and_bounds_each_try() -> None:
         await wire.calls().get(f"{PODS}/task-1", deadline_s=20.0)
     assert wire.now <= 20.0
     assert [ask.timeout_s for ask in wire.asks] == [10.0, 10.0, 10.0, 7.5, 0.5]
+
+
+@pytest.mark.asyncio
+async def test_a_deadline_that_passes_in_a_pause_tells_what_was_wrong_before() -> None:
+    async def sleep_in(_: float) -> None:
+        wire.now += 1000.0
+
+    wire = Wire(503, POD)
+    with pytest.raises(Busy, match="answers 503"):
+        await Calls(wire, clock=lambda: wire.now, pause=sleep_in).get(f"{PODS}/task-1")
+    assert not wire.done
 
 
 @pytest.mark.asyncio
