@@ -10,10 +10,10 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit cluster cluster-stop bench crash fuzz format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop bench crash fuzz format pictures docs shape clean
 
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## Install everything into .venv, editable
 .venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages
@@ -41,13 +41,17 @@ building:
 	@[ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || \
 	  (nohup tools/kubernetes-binaries >build/kubernetes-binaries.log 2>&1 &)
 
-test: building install ## Run every test: what CI runs
+test: install ## Run every test but those on Kubernetes: what CI runs
 	@tools/system-packages test
-	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1 &
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore=tests/kubernetes
 	@cd labextension && jlpm test:ci
+
+test-kubernetes: building install ## Run the tests on a real Kubernetes cluster, which they start
+	@tools/system-packages kubernetes
+	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1
+	@$(BIN)/python -m pytest tests/kubernetes
 
 check: install ## Lint, types, import rules: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
@@ -59,7 +63,7 @@ unit: install ## Run the fast tests only
 	@$(BIN)/python -m pytest -q tests/unit tests/property
 
 cluster: install ## Start a real Kubernetes of two nodes here, and leave it running
-	@tools/system-packages test
+	@tools/system-packages kubernetes
 	@$(BIN)/python -m tests.kubernetes.cluster start
 
 cluster-stop: ## Stop that Kubernetes and remove it

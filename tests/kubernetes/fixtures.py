@@ -160,7 +160,8 @@ def run_directory(factory: pytest.TempPathFactory) -> Path:
 def _need_machine() -> None:
     lacks = programs.lacking()
     if lacks:
-        _refuse(f"no Kubernetes cluster can run here; missing: {', '.join(lacks)}. `tools/system-packages test` helps")
+        help_ = "`tools/system-packages kubernetes` helps"
+        _refuse(f"no Kubernetes cluster can run here; missing: {', '.join(lacks)}. {help_}")
 
 
 def _refuse(why: str) -> NoReturn:

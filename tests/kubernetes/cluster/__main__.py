@@ -73,7 +73,7 @@ def main() -> int:
     lacks = programs.lacking()
     if lacks:
         print(f"No cluster can run here; missing: {', '.join(lacks)}.", file=sys.stderr)
-        print("`tools/system-packages test` installs programs, or says how to.", file=sys.stderr)
+        print("`tools/system-packages kubernetes` installs programs, or says how to.", file=sys.stderr)
         return 1
     if what == "prepare":
         prepare()

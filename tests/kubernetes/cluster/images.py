@@ -133,7 +133,7 @@ def _mirror(suite: str) -> list[str]:
 
 def _run(*command: str) -> str:
     if shutil.which(command[0]) is None:
-        raise ImageFailed(f"{command[0]} is not installed; `tools/system-packages test` installs it")
+        raise ImageFailed(f"{command[0]} is not installed; `tools/system-packages kubernetes` installs it")
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GO111MODULE": "off"}
     done = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LIMIT_S
