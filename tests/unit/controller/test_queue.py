@@ -103,6 +103,10 @@ async def test_a_job_whose_turn_is_moved_starts_in_its_new_turn(tmp_path: Path) 
         await lab.store.request_move(
             Move(late.uid, Side.BEFORE, early.uid, "alice"), "alice", datetime.now(UTC), shared=False
         )
+        written = (await lab.store.job(late.uid)).version
+        await lab.until(
+            late.uid, lambda now: now.version >= max(written, late.version + 2)
+        )  # the controller heard of it
         assert (await explained(lab, late)).position == 1
         await lab.engine.exit(first.tasks[0].uid, 0)
         await lab.running(late)

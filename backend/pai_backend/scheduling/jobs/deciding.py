@@ -133,12 +133,18 @@ class JobsDecider:
         """The decision, if tasks without cells have room beside its pods. While others end, they are not looked at."""
         if not isinstance(decision, Bound) or not unit.loose:
             return decision
+        if not entry.groups and entry.needs in self._memory.nowhere:
+            return Wait(OF_NO_GROUP, Reason(WaitCode.NOT_SUGGESTED, entry.vc, 0, 0), version=self._cluster.version)
         with ExitStack() as beside:
             for each in placed:
                 if isinstance(each, Bound):
                     beside.enter_context(self._memory.as_if(_spots(each, unit.asks_of(each.placement.group))))
-            found = self._room.first_fit(unit.loose, self.allows)
+            # The sets are kept up to date; sorting all nodes for a task that fits nowhere costs milliseconds.
+            nowhere = any(not self._room.having(ask) for ask in {ask.kind: ask for ask in unit.loose}.values())
+            found = unit.loose[0] if nowhere else self._room.first_fit(unit.loose, self.allows)
         if isinstance(found, Ask):
+            if not entry.groups:
+                self._memory.nowhere.add(entry.needs)
             kept = any(group.name in self._cluster.groups for group in entry.groups)
             return Wait(OF_NO_GROUP, Reason(WaitCode.NOT_SUGGESTED, entry.vc, 0, 0), kept, self._cluster.version)
         return decision

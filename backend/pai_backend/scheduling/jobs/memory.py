@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 
 from pai_backend.model.ids import JobUid, TaskUid, job_of
@@ -18,6 +18,8 @@ class Memory:
         self.room = Room()
         self.units: dict[str, Unit] = {}
         """By the name of the entry, and by the names of all of its groups."""
+        self.nowhere: set[Hashable] = set()
+        """Needs of units without cells that no nodes have now; forgotten whenever something is given back."""
         self._of_job: dict[JobUid, dict[str, Unit]] = {}
         self._nodes: dict[TaskUid, tuple[Ask, str]] = {}
         self._tasks: dict[JobUid, dict[TaskUid, None]] = {}
@@ -67,6 +69,7 @@ class Memory:
             if held is None:
                 continue
             self.room.release(uid)
+            self.nowhere.clear()
             nodes.add(held[1])
             own = self._tasks[job_of(uid)]
             del own[uid]

@@ -94,6 +94,7 @@ class Placer:
         """Take changes of nodes over into the cells. To be called before deciding, once all nodes are known."""
         if self._changed or self._look_at_all:
             changed, self._changed = self._changed, set()
+            self.memory.nowhere.clear()
             if self.config is None:
                 derived = derive(self.room.nodes.values())
                 if derived != self.cluster.config:
@@ -369,6 +370,7 @@ class Placer:
 
     def ask_for_nodes_again(self) -> None:
         """Something that nodes have besides cells, and that is not known here, may be free again."""
+        self.memory.nowhere.clear()
         self.queue.nodes_changed()
 
     def has_claim(self, unit: Unit) -> bool:

@@ -11,7 +11,7 @@ from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.jobs import words
 from pai_backend.scheduling.jobs.answers import Lack, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
-from pai_backend.scheduling.jobs.demand import Ask, Sizing
+from pai_backend.scheduling.jobs.demand import Sizing
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Queue
@@ -86,8 +86,8 @@ class Teller:
         nodes = list(self._memory.room.nodes.values())
         group = next((party.group for party in unit.parties if party.name == wait.group), None)
         if group is None:
-            lacking = self._memory.room.first_fit(unit.loose, self._decider.allows)
-            ask = lacking if isinstance(lacking, Ask) else largest(unit.loose)
+            nowhere = (ask for ask in unit.loose if not self._memory.room.having(ask))
+            ask = next(nowhere, largest(unit.loose))
             return Waits(Lack.LINEAR, words.about_room(ask, len(unit.loose), nodes))
         asks = unit.asks_of(group)
         if wait.reason.code is WaitCode.NOT_SUGGESTED and self._decider.could_stand(group, asks):
