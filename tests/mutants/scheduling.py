@@ -8,6 +8,7 @@ from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.core.exact import Exact, Finder, find
 from pai_backend.scheduling.core.search import Search
+from pai_backend.scheduling.core.sieve import Sieve
 
 
 def never_goes_back(search: Search) -> dict[int, Spot] | None:
@@ -53,3 +54,22 @@ CLUSTERS: list[tuple[type, str, object]] = [
     (Journal, "note", _remembers_nothing),
     (Node, "idle", _sees_no_bad_leaves),
 ]
+
+
+# -- wrong sieves: (method, wrong function), each leaving out sets of victims that would do ---------------------------
+
+
+def _worth_their_leaves(self: Sieve, node: Node, mask: int, free: int) -> None:
+    """Forgets that what idles beside a victim helps it to make a slot."""
+    for holders in (node.running, node.reserving):
+        for held, where in holders.items():
+            for size, worth in self._worth.items():
+                worth[held] = worth.get(held, 0.0) + (where & mask).bit_count() / size
+
+
+def _nothing_opens(self: Sieve, size: int, changes: object) -> int:
+    """Believes that units which stand on nothing never find a cell."""
+    return 0
+
+
+SIEVES: list[tuple[str, object]] = [("_credit", _worth_their_leaves), ("_openings", _nothing_opens)]

@@ -17,12 +17,12 @@ from tests.property.scheduling.oracle import cheapest
 QUIET = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def busy_cluster(config: ClusterConfig, data: st.DataObject) -> Cluster:
+def busy_cluster(config: ClusterConfig, data: st.DataObject, *, lazy: bool = False) -> Cluster:
     """A cluster after some operations: groups run, preemptors wait, leaves are bad."""
     cluster = Cluster(config)
     names = sorted(cluster.nodes)
     for number in range(data.draw(st.integers(2, 8))):
-        group = data.draw(groups(config, f"g{number}", lazy=False, elastic=False))
+        group = data.draw(groups(config, f"g{number}", lazy=lazy, elastic=False))
         try:
             cluster.commit(cluster.try_place(group))
         except PaiError:

@@ -189,11 +189,12 @@ class Buddy:
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
-    def first(self, level: int, fits: Fits) -> PhysicalCell | None:
+    def first(self, level: int, fits: Fits, idle: int = 0) -> PhysicalCell | None:
         """The first cell of ``level`` that fits and that may be taken without breaking anyone's promise.
 
         Looks where buddy allocation would: in the lowest list that has cells, then, as far as the promises allow, in
-        those above. Within a list, fewest opportunistic leaves first.
+        those above. Within a list, fewest opportunistic leaves first. What fits has ``idle`` leaves that nobody uses;
+        so the look ends where opportunistic groups leave fewer.
         """
         start = level
         while start < len(self.lists) - 1 and not self.lists[start]:
@@ -201,12 +202,13 @@ class Buddy:
         for source in range(start, len(self.lists)):
             if source > start and not self.safe(level, source):
                 continue
-            found = self._first_in(source, level, fits)
+            found = self._first_in(source, level, fits, idle)
             if found is not None:
                 return found
         return None
 
-    def _first_in(self, source: int, level: int, fits: Fits) -> PhysicalCell | None:
+    def _first_in(self, source: int, level: int, fits: Fits, idle: int) -> PhysicalCell | None:
+        most = self.chain.sizes[source] - idle
         heap = self._heaps[source]
         seen: list[int] = []
         found = None
@@ -217,6 +219,8 @@ class Buddy:
             if cell.position != position or cell.opportunistic != key >> 2 * _NUMBER_BITS:
                 heappop(heap)
                 continue
+            if cell.opportunistic > most:
+                break
             found = _descend(cell, level, fits)
             if found is None:
                 seen.append(heappop(heap))

@@ -6,19 +6,26 @@ virtual cluster; among such plans the one that ends the fewest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from functools import cache, partial
 
 from pai_backend.scheduling.cells.build import Chain, Quotas
 from pai_backend.scheduling.cells.held import Held, Spot, State
 from pai_backend.scheduling.cells.holding import Holding
+from pai_backend.scheduling.cells.virtual import Unit
 from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.scope import Part, find_parts
 from pai_backend.scheduling.core.search import Budget, Limits, Plan, Pod, Search, Spare
+from pai_backend.scheduling.core.sieve import Sieve, nodes_of
 
-TRIAL_COST = 10
-"""What one more set of victims costs of the budget, apart from a share of the units looked through."""
+COUNT_COST = 2
+"""What it costs of the budget to count whether a set of victims could be enough, and as much for each of their pods."""
+TRIAL_COST = 20
+"""What it costs to look for a place at the expense of a set of victims, apart from the nodes that are looked at."""
+NODE_COST = 3
+"""What each of these costs."""
 
 
 @dataclass(slots=True)
@@ -55,12 +62,12 @@ class Planner:
                 return min(plans, key=price)
         return None
 
-    def look(self, option: Option, spare: Spare | None, *, cheapest_first: bool = False) -> Plan | None:
-        """A place in one chain, whatever is on leaves of groups that ``spare`` accepts."""
+    def look(self, option: Option, spare: Spare | None, places: Sequence[Unit] | None = None) -> Plan | None:
+        """A place in one chain, whatever is on leaves of groups that ``spare`` accepts; in ``places`` when given."""
         binder = self.holding.binder
 
         def search(pods: Sequence[Pod], limits: Limits | None) -> Search:
-            return Search(option.chain, option.quotas, pods, binder, spare, limits, cheapest_first, self.budget)
+            return Search(option.chain, option.quotas, pods, binder, spare, limits, places, self.budget)
 
         within = self.group.within if self.whole else ""
         spots = find_parts(self.holding, self.group, within, self.parts, search, self.limits)
@@ -75,7 +82,9 @@ class Planner:
         plan = self._displacing(option, self.look(option, spare), spare)
         if plan is None or price(plan) <= _least_price(option, ceiling):
             return plan
-        other = self._displacing(option, self.look(option, spare, cheapest_first=True), spare)
+        assert option.quotas is not None
+        places = sorted(option.quotas.ranking.everything(), key=_load)
+        other = self._displacing(option, self.look(option, spare, places), spare)
         plan = plan if other is None else min(plan, other, key=price)
         return self._refine(option, plan, ceiling)
 
@@ -87,56 +96,80 @@ class Planner:
         if not lazy:
             return plan
         with self.holding.journal.trial():
-            for held in lazy:
-                displace(self.holding, held, self.group.name)
+            self._displace(option, lazy)
             again = self.look(option, None) or self.look(option, _below(0)) or self.look(option, spare)
             if again is not None:
                 again.displaced = lazy
             return again
 
+    def _displace(self, option: Option, lazy: Sequence[Held]) -> None:
+        """Turn these opportunistic, inside a trial; units that they leave are found at once."""
+        for held in lazy:
+            displace(self.holding, held, self.group.name)
+        if option.quotas is not None:
+            option.quotas.ranking.settle()
+
     def _refine(self, option: Option, plan: Plan, ceiling: int) -> Plan:
         """Look for a smaller set of groups that is enough, smallest sets first, as far as the budget goes."""
         dear, cheap = _victims(option, ceiling)
+        none = cache(partial(self._sieve, option, ()))
+        if ceiling == 0:
+            return self._sparing(option, none, (), cheap, plan)
+        most = self._sieve(option, cheap)
+        giving_way = sum(_gives_way(held) for held in dear)
         best = plan
-        for count in range(1 if ceiling else 0, price(plan)[0] + 1):
-            for chosen in combinations(dear, count):
-                best = self._cheaper(option, chosen, cheap, best)
-                if self.budget.left < 0:
+        for count in range(1, price(plan)[0] + 1):
+            least = (count, max(0, count - giving_way))
+            for chosen in most.sets(dear, count):
+                found = self._ending(option, most, chosen)
+                if found is not None:
+                    best = self._sparing(option, none, chosen, cheap, min(best, found, key=price))
+                if price(best) <= least:
                     return best
-            if price(best)[0] <= count:
-                break
+            if price(best) <= least or self.budget.left < 0:
+                return best
         return best
 
-    def _cheaper(self, option: Option, dear: Sequence[Held], cheap: Sequence[Held], best: Plan) -> Plan:
+    def _sparing(
+        self, option: Option, sieve: Callable[[], Sieve], dear: Sequence[Held], cheap: Sequence[Held], best: Plan
+    ) -> Plan:
         """The cheapest plan that ends only ``dear`` and some of ``cheap``, or ``best`` when none is cheaper."""
-        most = self._ending(option, (*dear, *cheap))
-        if most is None:
-            return best
-        best = min(best, most, key=price)
         ending = sum(not _gives_way(held) for held in dear)
-        for count in range(price(best)[1] - ending if price(best)[0] == len(dear) else 0):
-            for chosen in combinations(cheap, count):
-                found = self._ending(option, (*dear, *chosen))
+        for count in range(0 if dear else 1, price(best)[1] - ending if price(best)[0] == len(dear) else 0):
+            for chosen in sieve().sets(cheap, count, dear):
+                found = self._ending(option, sieve(), (*dear, *chosen))
                 if found is not None:
                     return min(best, found, key=price)
-                if self.budget.left < 0:
-                    return best
         return best
 
-    def _ending(self, option: Option, victims: Sequence[Held]) -> Plan | None:
-        """A plan when exactly these may be ended or displaced."""
+    def _sieve(self, option: Option, gone: Sequence[Held]) -> Sieve:
         assert option.quotas is not None
-        if not self.budget.spend(TRIAL_COST + len(option.quotas.units) // 4):
-            return None
-        chosen = set(victims)
+        sizes = Counter(pod.leaves for part in self.parts for pod in part.pods)
+        return Sieve(option.quotas, sizes, self.limits, gone, self.budget)
+
+    def _ending(self, option: Option, sieve: Sieve, victims: Sequence[Held]) -> Plan | None:
+        """A plan when exactly these, and who is gone anyway, may be ended or displaced."""
         lazy = [held for held in victims if _is_lazy(held)]
+        if not self.budget.spend(COUNT_COST * (1 + sum(len(held.spots) for held in victims))):
+            return None
+        if not sieve.admits(victims, lazy):
+            return None
+        chosen = sieve.gone.union(victims)
         with self.holding.journal.trial():
-            for held in lazy:
-                displace(self.holding, held, self.group.name)
-            plan = self.look(option, chosen.__contains__, cheapest_first=True)
+            self._displace(option, lazy)
+            places = self._near(sieve.quotas, chosen)
+            if not self.budget.spend(TRIAL_COST + NODE_COST * len(places)):
+                return None
+            plan = self.look(option, chosen.__contains__, places)
             if plan is not None:
                 plan.displaced = lazy
             return plan
+
+    def _near(self, quotas: Quotas, victims: Collection[Held]) -> list[Unit]:
+        """Units with room for the smallest pod when these make way: where the fewest groups are first, then fullest."""
+        found = dict.fromkeys(quotas.ranking.fitting(min(pod.leaves for part in self.parts for pod in part.pods)))
+        found.update((unit, None) for node in nodes_of(victims) for unit in node.units if unit.quotas is quotas)
+        return sorted(found, key=lambda unit: (*_load(unit), unit.rank, unit.stamp))
 
 
 def price(plan: Plan) -> tuple[int, int]:
@@ -192,6 +225,21 @@ def _least_price(option: Option, ceiling: int) -> tuple[int, int]:
 
 def _below(ceiling: int) -> Callable[[Held], bool]:
     return lambda held: held.priority < ceiling
+
+
+def _load(unit: Unit) -> tuple[int, int]:
+    """Guaranteed and other groups that run on a unit."""
+    cell = unit.physical
+    if cell is None or cell.node is None:
+        return (0, 0)
+    dear = others = 0
+    for held, mask in cell.node.running.items():
+        if mask & cell.mask:
+            if held.priority < 0:
+                others += 1
+            else:
+                dear += 1
+    return (dear, others)
 
 
 def _worth_trying(option: Option, ceiling: int) -> bool:

@@ -76,8 +76,8 @@ class Search:
     binder: Binder
     spare: Spare | None = None
     limits: Limits | None = None
-    cheapest_first: bool = False
-    """Try nodes where the fewest groups would have to go before fuller ones."""
+    places: Sequence[Unit] | None = None
+    """Where to look instead, in this order; None for everywhere, fullest first."""
     budget: Budget = field(default_factory=Budget)
     packed: bool = False
     """Whether the quick way got as far as assigning pods to units."""
@@ -158,21 +158,9 @@ class Search:
 
     def candidates(self, least: int) -> Iterator[Unit | Node]:
         """Units or nodes in the order in which they are tried."""
-        ranking = self.ranking()
-        if self.spare is None:
-            return ranking.fitting(least)
-        if self.cheapest_first:
-            return iter(sorted(ranking.everything(), key=self._price))
-        return ranking.everything()
-
-    def _price(self, place: Unit | Node) -> tuple[int, int]:
-        """Guaranteed and other groups on a unit."""
-        cell = place if isinstance(place, Node) else place.physical
-        if cell is None or cell.node is None:
-            return (0, 0)
-        groups = [held for held, mask in cell.node.running.items() if mask & cell.mask]
-        dear = sum(held.priority >= 0 for held in groups)
-        return (dear, len(groups) - dear)
+        if self.places is not None:
+            return iter(self.places)
+        return self.ranking().fitting(least) if self.spare is None else self.ranking().everything()
 
     def _pack(self) -> list[tuple[Unit | Node, list[Pod]]] | None:
         """Pods assigned to units or nodes: smallest pods first, a pointer that only moves forward."""
@@ -196,8 +184,8 @@ class Search:
 
     def _onward(self, last: Unit | Node, least: int) -> Iterator[Unit | Node]:
         """Candidates behind ``last``."""
-        if self.cheapest_first:
-            places = self.candidates(least)
+        if self.places is not None:
+            places = iter(self.places)
             for place in places:
                 if place is last:
                     break
@@ -245,7 +233,8 @@ class Search:
             found.update(match)
             return True
 
-        return found if self.chain.buddy.first(root.level, fits) is not None else None
+        idle = sum(needs[unit] for unit in units) if self.spare is None else 0
+        return found if self.chain.buddy.first(root.level, fits, idle) is not None else None
 
     def _match(
         self,

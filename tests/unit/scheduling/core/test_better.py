@@ -117,6 +117,27 @@ def test_a_cheaper_victim_is_found_across_the_pods_of_a_gang() -> None:
     assert answer.victims == ("spread",)
 
 
+def test_the_cheapest_victim_of_an_uneven_gang_is_found_among_hundreds() -> None:
+    """One in their midst has enough leaves on two nodes; of the others, which are as near at hand, three had to end."""
+    nodes = ", ".join(f"{{cellType: NODE, cellAddress: n{index}}}" for index in range(200))
+    many = cluster(
+        "physicalCluster:\n"
+        "  cellTypes: {NODE: {childCellType: GPU, childCellNumber: 4, isNodeLevel: true}}\n"
+        f"  physicalCells: [{nodes}]\n"
+        "virtualClusters: {vc: {virtualCells: [{cellType: NODE, cellNumber: 200}]}}\n"
+    )
+    small = [group(f"small{index}", "vc", (1, 2), priority=0) for index in range(396)]
+    spread = group("spread", "vc", (2, 3), priority=0)
+    kept = group("kept", "vc", (2, 1), priority=200)
+    for each in (*small[:200], spread, kept, *small[200:]):
+        answer = many.try_place(each)
+        assert isinstance(answer, Bound)
+        many.commit(answer)
+    answer = many.try_place(group("gang", "vc", (1, 3), (1, 2)))
+    assert isinstance(answer, Preempt)
+    assert answer.victims == ("spread",)
+
+
 def test_no_opportunistic_group_ends_while_another_leaf_is_idle() -> None:
     pool = cluster(POOL)
     place(pool, group("mine", "a", (1, 1)))
