@@ -242,6 +242,16 @@ class JobsDecider:
         """Nodes on which one could be if nothing ran there."""
         return self._nodes(self._memory.units[entry.group.name].asks_of(entry.group), self._room.large_enough)
 
+    def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
+        """Whether one of its tasks could be on one of these nodes now, as far as cells do not count.
+
+        Of several groups one may have waited for cells, which a quota gives back on whatever node.
+        """
+        if entry.others:
+            return True
+        asks = {ask.kind: ask for ask in self._memory.units[entry.group.name].asks}
+        return any(not self._room.having(ask).isdisjoint(nodes) for ask in asks.values())
+
     def could_stand(self, group: Group, asks: Asks) -> bool:
         """Whether cells are free for a group on nodes that would be large enough, so that only room on them lacks."""
         return isinstance(self._within(group, asks, self._nodes(asks, self._room.large_enough)), Bound)

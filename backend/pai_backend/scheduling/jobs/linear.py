@@ -130,11 +130,12 @@ class Room:
         """
         left: dict[str, tuple[int, int]] = {}
         found: dict[TaskUid, str] = {}
-        orders: dict[Terms, list[Node]] = {}
+        orders: dict[_Size, list[Node]] = {}
         for ask in asks:
-            order = orders.get(ask.terms)
+            size = (ask.cpus, ask.memory_mb, ask.terms)
+            order = orders.get(size)
             if order is None:
-                order = orders[ask.terms] = self._in_order(ask)
+                order = orders[size] = self._in_order(ask)
             name = next((node.name for node in order if self._takes(node, ask, left) and allows(node, ask)), None)
             if name is None:
                 return ask
@@ -144,8 +145,8 @@ class Room:
         return found
 
     def _in_order(self, ask: Ask) -> list[Node]:
-        """The nodes that may be used for such tasks, the best first."""
-        nodes = (self._nodes[name] for name in self.suited(ask))
+        """The nodes with room for such a task now, the best first."""
+        nodes = (self._nodes[name] for name in self.having(ask))
         return sorted(nodes, key=lambda node: (ask.terms.avoids(node), bool(node.gpus), node.name))
 
     def _takes(self, node: Node, ask: Ask, left: Mapping[str, tuple[int, int]]) -> bool:

@@ -95,6 +95,7 @@ class Placer:
         if self._changed or self._look_at_all:
             changed, self._changed = self._changed, set()
             self.memory.nowhere.clear()
+            self._teller.nodes_changed()
             if self.config is None:
                 derived = derive(self.room.nodes.values())
                 if derived != self.cluster.config:
@@ -338,6 +339,8 @@ class Placer:
             else:
                 started.append(unit)
                 self._placed_at[unit.name] = now
+        for name, wait in answer.refused.items():
+            self._teller.refused(self.memory.units[name], wait)
         self._teller.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
         for name in (*answer.refused, *answer.returned, *answer.held_back, *answer.moved_up):
             self._untold[self.memory.units[name].job.uid] = None

@@ -11,7 +11,7 @@ from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.jobs import words
 from pai_backend.scheduling.jobs.answers import Lack, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
-from pai_backend.scheduling.jobs.demand import Sizing
+from pai_backend.scheduling.jobs.demand import Ask, Sizing
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Queue
@@ -28,11 +28,22 @@ class Teller:
         self._decider = decider
         self._memory = memory
         self._known: dict[tuple[KindKey, object], Waits] = {}
+        self._refused: dict[tuple[KindKey, object], Wait] = {}
+        self._rooms: dict[tuple[object, int], str] = {}
         self._aside: dict[str, str] = {}
 
     def begin(self) -> None:
         """Something was freed, or may have been: ask anew."""
         self._known.clear()
+        self._refused.clear()
+
+    def refused(self, unit: Unit, wait: Wait) -> None:
+        """Remember what the queue was just answered about the unit."""
+        self._refused[_alike(unit)] = wait
+
+    def nodes_changed(self) -> None:
+        """What was said about nodes may be wrong now."""
+        self._rooms.clear()
 
     def set_aside(self, unit: Unit, why: str) -> None:
         """The unit waits for this until it is asked again."""
@@ -73,28 +84,38 @@ class Teller:
 
     def _of_nodes(self, unit: Unit) -> Waits:
         """What the decider says; of those that are alike it is asked once."""
-        entry = unit.entry
-        key = kind_of(entry.group, entry.others), entry.needs
+        key = _alike(unit)
         if key not in self._known:
-            decision = self._decider.decide(entry)
+            decision = self._refused.get(key) or self._decider.decide(unit.entry)
             if not isinstance(decision, Wait):
                 return Waits(Lack.TURN, words.ABOUT_TURN)
             self._known[key] = self._of_wait(unit, decision)
         return self._known[key]
 
     def _of_wait(self, unit: Unit, wait: Wait) -> Waits:
-        nodes = list(self._memory.room.nodes.values())
         group = next((party.group for party in unit.parties if party.name == wait.group), None)
         if group is None:
             nowhere = (ask for ask in unit.loose if not self._memory.room.having(ask))
             ask = next(nowhere, largest(unit.loose))
-            return Waits(Lack.LINEAR, words.about_room(ask, len(unit.loose), nodes))
+            return Waits(Lack.LINEAR, self._about_room(ask, len(unit.loose)))
         asks = unit.asks_of(group)
         if wait.reason.code is WaitCode.NOT_SUGGESTED and self._decider.could_stand(group, asks):
-            return Waits(Lack.LINEAR, words.about_room(largest(asks), len(asks), nodes))
+            return Waits(Lack.LINEAR, self._about_room(largest(asks), len(asks)))
         reason = replace(wait.reason, holders=tuple(words.jobs_of(wait.reason.holders)))
         said = words.about_cells(group, reason, asks[0], self._memory.room.nodes)
         return Waits(Lack.CELLS, said, wait.reason)
+
+    def _about_room(self, ask: Ask, count: int) -> str:
+        """The sentence looks at all nodes, which is done once for what is asked for alike."""
+        key = ask.kind, count
+        if key not in self._rooms:
+            self._rooms[key] = words.about_room(ask, count, list(self._memory.room.nodes.values()))
+        return self._rooms[key]
+
+
+def _alike(unit: Unit) -> tuple[KindKey, object]:
+    """Equal for units that are answered alike."""
+    return kind_of(unit.entry.group, unit.entry.others), unit.entry.needs
 
 
 def _of_claim(queue: Queue, claim: Claim) -> Waits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
 from pai_backend.scheduling.cells.held import Held
@@ -127,12 +127,17 @@ class Books:
 
     def nodes_changed(self, names: Iterable[str] | None = None) -> None:
         """Some nodes, or these, have more to give besides cells: CPU, memory, a port, a label."""
-        if names is None:
+        changed = None if names is None else frozenset(names)
+        if changed is None:
             chains = [*self.cluster.chains]
         else:
-            chains = [node.chain.name for name in names for node in self.cluster.nodes.get(name, ())]
-        for chain in dict.fromkeys((*chains, ANY_NODE)):
-            self.index.nodes_changed(chain)
+            chains = [node.chain.name for name in changed for node in self.cluster.nodes.get(name, ())]
+        for chain in sorted({*chains, ANY_NODE}):
+            self.index.nodes_changed(chain, self._profits(changed))
+
+    def _profits(self, nodes: frozenset[str] | None) -> Callable[[Entry], bool] | None:
+        """Who may profit from a change of these nodes; None is everybody."""
+        return None if nodes is None else lambda entry: self.decider.may_profit(entry, nodes)
 
     def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
         """See :meth:`Cluster.set_node_health`."""
@@ -268,12 +273,13 @@ class Books:
             if held is None:
                 continue
             chains = list(dict.fromkeys(spot.node.chain.name for spot in held.spots))
+            nodes = frozenset(spot.node.name for spot in held.spots)
             self.cluster.release(name)
             self.displaced.pop(name, None)
-            self.freed(held.group, chains)
+            self.freed(held.group, chains, nodes)
 
-    def freed(self, group: Group, chains: Sequence[str]) -> None:
-        """Cells in these chains became free: wake who may profit.
+    def freed(self, group: Group, chains: Sequence[str], nodes: frozenset[str] | None = None) -> None:
+        """Cells in these chains, of these nodes if they are known, became free: wake who may profit.
 
         While all nodes are well, what a virtual cluster gives back helps no other: each has its own. On bad nodes that
         is not so, and neither for those who wait for something that a node has besides cells.
@@ -289,8 +295,8 @@ class Books:
             if group.priority != OPPORTUNISTIC:
                 self.index.freed(Owner(group.vc, name, group.pinned_id))
             self.index.freed(Owner("", name, ""))
-            self.index.nodes_changed(name)
-        self.index.nodes_changed(ANY_NODE)
+            self.index.nodes_changed(name, self._profits(nodes))
+        self.index.nodes_changed(ANY_NODE, self._profits(nodes))
 
     def unstick(self) -> None:
         """Cells can perhaps be kept for those again for whom it was not possible."""

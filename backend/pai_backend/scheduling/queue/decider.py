@@ -36,6 +36,9 @@ class Decider(Protocol):
     def could_use(self, entry: Entry) -> Collection[str] | None:
         """Nodes that would have it if nothing ran there."""
 
+    def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
+        """Whether an entry that nodes had no place for may have one now that these nodes have more to give."""
+
 
 class CellsOnly:
     """A :class:`Decider` that asks the cluster about one group, on the nodes that have what else it needs."""
@@ -60,3 +63,7 @@ class CellsOnly:
     def could_use(self, entry: Entry) -> Collection[str] | None:
         """See :class:`Decider`."""
         return None if entry.group.ignore_suggested else self._could_use(entry)
+
+    def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
+        """See :class:`Decider`."""
+        return True

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.entry import Key, KindKey, Lane, Ticket
+from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Lane, Ticket
 from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.heap import LazyHeap
 from pai_backend.scheduling.queue.kind import Kind, Line, Variant
@@ -138,14 +138,18 @@ class Index:
             shelf.cursor = BEGIN
             self._walked[owner, priority] = shelf
 
-    def nodes_changed(self, chain: str) -> None:
-        """Nodes of a chain have more to give besides cells: ask those who wait for that."""
+    def nodes_changed(self, chain: str, profits: Callable[[Entry], bool] | None = None) -> None:
+        """Nodes of a chain have more to give besides cells: ask those who wait for that, and may profit from it."""
         for variant in self._at_nodes.pop(chain, {}):
             kind = variant.kind
-            if variant.asleep and kind.variants.get(variant.key) is variant:
+            if not variant.asleep or kind.variants.get(variant.key) is not variant:
+                continue
+            if profits is None or profits(variant.any_entry):
                 kind.retry(variant)
                 kind.pending = True
                 self.touch(kind)
+            else:
+                self._at_nodes.setdefault(chain, {})[variant] = None
 
     def chain_changed(self, chain: str) -> None:
         """Anything may have changed in a chain."""

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.entry import Key, KindKey, Ticket
+from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Ticket
 from pai_backend.scheduling.queue.heap import LazyHeap
 from pai_backend.scheduling.queue.policy import Scope
 
@@ -55,6 +55,11 @@ class Variant:
         self.chains = chains
         self.lines: dict[tuple[str, str], Line] = {}
         self.asleep = False
+
+    @property
+    def any_entry(self) -> Entry:
+        """One of its entries, which all need the same."""
+        return next(iter(self.lines.values())).tickets[0].entry
 
 
 class Kind:
