@@ -1,5 +1,7 @@
 """The queue with 50,000 waiting groups: what one pass costs after a group has ended, and what "why" costs.
 
+The figures of ``waiting_jobs``, the same on the controller's own path, are reported with these.
+
 A full cluster of 1,000 nodes with 8 GPUs each, four virtual clusters, 300 users, four priorities (with preemption), 25
 kinds of needs besides GPUs. In the second workload no two waiting groups are alike, and all have the same priority: it
 shows what finding costs, since nearly nothing is asked for twice. Times are CPU time of this thread, the best of some
@@ -14,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from bench import waiting_jobs
 from bench.figures import Figure, percentile
 from bench.scheduling import config
 from pai_backend.scheduling import Cluster, Group, Member
@@ -46,6 +49,7 @@ async def measure() -> list[Figure]:
         Figure("asked_unlike_p99", percentile(other.asked, 0.99), f"mean {_mean(other.asked):.1f}"),
         Figure("enter", min(run.enter for run in alike), f"{WAITING} groups after a restart, until all are asked"),
         Figure("why_p95", min(percentile(run.whys, 0.95) for run in alike), "with changes that would start it"),
+        *waiting_jobs.measure(),
     ]
 
 
