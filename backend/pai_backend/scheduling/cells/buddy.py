@@ -8,7 +8,7 @@ is found first, and is the reference's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from pai_backend.model.errors import Bug
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pai_backend.scheduling.cells.build import Chain
 
 Fits = Callable[[PhysicalCell], bool]
+SLACK = 64
+"""How many entries of a heap may be outdated, apart from as many as there are cells."""
 _NUMBER_BITS = 24
 _NUMBER = (1 << _NUMBER_BITS) - 1
 
@@ -99,8 +101,12 @@ class Buddy:
 
     def rate(self, cell: PhysicalCell) -> None:
         """The cell's place or its opportunistic load changed: candidates are tried by these two."""
-        key = (cell.opportunistic << _NUMBER_BITS | cell.position) << _NUMBER_BITS | cell.number
-        heappush(self._heaps[cell.level], key)
+        heap, cells = self._heaps[cell.level], self.lists[cell.level]
+        heappush(heap, _key(cell))
+        if len(heap) > 2 * len(cells) + SLACK:
+            # What is tried and undone enters the same cells again and again.
+            heap[:] = map(_key, cells)
+            heapify(heap)
 
     # -- taking and giving back ------------------------------------------------------------------------------------
 
@@ -249,6 +255,11 @@ class Buddy:
         for at in range(source - 1, level - 1, -1):
             free[at] += sizes[at + 1] // sizes[at] - 1
         return self.chain.promises_kept(free, taken=level)
+
+
+def _key(cell: PhysicalCell) -> int:
+    """Sorts by opportunistic leaves, then by place in the list."""
+    return (cell.opportunistic << _NUMBER_BITS | cell.position) << _NUMBER_BITS | cell.number
 
 
 def _descend(cell: PhysicalCell, level: int, fits: Fits) -> PhysicalCell | None:
