@@ -10,7 +10,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop bench crash fuzz format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime bench crash fuzz format pictures docs shape clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ cluster: install ## Start a real Kubernetes of two nodes here, and leave it runn
 
 cluster-stop: ## Stop that Kubernetes and remove it
 	@$(BIN)/python -m tests.kubernetes.cluster stop
+
+runtime: install ## Build the bundle that Kubernetes tasks run in, and its image, into build/runtime
+	@tools/system-packages runtime
+	@$(BIN)/python -m backend.runtime.bundle
 
 bench: install ## Measure against the floors in bench/floors.toml
 	@$(BIN)/python -m bench

@@ -1,0 +1,3 @@
+module jupyter-pai/launcher
+
+go 1.21

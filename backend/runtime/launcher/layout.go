@@ -1,0 +1,37 @@
+package main
+
+// Where things are in a pod. Counterpart of pai_backend.engine.kubernetes.pods.layout.
+const (
+	runtimeDirectory = "/pai/runtime"
+	extraCommands    = runtimeDirectory + "/commands" // last on PATH: what an image may lack
+	sshd             = runtimeDirectory + "/bin/sshd"
+	sshdConfig       = runtimeDirectory + "/sshd_config"
+	sessionProgram   = runtimeDirectory + "/bin/session"
+
+	planDirectory = "/pai/plan"
+	commandFile   = planDirectory + "/command.gz"
+	environFile   = planDirectory + "/environ.gz"
+	optionsFile   = planDirectory + "/options"
+	hostKeyFile   = planDirectory + "/host_key"
+
+	jobDirectory   = "/pai/job"
+	jobVersion     = jobDirectory + "/..data" // the kubelet's link: another one when anything has changed
+	jobInfoSource  = jobDirectory + "/job-info.json.gz"
+	peersFile      = jobDirectory + "/hosts"
+	completeMark   = "# complete"
+	hostsFile      = "/etc/hosts"
+	jobInfoFile    = stateDirectory + "/job-info.json"
+	stateDirectory = "/pai/state"
+	exitFile       = stateDirectory + "/exit.json"
+	worldFile      = stateDirectory + "/environ" // variables of the command, for SSH sessions
+	accountFile    = stateDirectory + "/account" // a line of passwd, for the bundle's programs: accounts.c
+	privateHostKey = stateDirectory + "/host_key"
+	emptyDirectory = stateDirectory + "/empty" // where the server's part without rights is locked in: accounts.c
+	serverPipe     = stateDirectory + "/sshd.pipe"
+	serverNotices  = stateDirectory + "/sshd.notices"
+	serverLog      = stateDirectory + "/sshd.log"
+
+	workDirectory  = "/pai/work"
+	terminationLog = "/dev/termination-log"
+	mark           = "PAI_TASK_UID"
+)

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// What sshd sets for a login by the account; a session has what the command has instead.
+var ofLogin = map[string]bool{
+	"PATH": true, "HOME": true, "USER": true, "LOGNAME": true, "SHELL": true, "MAIL": true, "PWD": true,
+}
+
+// session is what sshd runs as the user's shell: it becomes bash in the task's world. It returns only what hindered it.
+//
+// The bash is no login shell: /etc/profile of many images sets PATH anew, and would hide the task's.
+func session(arguments []string) error {
+	text, err := os.ReadFile(worldFile)
+	if err != nil {
+		return err
+	}
+	made := worldOf(entries(text))
+	_, hasShell := made.values["SHELL"]
+	uid := made.values[mark]
+	for _, each := range ownVariables() {
+		if !ofLogin[each.name] {
+			made.set(each.name, each.value)
+		}
+	}
+	made.set(mark, uid)
+	bash, err := find("bash", made.values["PATH"])
+	if err != nil {
+		return err
+	}
+	program := bash
+	if !hasShell {
+		made.set("SHELL", bash)
+	} else if len(arguments) == 0 && executableByUs(made.values["SHELL"]) {
+		program = made.values["SHELL"]
+	}
+	if err := os.Chdir(workDirectory); err != nil {
+		return err
+	}
+	return syscall.Exec(program, append([]string{program}, arguments...), made.list())
+}
