@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from itertools import combinations
 
@@ -49,18 +50,15 @@ def _of_option(cluster: Cluster, group: Group, option: Option) -> int:
     assert option.quotas is not None
     parts = parts_of(group, [member.pods for member in group.members])
     planner = Planner(cluster.holding, group, parts, budget=Budget(PLENTY))
-    sizes = {pod.leaves: 0 for part in parts for pod in part.pods}
-    for part in parts:
-        for pod in part.pods:
-            sizes[pod.leaves] += 1
+    sizes = Counter(pod.leaves for part in parts for pod in part.pods)
     others = [held for held in cluster.groups.values() if held.priority < group.priority]
     kept = [held for held in others if held.priority >= 0 and held.group.vc == group.vc]
     loose = [held for held in others if held.priority < 0]
     enough = 0
     for gone in ([], loose):
-        sieve = Sieve(option.quotas, sizes, None, gone, Budget(PLENTY))
-        free = LetsAllThrough(option.quotas, sizes, None, gone, Budget(PLENTY))
         victims = kept if gone else [*kept, *loose]
+        sieve = Sieve(option.quotas, sizes, victims, gone, None, Budget(PLENTY))
+        free = LetsAllThrough(option.quotas, sizes, victims, gone, None, Budget(PLENTY))
         for count in range(min(MOST_VICTIMS, len(victims)) + 1):
             likely = set(sieve.sets(victims, count))
             for chosen in combinations(victims, count):

@@ -112,10 +112,10 @@ class Planner:
     def _refine(self, option: Option, plan: Plan, ceiling: int) -> Plan:
         """Look for a smaller set of groups that is enough, smallest sets first, as far as the budget goes."""
         dear, cheap = _victims(option, ceiling)
-        none = cache(partial(self._sieve, option, ()))
+        none = cache(partial(self._sieve, option, (*dear, *cheap), ()))
         if ceiling == 0:
             return self._sparing(option, none, (), cheap, plan)
-        most = self._sieve(option, cheap)
+        most = self._sieve(option, dear, cheap)
         giving_way = sum(_gives_way(held) for held in dear)
         best = plan
         for count in range(1, price(plan)[0] + 1):
@@ -142,10 +142,10 @@ class Planner:
                     return min(best, found, key=price)
         return best
 
-    def _sieve(self, option: Option, gone: Sequence[Held]) -> Sieve:
+    def _sieve(self, option: Option, victims: Sequence[Held], gone: Sequence[Held]) -> Sieve:
         assert option.quotas is not None
         sizes = Counter(pod.leaves for part in self.parts for pod in part.pods)
-        return Sieve(option.quotas, sizes, self.limits, gone, self.budget)
+        return Sieve(option.quotas, sizes, victims, gone, self.limits, self.budget)
 
     def _ending(self, option: Option, sieve: Sieve, victims: Sequence[Held]) -> Plan | None:
         """A plan when exactly these, and who is gone anyway, may be ended or displaced."""

@@ -31,12 +31,19 @@ class Sieve:
     """Counts for one quota and the pods of one group; good as long as the cluster does not change."""
 
     def __init__(
-        self, quotas: Quotas, sizes: Mapping[int, int], limits: Limits | None, gone: Collection[Held], budget: Budget
+        self,
+        quotas: Quotas,
+        sizes: Mapping[int, int],
+        victims: Collection[Held],
+        gone: Collection[Held],
+        limits: Limits | None,
+        budget: Budget,
     ) -> None:
-        """``sizes`` are pods by number of leaves; the groups that are ``gone`` end in any case."""
+        """``sizes`` are pods by number of leaves; any ``victims`` may make way, those that are ``gone`` end anyway."""
         self.quotas = quotas
         self.limits = limits
         self.gone = frozenset(gone)
+        self._victims = frozenset(victims)
         self.budget = budget
         self._unbound: Counter[int] = Counter(unit.size for unit in quotas.units if unit.physical is None)
         """Units that stand on nothing, by number of leaves."""
@@ -80,7 +87,7 @@ class Sieve:
             (held, (where & mask).bit_count())
             for holders in (node.running, node.reserving)
             for held, where in holders.items()
-            if where & mask and held not in self.gone
+            if held in self._victims and where & mask
         ]
         for size, worth in self._worth.items() if found else ():
             next_slot = size - free % size
