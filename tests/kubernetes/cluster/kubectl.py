@@ -28,11 +28,11 @@ class Kubectl:
 
     async def attempt(self, *words: str, given: str | None = None, limit_s: float = 120.0) -> Ended:
         """Run it, whatever its exit code."""
-        return await attempt(*self._command(words), given=given, limit_s=limit_s)
+        return await attempt(*self.command(*words), given=given, limit_s=limit_s)
 
     async def __call__(self, *words: str, given: str | None = None, limit_s: float = 120.0) -> str:
         """What it prints. Raises CommandFailed."""
-        return await run(*self._command(words), given=given, limit_s=limit_s)
+        return await run(*self.command(*words), given=given, limit_s=limit_s)
 
     async def get(self, *words: str) -> Json:
         """An object, or a list of them."""
@@ -71,5 +71,6 @@ class Kubectl:
         names = [f"node/{name}" for name in nodes]
         await self("wait", f"--for=condition={condition}", f"--timeout={limit_s:.0f}s", *names, limit_s=limit_s + 10)
 
-    def _command(self, words: tuple[str, ...]) -> list[str | Path]:
+    def command(self, *words: str) -> list[str | Path]:
+        """The command that runs it with these words."""
         return [self._program, f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}", *words]

@@ -101,6 +101,12 @@ class Client:
         assert isinstance(session, aiohttp.ClientSession)
         return session
 
+    @property
+    def route(self) -> tuple[str | None, str | None]:
+        """Proxy, and the name that the server's certificate must bear where that is not its own; for WebSockets."""
+        used = self._credentials.configuration
+        return used.proxy or None, used.tls_server_name or None
+
     async def authorization(self) -> dict[str, str]:
         """The headers that say who we are; secret. Raises AccessError when credentials cannot be renewed."""
         await self._credentials.current()

@@ -5,7 +5,7 @@ for. What an engine claims is checked by another road where that matters: ``behi
 processes themselves and breaks things without the engine's help.
 """
 
-from pai_backend.testing.engine_contract.given import Given
+from pai_backend.testing.engine_contract.given import Given, Staged
 from pai_backend.testing.engine_contract.kept import LOOK_AGAIN_S, Kept
 from pai_backend.testing.engine_contract.observing import PATIENCE_S, Watching, read_log, watching
 from pai_backend.testing.engine_contract.reach import Reach
@@ -19,11 +19,15 @@ __all__ = [
     "EngineContract",
     "EngineMaker",
     "EngineWorld",
+    "Given",
+    "Kept",
+    "Reach",
+    "Runs",
     "Watching",
     "read_log",
     "watching",
 ]
 
 
-class EngineContract(Runs, Given, Reach, Kept):
+class EngineContract(Runs, Given, Staged, Reach, Kept):
     """What every engine promises."""

@@ -18,7 +18,7 @@ from pai_backend.testing.engine_contract.world import Behind, EngineMaker, Engin
 
 
 class Given(EngineWorld):
-    """Inputs, outputs, and the job info file."""
+    """Its own directories, and the job info file."""
 
     @pytest.mark.asyncio
     async def test_a_task_is_told_its_directory_and_the_file_with_its_job_info(
@@ -75,6 +75,25 @@ class Given(EngineWorld):
             assert watch.of(plan.uid) == []
 
     @pytest.mark.asyncio
+    async def test_an_output_directory_alone_is_made_without_a_word(
+        self, make_engine: EngineMaker, placement: Placement, tmp_path: Path
+    ) -> None:
+        """Most tasks have one, and their logs should be theirs."""
+        output = tmp_path / "out" / "put"
+        plan = self.plan(placement, f"test -d {output}").model_copy(update={"outputs": (str(output),)})
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            ended = await watch.state(plan.uid, TaskState.EXITED)
+        assert ended.exit is not None
+        assert ended.exit.code == 0
+        assert await read_log(engine, plan.uid, LogStream.ALL) == b""
+
+
+class Staged(EngineWorld):
+    """Inputs and outputs in directories that test and task both see; for engines whose tasks are on this machine."""
+
+    @pytest.mark.asyncio
     async def test_inputs_and_outputs_are_there_before_the_command_runs(
         self, make_engine: EngineMaker, placement: Placement, tmp_path: Path
     ) -> None:
@@ -97,21 +116,6 @@ class Given(EngineWorld):
         assert (output / "model").read_text() == "kept\n"
         assert await read_log(engine, plan.uid, LogStream.STDOUT) == b"trained\n"
         assert b"code" in await read_log(engine, plan.uid, LogStream.STDERR)
-
-    @pytest.mark.asyncio
-    async def test_an_output_directory_alone_is_made_without_a_word(
-        self, make_engine: EngineMaker, placement: Placement, tmp_path: Path
-    ) -> None:
-        """Most tasks have one, and their logs should be theirs."""
-        output = tmp_path / "out" / "put"
-        plan = self.plan(placement, f"test -d {output}").model_copy(update={"outputs": (str(output),)})
-        engine = make_engine()
-        async with watching(engine) as watch:
-            await engine.start(plan)
-            ended = await watch.state(plan.uid, TaskState.EXITED)
-        assert ended.exit is not None
-        assert ended.exit.code == 0
-        assert await read_log(engine, plan.uid, LogStream.ALL) == b""
 
     @pytest.mark.asyncio
     @pytest.mark.parametrize("wrong", ["inputs", "outputs"])

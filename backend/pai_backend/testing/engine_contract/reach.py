@@ -30,13 +30,14 @@ class Reach(EngineWorld):
             followed = await read_log(engine, plan.uid, LogStream.ALL, follow=True)
             await watch.state(plan.uid, TaskState.EXITED)
         assert followed == b"one\ntwo\nthree"
-        assert await read_log(engine, plan.uid, LogStream.STDOUT) == b"one\nthree"
-        assert await read_log(engine, plan.uid, LogStream.STDERR) == b"two\n"
+        split = (b"one\nthree", b"two\n") if self.SPLITS_LOGS else (followed, b"")
+        assert await read_log(engine, plan.uid, LogStream.STDOUT) == split[0]
+        assert await read_log(engine, plan.uid, LogStream.STDERR) == split[1]
         assert await read_log(engine, plan.uid, LogStream.ALL, 4) == b"two\nthree"
         assert await read_log(engine, plan.uid, LogStream.ALL, -5, follow=True) == b"three"
         assert await read_log(engine, plan.uid, LogStream.ALL, 13) == b""
         assert await engine.log_extent(plan.uid, LogStream.ALL) == (0, 13)
-        assert await engine.log_extent(plan.uid, LogStream.STDERR) == (0, 4)
+        assert await engine.log_extent(plan.uid, LogStream.STDERR) == (0, len(split[1]))
 
     @pytest.mark.asyncio
     async def test_logs_of_an_unknown_task_are_a_key_error(self, make_engine: EngineMaker) -> None:
@@ -76,7 +77,8 @@ class Reach(EngineWorld):
         async with watching(engine) as watch:
             await engine.start(plan)
             assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
-            assert await engine.busy_ports(placement.machine, [free_port]) == {free_port}
+            busy = {free_port} if self.SHARES_PORTS else set()
+            assert await engine.busy_ports(placement.machine, [free_port]) == busy
             await engine.stop(plan.uid, 1.0)
             await watch.state(plan.uid, TaskState.EXITED)
         assert await engine.busy_ports(placement.machine, [free_port]) == set()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -12,6 +14,8 @@ import pytest
 from pai_backend.engine.base import Engine, TaskPlan
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement
+
+LINGER_LOOK_S = 0.1  # nobody tells when a process of another machine ends
 
 
 class Behind(Protocol):
@@ -33,6 +37,8 @@ class EngineWorld(ABC):
     """The fixtures of the contract. Those that are abstract are asked for by overriding them."""
 
     JOB = JobUid("j0123456789abcdef")
+    SPLITS_LOGS = True
+    """Whether the engine can tell standard error from standard output; else ``stdout`` has both, ``stderr`` nothing."""
 
     @pytest.fixture
     @abstractmethod
@@ -51,8 +57,20 @@ class EngineWorld(ABC):
 
     @pytest.fixture
     @abstractmethod
-    def serving_ssh(self) -> Iterator[None]:
+    def serving_ssh(self) -> Iterator[None] | None:
         """Has what must run beside the engine so that tasks are reachable by SSH run for the length of a test."""
+
+    SHARES_PORTS = True
+    """Whether tasks of a machine share its ports; else each has all to itself, and none is ever busy."""
+    LINGER_S = 0.0
+    """Seconds that processes of a task may go on when the engine was robbed of it and says that it is lost."""
+
+    async def gone(self, behind: Behind, uid: TaskUid) -> None:
+        """Return once nothing of the task is alive. Raises AssertionError when it lingers."""
+        deadline = time.monotonic() + self.LINGER_S
+        while alive := behind.processes(uid):
+            assert time.monotonic() < deadline, alive
+            await asyncio.sleep(LINGER_LOOK_S)
 
     @pytest.fixture
     def free_port(self) -> int:

@@ -21,6 +21,7 @@ STATE: Final = f"{ROOT}/state"
 WORK: Final = f"{ROOT}/work"
 
 LAUNCHER: Final = f"{RUNTIME}/bin/launch"
+BASH: Final = f"{RUNTIME}/commands/bash"  # of the bundle, for images that have none
 INSTALLER: Final = "/runtime/bin/install"  # in the runtime image; its arguments are RUNTIME and STATE
 
 # Containers of a pod; the first two run one after the other before the third, and end.

@@ -1,0 +1,181 @@
+"""Asking tasks to end, and removing what is left of those whose exit is recorded; see ``marks``."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pai_backend.engine.base import EngineError, TaskState
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.calls import Calls, Patch
+from pai_backend.engine.kubernetes.failures import AlreadyExists, ClusterError, Conflict, NotFound
+from pai_backend.engine.kubernetes.marks import Marks, marks_of, rfc3339, tombstone
+from pai_backend.engine.kubernetes.nodes import away
+from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of, version_of
+from pai_backend.engine.kubernetes.places import Kind, Places, node
+from pai_backend.engine.kubernetes.status.task import Around, read_task
+from pai_backend.engine.kubernetes.status.view import part
+from pai_backend.engine.kubernetes.status.waits import Patience
+from pai_backend.model.ids import TaskUid
+
+_log = logging.getLogger(__name__)
+
+TRIES: Final = 20  # of a change that others may come before
+KEPT_GRACE_S: Final = 5  # a kept task has nothing to finish but its SSH sessions
+TOMBSTONE: Final = timedelta(hours=1)
+"""How long a forgotten task is remembered: a start that was on its way when it was forgotten is far younger."""
+
+
+class Ender:
+    """Stops and forgets tasks in one namespace."""
+
+    def __init__(self, calls: Calls, places: Places, instance: str) -> None:
+        self._calls = calls
+        self._places = places
+        self._instance = instance
+
+    async def stop(self, uid: TaskUid, grace: float) -> Marks | None:
+        """Ask the task to end; durable on return.
+
+        Returns its marks when it has no pod and never had one, else None. Raises ClusterErrors.
+        """
+        marks = await self._write_stop(uid)
+        if marks.forgotten:
+            return None
+        pod = await find(self._calls, self._places.one(Kind.POD, naming.task_name(uid)))
+        if pod is None:
+            return None if marks.started else marks
+        await end_pod(self._calls, self._places, pod, marks.stop, grace)
+        return None
+
+    async def _write_stop(self, uid: TaskUid) -> Marks:
+        """Let the task's Secret say that it was asked to end; the first time that it was asked stands."""
+        name, asked = naming.task_name(uid), rfc3339(datetime.now(UTC))
+        path = self._places.one(Kind.SECRET, name)
+        for _ in range(TRIES):
+            found = await find(self._calls, path)
+            try:
+                if found is None:
+                    body = tombstone(uid, self._instance, self._places.namespace, asked)
+                    found = await self._calls.create(self._places.all(Kind.SECRET), body)
+                elif (marks := marks_of(found)) is not None and not marks.stop and not marks.forgotten:
+                    change = _at_version(found, {"annotations": {naming.STOP: asked}})
+                    found = await self._calls.patch(path, change, Patch.MERGE)
+            except (AlreadyExists, Conflict, NotFound):
+                continue  # somebody came before us: look again
+            marks = marks_of(found)
+            if marks is None:
+                raise EngineError(f"a Secret {name} that is no task's is in the way; delete it")
+            return marks
+        raise EngineError(f"the Secret {name} keeps changing while task {uid} is to be stopped")
+
+    async def forget(self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
+        """Remove the task's pod and secrets; a mark stays. ``ended``: that is known, whatever the pod says.
+
+        ``keep`` copies its log, which goes with the pod. Raises EngineError when it has not ended, or when its log
+        cannot be had though its node is there; ClusterErrors.
+        """
+        name = naming.task_name(uid)
+        pod = await find(self._calls, self._places.one(Kind.POD, name))
+        if pod is not None and not ended and not _has_ended(pod):
+            raise EngineError(f"task {uid} has not ended, so it cannot be forgotten")
+        if pod is not None:
+            await self._keep_log(uid, pod, keep)
+        written = {naming.FORGOTTEN: rfc3339(datetime.now(UTC))}
+        path = self._places.one(Kind.SECRET, name)
+        found = await find(self._calls, path)
+        marks = marks_of(found) if found is not None else None
+        if marks is not None and marks.forgotten is None:
+            with contextlib.suppress(NotFound):  # its attempt was deleted as a whole meanwhile
+                await self._calls.patch(path, {"metadata": {"annotations": written}, "data": None}, Patch.MERGE)
+        await self._calls.delete(self._places.one(Kind.SECRET, naming.login_name(uid)))
+        if pod is not None:
+            await self._calls.delete(self._places.one(Kind.POD, name), uid=uid_of(pod), grace_s=KEPT_GRACE_S)
+            await self._release(name, uid_of(pod))
+
+    async def _keep_log(self, uid: TaskUid, pod: Object, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
+        try:
+            await keep(uid)
+        except ClusterError as error:
+            name = str(part(pod, "spec").get("nodeName") or "")
+            found = await find(self._calls, node(name)) if name else None
+            if found is not None and away(found) is None:
+                raise
+            _log.warning("the log of task %s is lost with its node: %s", uid, error)
+        except OSError as error:
+            raise EngineError(f"the log of task {uid} cannot be kept: {error.strerror or error}") from None
+
+    async def _release(self, name: str, pod_uid: str) -> None:
+        """Take our finalizer off the pod, and nobody else's."""
+        path = self._places.one(Kind.POD, name)
+        for _ in range(TRIES):
+            pod = await find(self._calls, path)
+            holders = metadata(pod).get("finalizers") or [] if pod is not None else []
+            if pod is None or uid_of(pod) != pod_uid or naming.FINALIZER not in holders:
+                return
+            change = _at_version(pod, {"finalizers": [each for each in holders if each != naming.FINALIZER] or None})
+            try:
+                await self._calls.patch(path, change, Patch.MERGE)
+                return
+            except NotFound:
+                return
+            except Conflict:
+                continue  # its kubelet has written meanwhile
+        raise EngineError(f"the pod {name} keeps changing while it is to be released; it is tried again")
+
+    async def sweep(self, secrets: list[Marks], now: datetime) -> None:
+        """Delete what is left of attempts of which every task was forgotten long ago. Raises ClusterErrors."""
+        for owner, tasks in _by_owner(secrets).items():
+            old = [task for task in tasks if task.forgotten is not None and now - task.forgotten > TOMBSTONE]
+            if owner is None:
+                for task in old:
+                    await self._calls.delete(self._places.one(Kind.SECRET, naming.task_name(task.uid)))
+            elif len(old) == len(tasks):
+                await self._calls.delete(self._places.one(Kind.CONFIG_MAP, owner[0]), uid=owner[1])
+
+
+def _by_owner(secrets: list[Marks]) -> dict[tuple[str, str] | None, list[Marks]]:
+    found: dict[tuple[str, str] | None, list[Marks]] = defaultdict(list)
+    for task in secrets:
+        found[task.owner].append(task)
+    return found
+
+
+async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: float) -> None:
+    """Write on the pod that it was asked to end, and delete it, which sends TERM now and KILL after the grace.
+
+    Its finalizer keeps it. One that is over is left alone: it has ended by itself. Raises ClusterErrors.
+    """
+    if part(pod, "status").get("phase") in ("Failed", "Succeeded"):
+        return
+    path = places.one(Kind.POD, name_of(pod))
+    try:
+        if naming.STOP not in part(metadata(pod), "annotations"):
+            await calls.patch(path, {"metadata": {"annotations": {naming.STOP: asked}}}, Patch.MERGE)
+    except NotFound:
+        return
+    # Never 0: the API server would let go of the pod before its kubelet has ended it.
+    await calls.delete(path, uid=uid_of(pod), grace_s=max(1, math.ceil(grace)))
+
+
+async def find(calls: Calls, path: str) -> Object | None:
+    """The object, None when it is not there. Raises other ClusterErrors."""
+    try:
+        return await calls.get(path)
+    except NotFound:
+        return None
+
+
+def _at_version(found: Object, about: Object) -> Object:
+    """A change of an object's metadata that holds only if nobody has changed it since it was read."""
+    return {"metadata": {**about, "resourceVersion": version_of(found)}}
+
+
+def _has_ended(pod: Object, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> bool:
+    reading = read_task(pod, Around(clock(), Patience()))
+    return reading.seen.state is TaskState.EXITED and not reading.decided

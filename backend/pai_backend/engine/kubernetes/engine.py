@@ -1,0 +1,203 @@
+"""The Kubernetes engine: the ``Engine`` interface over the objects of one namespace and a watch of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, TaskPlan
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.access import Access
+from pai_backend.engine.kubernetes.calls import PARALLEL, Calls
+from pai_backend.engine.kubernetes.channels import execute
+from pai_backend.engine.kubernetes.client import Client, connect
+from pai_backend.engine.kubernetes.counts import Health
+from pai_backend.engine.kubernetes.dialing import Dialer
+from pai_backend.engine.kubernetes.ending import Ender
+from pai_backend.engine.kubernetes.logs import TaskLogs
+from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started
+from pai_backend.engine.kubernetes.mirrors import Mirrors
+from pai_backend.engine.kubernetes.node_ports import answering, node_address
+from pai_backend.engine.kubernetes.nodes import NodeReading
+from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.kubernetes.pods.settings import Network, PodSettings
+from pai_backend.engine.kubernetes.refreshing import refresh
+from pai_backend.engine.kubernetes.starting import Starter
+from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
+from pai_backend.engine.kubernetes.status.waits import Patience
+from pai_backend.engine.kubernetes.told_nodes import ToldNodes
+from pai_backend.engine.kubernetes.watching import Watcher
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Placement
+
+_READ = f'[ -e {layout.EXIT_FILE} ] && {{ IFS= read -r record <{layout.EXIT_FILE}; printf %s "$record"; }}'
+READ_RECORD: Final = (layout.BASH, "-c", _READ)
+"""Prints a launcher's record by the bash of the bundle: the task's image may have no program at all."""
+LOOK_INSIDE_S: Final = 10.0  # for that
+SWEEP_EVERY: Final = timedelta(minutes=10)  # at most so often old marks are looked for, and only while tasks end
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What an administrator chose."""
+
+    instance: str
+    """Name of the backend: what it makes is labelled so."""
+    pods: PodSettings
+    kept_logs: Path
+    """Directory for the output of tasks whose pods are gone."""
+    patience: Patience = field(default_factory=Patience)
+    nodes: NodeReading = field(default_factory=NodeReading)
+    requests_at_once: int = PARALLEL
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """What is there once the cluster was found."""
+
+    client: Client
+    calls: Calls
+    places: Places
+    logs: TaskLogs
+    dialer: Dialer
+
+
+class KubernetesEngine:
+    """Runs tasks as pods; see ``pai_backend.engine.base.Engine`` for the promises.
+
+    Construction touches nothing: the cluster is connected to when it is first needed, so that any process may use it
+    for ``dial`` and ``logs``. One process at a time may ``watch``, and only that one may start, stop and forget.
+    """
+
+    def __init__(self, access: Access, options: EngineOptions) -> None:
+        self._access = access
+        self._options = options
+        self._connecting = asyncio.Lock()
+        self._cluster: _Cluster | None = None
+        self._watcher: Watcher | None = None
+        self._mirrors: Mirrors | None = None
+        self._swept_at = datetime.now(UTC)
+
+    def health(self) -> list[Health]:
+        """How well pods and nodes are known now; empty while nobody watches."""
+        return self._mirrors.health() if self._mirrors is not None else []
+
+    def watch(self) -> AsyncIterator[EngineEvent]:
+        """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when somebody watches already."""
+        if self._watcher is not None:
+            raise EngineError("this engine is already being watched")
+        return self._watch()
+
+    async def _watch(self) -> AsyncIterator[EngineEvent]:
+        cluster = await self._found()
+        options = self._options
+        mirrors = Mirrors(cluster.calls, cluster.places, options.instance)
+        nodes = ToldNodes(options.pods.gpus, options.nodes)
+
+        async def keep_log(uid: TaskUid) -> None:
+            await cluster.logs.keep(uid, follow=True)
+
+        watcher = Watcher(cluster.calls, cluster.places, mirrors, nodes, options.patience, self._look_inside, keep_log)
+        self._watcher, self._mirrors = watcher, mirrors
+        try:
+            async for event in watcher.events(self._marks):
+                yield event
+        finally:
+            self._watcher, self._mirrors = None, None
+
+    async def start(self, plan: TaskPlan) -> None:
+        """Make the task's pod, unless this uid was ever started or stopped before.
+
+        Raises StartRefused for a node that is not there, or a plan that the cluster can never run; EngineError when a
+        later try may succeed.
+        """
+        cluster = await self._found()
+        await Starter(cluster.calls, cluster.places, self._options.instance, self._options.pods).start(plan)
+
+    async def stop(self, uid: TaskUid, grace: float) -> None:
+        """Ask the task to end, TERM now and KILL after ``grace`` seconds, rounded up; durable on return."""
+        cluster = await self._found()
+        marks = await Ender(cluster.calls, cluster.places, self._options.instance).stop(uid, grace)
+        if marks is not None and self._watcher is not None:
+            self._watcher.tell(never_started(marks, datetime.now(UTC)))
+
+    async def refresh(self, uid: TaskUid, job_info: str) -> None:
+        """Replace the task's job info; a task that is over or unknown is left alone."""
+        cluster = await self._found()
+        await refresh(cluster.calls, cluster.places, uid, job_info)
+
+    async def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncGenerator[bytes, None]:
+        """Output from byte ``offset`` on; standard error is part of ``stdout``, see ``logs``."""
+        cluster = await self._found()
+        async for chunk in cluster.logs.read(uid, stream, offset, follow=follow):
+            yield chunk
+
+    async def log_extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
+        """(0, end) of a log now. Raises KeyError for an unknown uid."""
+        cluster = await self._found()
+        return await cluster.logs.extent(uid, stream)
+
+    async def forget(self, uid: TaskUid) -> None:
+        """Remove pod and secrets of the task, and report it no more. Raises EngineError when it has not ended."""
+        cluster = await self._found()
+        ended = self._watcher is not None and self._watcher.has_ended(uid)
+        ender = Ender(cluster.calls, cluster.places, self._options.instance)
+        await ender.forget(uid, ended=ended, keep=cluster.logs.keep)
+        if self._watcher is not None:
+            self._watcher.forget(uid)
+        now = datetime.now(UTC)
+        if now - self._swept_at > SWEEP_EVERY:
+            self._swept_at = now
+            await ender.sweep(await self._marks(), now)
+
+    async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
+        """A byte stream to the port. Outside the cluster a half-close is not passed on. Raises EngineError."""
+        cluster = await self._found()
+        return await cluster.dialer.dial(uid, port)
+
+    async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
+        """None on the pod network, where every task has all ports to itself; else those of the node that answer."""
+        if self._options.pods.network is Network.POD:
+            return set()
+        cluster = await self._found()
+        return await answering(await node_address(cluster.calls, machine), ports)
+
+    async def aclose(self) -> None:
+        """End the watch and all connections; tasks go on."""
+        if self._watcher is not None:
+            self._watcher.close()
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.dialer.aclose()
+            await cluster.client.aclose()
+
+    async def _found(self) -> _Cluster:
+        """The cluster, connected to when this is first asked. Raises AccessError."""
+        async with self._connecting:
+            if self._cluster is None:
+                client = await connect(self._access)
+                calls = Calls(client, parallel=self._options.requests_at_once)
+                places = Places(client.namespace)
+                logs = TaskLogs(client, calls, places, self._options.kept_logs)
+                self._cluster = _Cluster(client, calls, places, logs, Dialer(client, calls, places))
+            return self._cluster
+
+    async def _marks(self) -> list[Marks]:
+        """What the Secrets of all our tasks say."""
+        cluster = await self._found()
+        labels = {**naming.ours(self._options.instance), naming.COMPONENT: naming.Component.TASK}
+        query = (("labelSelector", naming.selector(labels)),)
+        found = [marks_of(each) async for each in cluster.calls.list(cluster.places.all(Kind.SECRET), query=query)]
+        return [marks for marks in found if marks is not None]
+
+    async def _look_inside(self, pod: str) -> ExitRecord | None:
+        """What the launcher of a pod has written down; None while there is nothing."""
+        cluster = await self._found()
+        path = cluster.places.one(Kind.POD, pod)
+        text = await execute(cluster.client, path, layout.TASK_CONTAINER, READ_RECORD, LOOK_INSIDE_S)
+        return record_of(text) if text is not None else None

@@ -1,0 +1,89 @@
+"""What a task's Secret says of the task in its annotations: asked to end, started, forgotten.
+
+The Secret comes before the pod and outlives it: it is what makes a start, a stop and a forgetting final. Rules:
+
+1. A start makes the Secret, then the pod, then writes ``started``; the answer to that says whether a stop came between.
+2. A stop writes ``stop`` before it looks for the pod, and makes the Secret when there is none: whoever of start and
+   stop comes second sees the other.
+3. ``started`` without a pod: somebody has removed the pod, and nobody may run the task a second time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pai_backend.engine.base import TaskSeen, TaskState
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.objects import Object, metadata
+from pai_backend.engine.kubernetes.status.view import part, time_of
+from pai_backend.model.ids import TaskUid, job_of
+from pai_backend.model.job import Causer, TaskExit
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The annotations of a task's Secret."""
+
+    uid: TaskUid
+    stop: str = ""
+    """When it was asked to end, as it is written; empty: it was not."""
+    started: str = ""
+    forgotten: datetime | None = None
+    owner: tuple[str, str] | None = None
+    """Name and uid of the attempt's ConfigMap; None for a task that was stopped before it was started."""
+
+    @property
+    def final(self) -> bool:
+        """Whether a start has nothing more to do."""
+        return bool(self.stop or self.started or self.forgotten)
+
+
+def marks_of(secret: Object) -> Marks | None:
+    """The marks; None when the Secret is no task's."""
+    about = part(metadata(secret), "annotations")
+    uid = about.get(naming.TASK)
+    if not isinstance(uid, str):
+        return None
+    owners = [each for each in metadata(secret).get("ownerReferences") or () if each.get("kind") == "ConfigMap"]
+    forgotten = about.get(naming.FORGOTTEN)
+    return Marks(
+        uid=TaskUid(uid),
+        stop=str(about.get(naming.STOP) or ""),
+        started=str(about.get(naming.STARTED) or ""),
+        # One that cannot be read counts as written when the world began: it is forgotten all the same.
+        forgotten=None if forgotten is None else time_of(forgotten) or time_of("1970-01-01T00:00:00Z"),
+        owner=(str(owners[0]["name"]), str(owners[0]["uid"])) if owners else None,
+    )
+
+
+def tombstone(uid: TaskUid, instance: str, namespace: str, asked: str) -> Object:
+    """The Secret of a task that was asked to end, at that time, before anybody started it; it has no owner."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": naming.task_name(uid),
+            "namespace": namespace,
+            "labels": {
+                **naming.ours(instance),
+                naming.JOB: naming.label_value(job_of(uid)),
+                naming.TASK: naming.label_value(uid),
+                naming.COMPONENT: naming.Component.TASK,
+            },
+            "annotations": {naming.TASK: uid, naming.STOP: asked},
+        },
+        "type": "jupyter-pai/plan",
+    }
+
+
+def never_started(marks: Marks, now: datetime) -> TaskSeen:
+    """What there is to say of a task that was asked to end and has no pod; ``now`` where nobody can read when."""
+    at = time_of(marks.stop) or now
+    exit_ = TaskExit(reason="stopped", message="stopped before it was started", causer=Causer.USER, at=at)
+    return TaskSeen(marks.uid, TaskState.EXITED, exit_)
+
+
+def rfc3339(time: datetime) -> str:
+    """A time as the API writes it: whole seconds of UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,87 @@
+"""The mirrors that the watch goes by: pods of tasks, nodes, and events of pods, which are a help and no need."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from typing import Final, NoReturn
+
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.calls import Calls
+from pai_backend.engine.kubernetes.counts import Health
+from pai_backend.engine.kubernetes.handover import Change, Handover
+from pai_backend.engine.kubernetes.objects import Object, slim_pod, uid_of, without_managed_fields
+from pai_backend.engine.kubernetes.places import NODES, Kind, Places
+from pai_backend.engine.kubernetes.reflector import Reflector, Resource
+from pai_backend.engine.kubernetes.status.view import part
+
+EVENTS_MAX: Final = 20  # of one pod; a kubelet counts repetitions in one object
+
+
+class Mirrors:
+    """Reflectors of one watch, and events by pod."""
+
+    def __init__(self, calls: Calls, places: Places, instance: str) -> None:
+        tasks = naming.selector({**naming.ours(instance), naming.COMPONENT: naming.Component.TASK})
+        self._calls = calls
+        self._resources = (
+            Resource("pods", places.all(Kind.POD), (("labelSelector", tasks),)),
+            Resource("nodes", NODES),
+            Resource("events", places.all(Kind.EVENT), (("fieldSelector", "involvedObject.kind=Pod"),)),
+        )
+        self._reflectors: list[Reflector] = []
+        self._running: list[asyncio.Task[NoReturn]] = []
+        self._events: dict[str, dict[str, Object]] = defaultdict(dict)
+
+    @contextlib.asynccontextmanager
+    async def following(self, handover: Handover) -> AsyncIterator[None]:
+        """Follow the cluster for the length of a block."""
+        self._reflectors = [
+            Reflector(self._calls, each, handover, slim=slim_pod if each.name == "pods" else without_managed_fields)
+            for each in self._resources
+        ]
+        self._running = [asyncio.create_task(each.run()) for each in self._reflectors]
+        try:
+            yield
+        finally:
+            for each in self._running:
+                each.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+            self._running, self._reflectors = [], []
+
+    async def take(self, handover: Handover) -> list[Change]:
+        """What is new. Raises what a reflector died of: it never ends by itself."""
+        news = asyncio.ensure_future(handover.take())
+        try:
+            await asyncio.wait({news, *self._running}, return_when=asyncio.FIRST_COMPLETED)
+            for each in self._running:
+                if each.done():
+                    each.result()
+            return await news
+        finally:
+            news.cancel()
+
+    def health(self) -> list[Health]:
+        """How well each resource is known now; empty while nobody watches."""
+        return [each.health for each in self._reflectors]
+
+    def note_event(self, found: Object, *, gone: bool) -> str:
+        """Remember an event, or forget it; the name of its pod."""
+        about = part(found, "involvedObject")
+        pod = str(about.get("uid") or "")
+        of_pod = self._events[pod]
+        if gone:
+            of_pod.pop(uid_of(found), None)
+        else:
+            of_pod[uid_of(found)] = found
+            while len(of_pod) > EVENTS_MAX:
+                del of_pod[next(iter(of_pod))]
+        if not of_pod:
+            del self._events[pod]
+        return str(about.get("name") or "")
+
+    def events_of(self, pod_uid: str) -> list[Object]:
+        """Events of a pod that are known."""
+        return list(self._events.get(pod_uid, {}).values())

@@ -1,0 +1,37 @@
+"""Keeping the files of an attempt current in the pods of its tasks: job info, and hosts of peers."""
+
+from __future__ import annotations
+
+import hashlib
+
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.calls import Calls, Patch
+from pai_backend.engine.kubernetes.ending import find
+from pai_backend.engine.kubernetes.failures import NotFound
+from pai_backend.engine.kubernetes.objects import metadata
+from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.pods.job import attempt_files
+from pai_backend.engine.kubernetes.status.view import part
+from pai_backend.model.ids import TaskUid
+
+
+async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> None:
+    """Replace the job info of the attempt that the task is of, and let the task's kubelet look at it at once.
+
+    A task that has no pod, or whose pod is over, is left alone. Raises StartRefused when it is more than a ConfigMap
+    can hold, and ClusterErrors.
+    """
+    path = places.one(Kind.POD, naming.task_name(uid))
+    pod = await find(calls, path)
+    if pod is None or part(pod, "status").get("phase") in ("Failed", "Succeeded"):
+        return
+    owner = next((each for each in metadata(pod).get("ownerReferences") or () if each.get("kind") == "ConfigMap"), None)
+    if owner is None:
+        return
+    files = {"binaryData": attempt_files(job_info)["binaryData"]}
+    digest = hashlib.sha256(job_info.encode()).hexdigest()[:16]
+    try:
+        await calls.patch(places.one(Kind.CONFIG_MAP, str(owner["name"])), files, Patch.MERGE)
+        await calls.patch(path, {"metadata": {"annotations": {naming.REFRESHED: digest}}}, Patch.MERGE)
+    except NotFound:
+        return  # it ended and was removed meanwhile

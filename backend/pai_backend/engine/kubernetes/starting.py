@@ -1,0 +1,116 @@
+"""Making the objects of a task, in an order in which a crash at any instant is harmless; see ``marks``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pai_backend.engine.base import EngineError, StartRefused
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.calls import Calls, Patch
+from pai_backend.engine.kubernetes.ending import end_pod
+from pai_backend.engine.kubernetes.failures import AlreadyExists, NotFound, Refused
+from pai_backend.engine.kubernetes.marks import Marks, marks_of
+from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of
+from pai_backend.engine.kubernetes.places import Kind, Places, node
+from pai_backend.engine.kubernetes.pods.job import attempt_map, network_policy, service
+from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.pod import build_pod
+from pai_backend.engine.kubernetes.pods.secret import login_secret, task_secret
+from pai_backend.engine.kubernetes.pods.settings import PodSettings
+from pai_backend.engine.kubernetes.status.refusals import start_error
+from pai_backend.model.plan import TaskPlan
+
+
+class Starter:
+    """Starts tasks in one namespace."""
+
+    def __init__(self, calls: Calls, places: Places, instance: str, settings: PodSettings) -> None:
+        self._calls = calls
+        self._places = places
+        self._instance = instance
+        self._settings = settings
+
+    async def start(self, plan: TaskPlan) -> None:
+        """Make the task's pod unless its uid was ever started or stopped.
+
+        Raises StartRefused when that can never succeed, with no trace of the task left; EngineError when a later try
+        may.
+        """
+        try:
+            await self._check_node(plan.placement.node)
+            owner = await self._owner(plan)
+            # Built before any is made: a plan that cannot be built leaves nothing but the ConfigMap of its attempt.
+            pod, secret = build_pod(plan, owner, self._settings), task_secret(plan, owner, self._settings)
+            beside = [login_secret(plan, owner)]
+            shared = [service(plan, owner, self._settings), network_policy(plan, owner, self._settings)]
+            marks = await self._make_secret(secret)
+            if marks.final:
+                return
+            await self._make_pod(plan, pod, secret, [each for each in (*beside, *shared) if each is not None])
+        except Refused as refused:
+            raise start_error(refused) from None
+
+    async def _check_node(self, name: str) -> None:
+        try:
+            await self._calls.get(node(name))
+        except NotFound:
+            raise StartRefused(f"the cluster has no node {name!r}") from None
+
+    async def _owner(self, plan: TaskPlan) -> Owner:
+        """The attempt's ConfigMap, made by whichever of its tasks comes first."""
+        body = attempt_map(plan, self._places.namespace, self._instance)
+        name = name_of(body)
+        try:
+            found = await self._calls.create(self._places.all(Kind.CONFIG_MAP), body)
+        except AlreadyExists:
+            found = await self._calls.get(self._places.one(Kind.CONFIG_MAP, name))
+        if "deletionTimestamp" in metadata(found):
+            raise EngineError(f"what the tasks of its job share ({name}) is being deleted; it starts when that is done")
+        return Owner(self._places.namespace, name, uid_of(found), self._instance)
+
+    async def _make_secret(self, secret: Object) -> Marks:
+        """Make the task's Secret; what it says, when it was there already."""
+        try:
+            found = await self._calls.create(self._places.all(Kind.SECRET), secret)
+        except AlreadyExists:
+            found = await self._calls.get(self._places.one(Kind.SECRET, name_of(secret)))
+        marks = marks_of(found)
+        if marks is None:
+            raise StartRefused(f"a Secret {name_of(secret)} that is no task's is in the way; delete it")
+        return marks
+
+    async def _make_pod(self, plan: TaskPlan, pod: Object, secret: Object, others: Sequence[Object]) -> None:
+        try:
+            await asyncio.gather(*map(self._make, others))
+            made = await self._make(pod)
+        except Refused as refused:
+            error = start_error(refused)
+            if isinstance(error, StartRefused):
+                await self._calls.delete(self._places.one(Kind.SECRET, name_of(secret)))
+            raise error from None
+        marks = await write_started(self._calls, self._places, naming.task_name(plan.uid), uid_of(made))
+        if marks is not None and marks.stop:
+            await end_pod(self._calls, self._places, made, marks.stop, self._settings.grace_s)
+
+    async def _make(self, body: Object) -> Object:
+        """Make an object that may be there already."""
+        kind = _KINDS[str(body["kind"])]
+        try:
+            return await self._calls.create(self._places.all(kind), body)
+        except AlreadyExists:
+            return await self._calls.get(self._places.one(kind, name_of(body)))
+
+
+_KINDS = {
+    "Pod": Kind.POD,
+    "Secret": Kind.SECRET,
+    "Service": Kind.SERVICE,
+    "NetworkPolicy": Kind.NETWORK_POLICY,
+}
+
+
+async def write_started(calls: Calls, places: Places, name: str, pod: str) -> Marks | None:
+    """Write on a task's Secret that its pod is made; what the Secret says then. Raises ClusterErrors."""
+    body = {"metadata": {"annotations": {naming.STARTED: pod}}}
+    return marks_of(await calls.patch(places.one(Kind.SECRET, name), body, Patch.MERGE))

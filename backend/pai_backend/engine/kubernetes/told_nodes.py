@@ -1,0 +1,65 @@
+"""Nodes of the cluster as they were told, and which of them are away."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pai_backend.engine.base import EngineEvent, NodeGone, NodeSeen
+from pai_backend.engine.kubernetes.calls import Calls
+from pai_backend.engine.kubernetes.ending import find
+from pai_backend.engine.kubernetes.nodes import NodeReading, away, node_of
+from pai_backend.engine.kubernetes.objects import Object, name_of
+from pai_backend.engine.kubernetes.places import node
+from pai_backend.engine.kubernetes.pods.settings import GpuSettings
+from pai_backend.engine.kubernetes.status.task import NodeAway
+from pai_backend.model.node import Node
+
+
+class ToldNodes:
+    """What was told of nodes; a heartbeat that changes nothing for placement is not told."""
+
+    def __init__(self, gpus: GpuSettings, reading: NodeReading) -> None:
+        self._gpus = gpus
+        self._reading = reading
+        self._told: dict[str, Node] = {}
+        self._away: dict[str, NodeAway] = {}
+        self._out: list[EngineEvent] = []
+
+    def note(self, found: Object, *, gone: bool, now: datetime) -> set[str]:
+        """Take a node over; its name, when it went away or came back."""
+        name = name_of(found)
+        before = self._away.get(name)
+        if gone:
+            self._told.pop(name, None)
+            self._out.append(NodeGone(name))
+            self._away[name] = before or NodeAway(now, "it is no longer part of the cluster")
+        else:
+            read = node_of(found, self._gpus, self._reading)
+            if self._told.get(name) != read:
+                self._told[name] = read
+                self._out.append(NodeSeen(read))
+            state = away(found)
+            if state is None:
+                self._away.pop(name, None)
+            else:
+                self._away[name] = state
+        return {name} if self._away.get(name) != before else set()
+
+    def take(self) -> list[EngineEvent]:
+        """What is to be told, once."""
+        taken, self._out = self._out, []
+        return taken
+
+    def away(self, name: str) -> NodeAway | None:
+        """Since when and why a node is away; None when it is there."""
+        return self._away.get(name)
+
+    async def confirm(self, calls: Calls, name: str) -> bool:
+        """Whether the API server says of a node what we think of it: that it is away, or that it is there.
+
+        Raises ClusterErrors.
+        """
+        if name not in self._away:
+            return True
+        found = await find(calls, node(name))
+        return found is None or away(found) is not None

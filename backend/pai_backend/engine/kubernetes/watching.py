@@ -1,0 +1,363 @@
+"""The watch of the engine: what mirrors of pods, nodes and events say, told as events of tasks and nodes.
+
+Rules of this file. A task is told when it reads otherwise than it was told last, and its end once. What is decided
+here because time ran out is written on the pod first; that the pod then says so is what is told. A pod that is missing
+in a mirror is asked for before its task is called vanished. Nothing here deletes but what was decided or is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pai_backend.engine.base import EngineError, EngineEvent, Listed, TaskSeen, TaskState
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.calls import Calls, Patch
+from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find
+from pai_backend.engine.kubernetes.failures import Conflict, NotFound
+from pai_backend.engine.kubernetes.handover import Change, Gone, Handover
+from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
+from pai_backend.engine.kubernetes.marks import Marks, never_started
+from pai_backend.engine.kubernetes.mirrors import Mirrors
+from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
+from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.starting import write_started
+from pai_backend.engine.kubernetes.status.record import ExitRecord
+from pai_backend.engine.kubernetes.status.task import Around, Reading, read_task, vanished
+from pai_backend.engine.kubernetes.status.view import part
+from pai_backend.engine.kubernetes.status.waits import Patience, Trouble
+from pai_backend.engine.kubernetes.told_nodes import ToldNodes
+from pai_backend.model.ids import TaskUid
+
+_log = logging.getLogger(__name__)
+
+AGAIN: Final = timedelta(seconds=5)  # before something is tried again that the cluster refused
+COPY: Final = timedelta(seconds=5)  # for the rest of a log, when its task has ended
+LookInside = Callable[[str], Awaitable[ExitRecord | None]]
+KeepLog = Callable[[TaskUid], Awaitable[object]]
+
+
+@dataclass
+class _Known:
+    """A task and its pod."""
+
+    pod: Object
+    trouble: Trouble | None = None
+    inside: ExitRecord | None = None
+    look_at: datetime | None = None
+    told: TaskSeen | None = None
+    copy: asyncio.Task[None] | None = None  # of its log, from when it was asked to end
+    copy_until: datetime | None = None
+    busy: bool = False  # something is being asked of the cluster about it, after which it is read again
+
+
+class Watcher:
+    """One watch. ``forgotten`` and ``tell`` let the engine's own acts be seen in it."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        places: Places,
+        mirrors: Mirrors,
+        nodes: ToldNodes,
+        patience: Patience,
+        look: LookInside,
+        keep_log: KeepLog,
+    ) -> None:
+        self._calls = calls
+        self._places = places
+        self._mirrors = mirrors
+        self._nodes = nodes
+        self._patience = patience
+        self._look = look
+        self._keep_log = keep_log
+        self._tasks: dict[TaskUid, _Known] = {}
+        self._ended: set[TaskUid] = set()  # told to have ended, whatever comes later
+        self._forgotten: set[TaskUid] = set()
+        self._out: list[EngineEvent] = []
+        self._due: set[TaskUid] = set()  # to be read again though nothing was heard of them
+        self._wake = asyncio.Event()
+        self._work: set[asyncio.Task[None]] = set()
+        self._listed = False
+        self._closed = False
+
+    def tell(self, seen: TaskSeen) -> None:
+        """Report this of a task that has no pod."""
+        self._report(seen)
+        self._wake.set()
+
+    def forget(self, uid: TaskUid) -> None:
+        """Report nothing more of this task."""
+        if self._tasks.pop(uid, None) is not None:
+            self._forgotten.add(uid)  # until its pod is gone
+        self._ended.discard(uid)
+
+    def has_ended(self, uid: TaskUid) -> bool:
+        """Whether it was reported that the task has ended."""
+        return uid in self._ended
+
+    def close(self) -> None:
+        """Let :meth:`events` end."""
+        self._closed = True
+        self._wake.set()
+
+    async def events(self, marks: Callable[[], Awaitable[list[Marks]]]) -> AsyncIterator[EngineEvent]:
+        """The watch as ``Engine.watch`` describes it. ``marks`` lists what the Secrets of tasks say."""
+        handover = Handover()
+        try:
+            async with self._mirrors.following(handover):
+                async for event in self._first(handover, marks):
+                    yield event
+                async for event in self._changes(handover):
+                    yield event
+        finally:
+            copies = {known.copy for known in self._tasks.values() if known.copy is not None}
+            for work in (*self._work, *copies):
+                work.cancel()
+            await asyncio.gather(*self._work, *copies, return_exceptions=True)
+
+    async def _first(
+        self, handover: Handover, marks: Callable[[], Awaitable[list[Marks]]]
+    ) -> AsyncIterator[EngineEvent]:
+        missing = {"pods", "nodes"}
+        while missing and not self._closed:
+            for change in await self._mirrors.take(handover):
+                missing -= {change.resource} if isinstance(change, ResourceListed) else set()
+                self._note(change)
+        if self._closed:
+            return
+        await self._settle(await marks())
+        self._read(set(self._tasks))
+        copies = {known.copy for known in self._tasks.values() if known.copy is not None}
+        if copies:  # of tasks that ended while nobody watched, told when what there is of their logs is kept
+            await asyncio.wait(copies, timeout=COPY.total_seconds())
+            self._read(set(self._tasks))
+        while self._work:  # what launchers answer, and what is decided, belongs to the listing
+            await asyncio.wait(self._work)
+        self._read(self._due)
+        for uid, known in self._tasks.items():
+            if known.told is None:
+                self._report(TaskSeen(uid, TaskState.STARTING, message="the cluster cannot tell more of it now"))
+        for event in self._take():
+            yield event
+        self._listed = True
+        yield Listed()
+
+    async def _changes(self, handover: Handover) -> AsyncIterator[EngineEvent]:
+        news = asyncio.ensure_future(self._mirrors.take(handover))
+        try:
+            while not self._closed:
+                wake = asyncio.ensure_future(self._wake.wait())
+                await asyncio.wait({news, wake}, timeout=self._patience_left(), return_when=asyncio.FIRST_COMPLETED)
+                wake.cancel()
+                self._wake.clear()
+                due, self._due = self._due, set()
+                if news.done():
+                    for change in news.result():
+                        due |= self._note(change)
+                    news = asyncio.ensure_future(self._mirrors.take(handover))
+                now = datetime.now(UTC)
+                due |= {uid for uid, known in self._tasks.items() if known.look_at is not None and known.look_at <= now}
+                self._read(due)
+                for event in self._take():
+                    yield event
+        finally:
+            news.cancel()
+            await asyncio.gather(news, return_exceptions=True)
+
+    def _patience_left(self) -> float | None:
+        """Seconds until some task reads differently though nothing is heard of it."""
+        times = [known.look_at for known in self._tasks.values() if known.look_at is not None]
+        return max(0.05, (min(times) - datetime.now(UTC)).total_seconds()) if times else None
+
+    def _take(self) -> list[EngineEvent]:
+        nodes = self._nodes.take()
+        taken, self._out = self._out, []
+        return [*nodes, *taken]
+
+    def _note(self, change: Change) -> set[TaskUid]:
+        """Take a change over; the tasks to read again."""
+        if isinstance(change, ResourceListed):
+            return set()
+        found = change.last if isinstance(change, Gone) else change.object
+        if change.resource == "nodes":
+            moved = self._nodes.note(found, gone=isinstance(change, Gone), now=datetime.now(UTC))
+            return {uid for uid, known in self._tasks.items() if part(known.pod, "spec").get("nodeName") in moved}
+        if change.resource == "events":
+            name = self._mirrors.note_event(found, gone=isinstance(change, Gone))
+            return {uid for uid in (TaskUid(name),) if uid in self._tasks}  # most pods are called what their task is
+        uid = _task_of(found)
+        if uid is None or uid in self._forgotten:
+            self._forgotten -= {uid} if isinstance(change, Gone) else set()
+            return set()
+        known = self._tasks.setdefault(uid, _Known(found))
+        known.pod = found
+        if isinstance(change, Gone):
+            self._gone(uid, known)
+            return set()
+        return {uid}
+
+    def _gone(self, uid: TaskUid, known: _Known) -> None:
+        """A pod that is no longer there though its task is not forgotten: somebody took our finalizer off."""
+        del self._tasks[uid]
+        if uid in self._ended:
+            return
+        reading = self._reading(known)
+        if reading.seen.state is TaskState.EXITED and not reading.decided:
+            self._report(reading.seen)
+        else:
+            self._report(vanished(uid, reading.seen.since, datetime.now(UTC)))
+
+    async def _settle(self, secrets: list[Marks]) -> None:
+        """Make what Secrets say agree with what pods there are, at the first listing. Raises ClusterErrors."""
+        for marks in secrets:
+            if marks.forgotten:
+                self.forget(marks.uid)
+            elif marks.uid in self._tasks:
+                if not marks.started:
+                    pod = self._tasks[marks.uid].pod
+                    await write_started(self._calls, self._places, name_of(pod), uid_of(pod))
+            elif marks.started or marks.stop:
+                found = await find(self._calls, self._places.one(Kind.POD, naming.task_name(marks.uid)))
+                if found is not None:
+                    self._tasks[marks.uid] = _Known(slim_pod(found))
+                elif marks.started:
+                    self._report(vanished(marks.uid, None, datetime.now(UTC)))
+                else:
+                    self._report(never_started(marks, datetime.now(UTC)))
+
+    def _read(self, uids: Iterable[TaskUid]) -> None:
+        for uid in uids:
+            known = self._tasks.get(uid)
+            if known is None or known.busy or uid in self._ended:
+                continue
+            reading = self._reading(known)
+            known.trouble, known.look_at = reading.trouble, reading.look_at
+            if _is_leaving(known.pod) and known.copy is None and reading.seen.since is not None:
+                known.copy = asyncio.create_task(self._copy_log(uid, known))
+            if reading.seen.state is TaskState.EXITED and self._still_copying(known):
+                continue
+            if reading.decided:
+                self._spawn(known, self._decide(uid, known, reading.seen))
+            elif reading.look_inside and known.inside is None:
+                self._spawn(known, self._look_inside(known, reading.seen))
+            else:
+                self._report(reading.seen)
+
+    async def _copy_log(self, uid: TaskUid, known: _Known) -> None:
+        """Follow the log of a task that was asked to end: its kubelet removes the container soon after the end."""
+        try:
+            await self._keep_log(uid)
+        except (EngineError, OSError) as error:
+            _log.warning("the log of task %s cannot be kept: %s", uid, error)
+        self._due.add(uid)
+        self._wake.set()
+
+    def _still_copying(self, known: _Known) -> bool:
+        """Whether the end of a task is not told yet, because the rest of its log is on its way."""
+        if known.copy is None or known.copy.done():
+            return False
+        now = datetime.now(UTC)
+        known.copy_until = known.copy_until or now + COPY
+        if now >= known.copy_until:
+            known.copy.cancel()
+            return False
+        known.look_at = known.copy_until
+        return True
+
+    def _reading(self, known: _Known) -> Reading:
+        return read_task(
+            known.pod,
+            Around(
+                datetime.now(UTC),
+                self._patience,
+                node=self._nodes.away(str(part(known.pod, "spec").get("nodeName") or "")),
+                trouble=known.trouble,
+                inside=known.inside,
+                events=self._mirrors.events_of(uid_of(known.pod)),
+            ),
+        )
+
+    def _report(self, seen: TaskSeen) -> None:
+        """Tell it unless it was told; a task that ends was told to run before, when it did and we watched."""
+        if seen.uid in self._ended or seen.uid in self._forgotten:
+            return
+        known = self._tasks.get(seen.uid)
+        before = known.told if known is not None else None
+        if seen == before:
+            return
+        if seen.state is TaskState.EXITED:
+            self._ended.add(seen.uid)
+            unseen = self._listed and seen.since is not None
+            if unseen and (before is None or before.state is not TaskState.RUNNING):
+                self._out.append(TaskSeen(seen.uid, TaskState.RUNNING, since=seen.since))
+        if known is not None:
+            known.told = seen
+        self._out.append(seen)
+
+    def _spawn(self, known: _Known, work: Coroutine[Any, Any, None]) -> None:
+        known.busy = True
+        task = asyncio.create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    @contextlib.asynccontextmanager
+    async def _asking(self, uid: TaskUid, known: _Known) -> AsyncIterator[None]:
+        """Ask the cluster something about a task, which is read again then: at ``look_at``, or at once without."""
+        try:
+            yield
+        except EngineError as error:
+            _log.warning("task %s: %s", uid, error)
+            known.look_at = datetime.now(UTC) + AGAIN
+        finally:
+            known.busy = False
+            if known.look_at is None:
+                self._due.add(uid)
+            self._wake.set()
+
+    async def _look_inside(self, known: _Known, seen: TaskSeen) -> None:
+        """Ask the launcher for its record. None is there while the command runs; its end makes the pod change."""
+        async with self._asking(seen.uid, known):
+            try:
+                known.inside = await self._look(name_of(known.pod))
+            finally:
+                if known.inside is None:
+                    self._report(seen)
+            if known.inside is None:
+                known.look_at = datetime.now(UTC) + AGAIN
+
+    async def _decide(self, uid: TaskUid, known: _Known, seen: TaskSeen) -> None:
+        """Write down that time has run out, on the very pod that was read; then delete the pod.
+
+        What a node's being away means is decided by the node as the API server has it now.
+        """
+        async with self._asking(uid, known):
+            assert seen.exit is not None
+            if not await self._nodes.confirm(self._calls, str(part(known.pod, "spec").get("nodeName") or "")):
+                known.look_at = datetime.now(UTC) + AGAIN  # the mirror of nodes is behind
+                return
+            path = self._places.one(Kind.POD, name_of(known.pod))
+            about = {
+                "resourceVersion": version_of(known.pod),
+                "annotations": {naming.VERDICT: seen.exit.model_dump_json()},
+            }
+            try:
+                known.pod = slim_pod(await self._calls.patch(path, {"metadata": about}, Patch.MERGE))
+                await self._calls.delete(path, uid=uid_of(known.pod), grace_s=KEPT_GRACE_S)
+            except (Conflict, NotFound):
+                known.look_at = datetime.now(UTC) + AGAIN  # it is no longer as it was read: the mirror will say how
+
+
+def _is_leaving(pod: Object) -> bool:
+    about = metadata(pod)
+    return "deletionTimestamp" in about or naming.STOP in part(about, "annotations")
+
+
+def _task_of(pod: Object) -> TaskUid | None:
+    uid = part(metadata(pod), "annotations").get(naming.TASK)
+    return TaskUid(uid) if isinstance(uid, str) else None
