@@ -20,7 +20,7 @@ usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --
        python -m pai_backend rotate-key [--config FILE] [--KEY VALUE ...]   (encrypt the database with a new key)
        python -m pai_backend cluster init [--config FILE]     (print a cluster configuration made from the nodes)
        python -m pai_backend cluster compare OLD NEW          (what `pai cluster plan OLD NEW` runs)
-       python -m pai_backend simulate CONFIG TRACE [--grace SECONDS] [--picture FILE]   (what `pai simulate` runs)
+       python -m pai_backend simulate CONFIG TRACE [--compare CONFIG] [...]   (what `pai simulate` runs)
        python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""
 SHORTEST_PASSWORD = 6  # characters, as in OpenPAI
 

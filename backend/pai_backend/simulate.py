@@ -1,7 +1,7 @@
-"""``python -m pai_backend simulate CONFIG TRACE``: replay a trace of arrivals on a cluster configuration.
+"""``python -m pai_backend simulate CONFIG TRACE``: replay a trace of what happens on a cluster configuration.
 
-Prints one JSON value, the report; people use ``pai simulate``. What is wrong with a file is printed as
-``{"file": …, "error": …}``, and the exit code is 2.
+Prints one JSON value, the report, or with ``--compare`` both; people use ``pai simulate``. What is wrong with a file is
+printed as ``{"file": …, "error": …}``, and the exit code is 2.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from pai_backend.model.errors import DocumentError, PaiError
-from pai_backend.scheduling import read_config
-from pai_backend.scheduling.simulate import Report, picture, read_trace, replay
-from pai_backend.scheduling.simulate.trace import MOST_SECONDS
+from pai_backend.model.errors import DocumentError, Fault, PaiError
+from pai_backend.scheduling import ClusterConfig, read_config
+from pai_backend.scheduling.queue import Policy
+from pai_backend.scheduling.simulate import Comparison, Report, Rules, Trace, picture, read_trace, replay
+from pai_backend.scheduling.simulate.trace import MOST_SECONDS, NewConfig
+from pai_backend.simulate_policy import read_policy
 
 EXIT_INVALID = 2
 EXIT_INTERRUPTED = 130
@@ -33,24 +36,28 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit code."""
     args = _parser().parse_args(arguments)
     try:
-        report = _simulate(args.config, args.trace, args.grace)
+        answer = _simulate(args)
         if args.picture:
-            _write(args.picture, picture(report))
+            _write(args.picture, picture(answer))
     except _Wrong as wrong:
         body = wrong.error.body().model_dump(mode="json")
         sys.stdout.write(json.dumps({"file": wrong.file, "error": body}) + "\n")
         return EXIT_INVALID
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    sys.stdout.write(report.model_dump_json() + "\n")
+    sys.stdout.write(answer.model_dump_json() + "\n")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pai_backend simulate", description=__doc__)
     parser.add_argument("config", help="cluster configuration in HiveD's schema")
-    parser.add_argument("trace", help="arrivals, one JSON object a line")
+    parser.add_argument("trace", help="what happens, one JSON object a line")
+    parser.add_argument("--compare", metavar="CONFIG", help="another cluster configuration, to play the same trace on")
+    parser.add_argument("--settings", metavar="FILE", help="settings of a backend, of which `queue` counts")
+    parser.add_argument("--queue", metavar="KEY=VALUE", action="append", default=[], help="one of these settings")
     parser.add_argument("--grace", type=_grace, default=0.0, help="seconds that evicted groups keep their place")
+    parser.add_argument("--estimates", action="store_true", help="note what waiting groups are told of their start")
     parser.add_argument("--picture", metavar="FILE", help="write an SVG too")
     return parser
 
@@ -62,15 +69,63 @@ def _grace(text: str) -> float:
     return seconds
 
 
-def _simulate(config_file: str, trace_file: str, grace_s: float) -> Report:
+def _simulate(args: argparse.Namespace) -> Report | Comparison:
+    config = _config(args.config)
+    other = _config(args.compare) if args.compare else None
+    policy = _policy(args.settings, args.queue)
     try:
-        config = read_config(_read(config_file))
+        trace = read_trace(_read(args.trace))
+        later = _later(trace, Path(args.trace).parent)
     except PaiError as error:
-        raise _Wrong(config_file, error) from error
+        raise _Wrong(args.trace, error) from error
+    rules = Rules(policy, args.grace, args.estimates, later, other)
+    if other is None:
+        return _played(config, trace, rules, args)
+    one = _played(config, trace, rules, args)
+    two = _played(other, trace, replace(rules, elsewhere=config), args, on=args.compare)
+    return Comparison(configs=(args.config, args.compare), reports=(one, two))
+
+
+def _played(config: ClusterConfig, trace: Trace, rules: Rules, args: argparse.Namespace, *, on: str = "") -> Report:
+    """``on`` names the configuration where it is not the one that everybody thinks of."""
     try:
-        return replay(config, read_trace(_read(trace_file)), grace_s=grace_s)
+        return replay(config, trace, rules)
     except PaiError as error:
-        raise _Wrong(trace_file, error) from error
+        message = f"on {on}: {error.message}" if on else error.message
+        raise _Wrong(args.trace, DocumentError(message, errors=error.errors, hint=error.hint)) from error
+
+
+def _config(file: str) -> ClusterConfig:
+    try:
+        return read_config(_read(file))
+    except PaiError as error:
+        raise _Wrong(file, error) from error
+
+
+def _policy(settings: str | None, options: list[str]) -> Policy:
+    try:
+        return read_policy(settings, options)
+    except PaiError as error:
+        raise _Wrong(settings or "--queue", error) from error
+
+
+def _later(trace: Trace, beside: Path) -> dict[str, ClusterConfig]:
+    """The configurations that the trace goes over to. Raises DocumentError at the lines that name unreadable ones."""
+    found: dict[str, ClusterConfig] = {}
+    faults: list[Fault] = []
+    for event, source in trace.lines:
+        if not isinstance(event, NewConfig) or event.file in found:
+            continue
+        try:
+            found[event.file] = read_config(_read(str(beside / event.file)))
+        except PaiError as error:
+            first = error.errors[0] if error.errors else Fault()
+            place = f" (line {first.line})" if first.line else ""
+            faults.append(source.fault("file", f"{event.file}: {error.message}{place}", first.hint or error.hint))
+    if faults:
+        message = f"the trace names configurations that cannot be used: {faults[0].message}"
+        raise DocumentError(message, errors=faults, hint=faults[0].hint)
+    return found
 
 
 def _read(file: str) -> str:
@@ -80,8 +135,9 @@ def _read(file: str) -> str:
     except UnicodeDecodeError as error:
         message = f"{file} is no UTF-8 text: byte {error.start} is not"
         raise DocumentError(message, hint="Save it as UTF-8.") from error
-    except OSError as error:
-        raise DocumentError(f"cannot read {file}: {error.strerror}", hint="Check its path and rights.") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DocumentError(f"cannot read {file}: {reason}", hint="Check its path and rights.") from error
 
 
 def _write(file: str, text: str) -> None:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pai_backend.scheduling.simulate import Arrival
+from pai_backend.scheduling.simulate import Arrival, read_trace
 from tests.docs.pages import fences, read
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "simulate"
@@ -105,3 +105,75 @@ def test_the_line_in_the_documentation_is_a_line_of_the_example() -> None:
 def test_the_documentation_has_a_row_for_each_field_of_a_trace() -> None:
     chapter = read("docs/scheduling.md").partition("## Simulating")[2].partition("\n## ")[0]
     assert set(Arrival.model_fields) == set(re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE))
+
+
+def test_the_other_lines_in_the_documentation_can_be_read() -> None:
+    chapter = read("docs/scheduling.md").partition("## Simulating")[2].partition("\n## ")[0]
+    written = re.findall(r"^\| `({.*})` \|", chapter, re.MULTILINE)
+    assert len(written) == 4
+    (documented,) = [fence.text.strip() for fence in fences("docs/scheduling.md") if '"duration"' in fence.text]
+    assert len(read_trace("\n".join([documented, *written])).lines) == 5
+
+
+def other(tmp_path: Path) -> Path:
+    """The example with one machine more, for speech."""
+    file = tmp_path / "more.yaml"
+    text = Path(CONFIG).read_text().replace("childCellNumber: 4}\n  physical", "childCellNumber: 5}\n  physical")
+    text = text.replace("{cellAddress: node-3}", "{cellAddress: node-3}, {cellAddress: node-4}")
+    before, _, after = text.partition("speech:")
+    file.write_text(before + "speech:" + after.replace("cellNumber: 2", "cellNumber: 3"))
+    return file
+
+
+def test_two_configurations_stand_side_by_side_in_table_json_and_picture(tmp_path: Path) -> None:
+    more, picture = other(tmp_path), tmp_path / "both.svg"
+    done = run(CONFIG, TRACE, "--compare", str(more), "--picture", str(picture))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^GPUs +32 +40$", done.stdout, re.MULTILINE)
+    assert re.search(r"^speech .*→", done.stdout, re.MULTILINE)
+    assert picture.read_text().count("GPUs in use of") == 2
+    answer = json.loads(run(CONFIG, TRACE, "--compare", str(more), "--json").stdout)
+    alone = json.loads(run(str(more), TRACE, "--json").stdout)
+    assert answer["configs"] == [CONFIG, str(more)]
+    assert answer["reports"][1] == alone
+
+
+def test_caps_come_from_the_settings_of_a_backend_and_from_options(tmp_path: Path) -> None:
+    settings = tmp_path / "backend.yaml"
+    settings.write_text("api: {token: not-looked-at}\nqueue:\n  user: {gpus: 16}\n  users:\n    ann: {gpus: 4}\n")
+
+    def capped(*words: str) -> float:
+        users = json.loads(run(CONFIG, TRACE, "--json", *words).stdout)["users"]
+        return float(next(user["capped_hours"] for user in users if user["user"] == "ann"))
+
+    assert capped() == 0
+    assert capped("--settings", str(settings)) > 0
+    assert capped("--settings", str(settings), "--queue", "users.ann.gpus=32") == 0
+
+
+def test_a_wrong_setting_is_shown_with_its_line(tmp_path: Path) -> None:
+    settings = tmp_path / "backend.yaml"
+    settings.write_text("queue:\n  user:\n    gpu: 16\n")
+    done = run(CONFIG, TRACE, "--settings", str(settings))
+    assert done.returncode == 2
+    assert f"{settings}:3" in done.stderr
+    assert "gpus" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["user.gpus", "user.gpu=3", "user.gpus=many", "=3"])
+def test_an_option_that_is_no_setting_is_refused(option: str) -> None:
+    done = run(CONFIG, TRACE, "--queue", option)
+    assert done.returncode == 2
+    assert done.stdout == ""
+
+
+def test_a_configuration_of_the_trace_is_read_from_beside_it_and_its_faults_are_told(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    other(tmp_path)
+    line = '{"at": 100, "event": "config", "file": "more.yaml"}\n'
+    trace.write_text(Path(TRACE).read_text() + line)
+    assert json.loads(run(CONFIG, str(trace), "--json").stdout)["gpus"] == 40
+    trace.write_text(Path(TRACE).read_text() + line.replace("more.yaml", "none.yaml"))
+    done = run(CONFIG, str(trace))
+    assert done.returncode == 2
+    assert f"{trace}:13" in done.stderr

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling import ClusterConfig
-from pai_backend.scheduling.simulate import Arrival, Report, replay
+from pai_backend.scheduling.simulate import Arrival, Report, Rules, Trace, replay
 from tests.property.scheduling.clusters import VCS, configs
 
 
@@ -36,7 +36,7 @@ def arrivals(draw: st.DrawFn) -> list[Arrival]:
 
 def played(config: ClusterConfig, trace: list[Arrival], grace_s: float) -> Report:
     """Asserts what holds for each report."""
-    report = replay(config, trace, grace_s=grace_s)
+    report = replay(config, Trace.of(trace), Rules(grace_s=grace_s))
     refused = {waiting.group for waiting in report.refused}
     for arrival, fate in zip(trace, report.fates, strict=True):
         assert fate.name == arrival.name
@@ -65,12 +65,12 @@ def test_all_that_fit_run_to_their_end_and_all_gpu_time_is_accounted_for(
 
 @given(configs(), arrivals())
 def test_the_same_trace_gives_the_same_report(config: ClusterConfig, trace: list[Arrival]) -> None:
-    assert replay(config, trace) == replay(config, trace)
+    assert replay(config, Trace.of(trace)) == replay(config, Trace.of(trace))
 
 
 @given(configs())
 def test_an_empty_replay_has_no_time(config: ClusterConfig) -> None:
-    report = replay(config, [])
+    report = replay(config, Trace.of([]))
     assert (report.span_s, report.total.groups, report.utilisation) == (0, 0, 0)
 
 
@@ -78,4 +78,4 @@ def test_an_empty_replay_has_no_time(config: ClusterConfig) -> None:
 def test_a_trace_with_an_unknown_virtual_cluster_is_refused_whole(config: ClusterConfig, trace: list[Arrival]) -> None:
     stranger = Arrival(name="stranger", at=0, duration=1, vc="nobody")
     with pytest.raises(DocumentError, match="nobody"):
-        replay(config, [*trace, stranger])
+        replay(config, Trace.of([*trace, stranger]))

@@ -1,210 +1,264 @@
-"""The replay: arrivals, ends and evictions in order of time, and after each instant what the queue decides."""
+"""The replay: arrivals, ends, evictions and changes in order of time, and after each instant what the queue decides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from enum import IntEnum
-from heapq import heappop, heappush
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
-from pai_backend.model.errors import DocumentError, Fault, PaiError
-from pai_backend.model.waiting import Waiting
+from pai_backend.model.errors import DocumentError
+from pai_backend.scheduling.config.compare import compare
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Group, Placement
-from pai_backend.scheduling.explain import explain
-from pai_backend.scheduling.queue import Entry, Preempting, Queue, Started
+from pai_backend.scheduling.explain.eta import estimate
+from pai_backend.scheduling.queue import Entry, Policy, Preempting, Queue, Started
+from pai_backend.scheduling.simulate.fate import Outcome
+from pai_backend.scheduling.simulate.fitting import check_nodes, refusals
+from pai_backend.scheduling.simulate.growing import Growing
+from pai_backend.scheduling.simulate.health import Health
+from pai_backend.scheduling.simulate.life import Life
 from pai_backend.scheduling.simulate.meter import Meter
-from pai_backend.scheduling.simulate.report import Fate, Report, report
-from pai_backend.scheduling.simulate.trace import Arrival
+from pai_backend.scheduling.simulate.moments import Agenda, Happening, Kind, date, seconds
+from pai_backend.scheduling.simulate.report import Report
+from pai_backend.scheduling.simulate.summing import report
+from pai_backend.scheduling.simulate.trace import Arrival, Cancellation, Change, Failure, NewConfig, Repair, Trace
+from pai_backend.scheduling.simulate.waiting import Capped
 
-BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
-"""Second 0 of every trace: the queue wants times, and any will do."""
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a trace is played: the rules of the queue, and how long evicted groups hold their place, in seconds.
+
+    ``estimates``: note what those who wait are told of their start; costs some dozen decisions for each.
+    ``later`` are the configurations that the trace goes over to, by the names that it has for them; ``elsewhere`` is
+    another one on which it is played too, so that nodes may be named which only that has.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    grace_s: float = 0.0
+    estimates: bool = False
+    later: Mapping[str, ClusterConfig] = field(default_factory=dict)
+    elsewhere: ClusterConfig | None = None
 
 
-def replay(config: ClusterConfig, arrivals: Sequence[Arrival], *, grace_s: float = 0.0) -> Report:
-    """Play a trace on a cluster that is empty and stays healthy.
+def replay(config: ClusterConfig, trace: Trace, rules: Rules | None = None) -> Report:
+    """Play a trace on a cluster that is empty and well.
 
-    A group that is ended for another waits again, where it stood, and runs its whole duration anew; it holds its
-    place for ``grace_s`` more. Groups that could not start even in the empty cluster are refused, as on submission.
-    The same input gives the same report. Costs a few decisions for each arrival and end.
+    A group that is ended for another, or with its node, waits again, where it stood, and runs its whole duration anew.
+    Groups that could not start even in the empty cluster are refused, as on submission. The same input gives the same
+    report. Costs a few decisions for each arrival and end.
 
-    Raises DocumentError for arrivals that name what the configuration does not have, and for a trace that would take
+    Raises DocumentError for a trace that names what the configuration does not have, and for one that would take
     longer than there are dates for.
     """
-    entries = [Entry(arrival.group, arrival.user, order) for order, arrival in enumerate(arrivals)]
-    refused = _refusals(config, entries)
-    replayed = _Replay(config, arrivals, grace_s)
-    for arrival, entry in zip(arrivals, entries, strict=True):
-        if entry.group.name not in refused:
-            replayed.expect(arrival, entry)
+    rules = rules or Rules()
+    others = [*rules.later.values(), *([rules.elsewhere] if rules.elsewhere is not None else [])]
+    check_nodes(trace, [config, *others])
+    arrivals = trace.arrivals
+    entries = {each.name: Entry(each.group, each.user, order) for order, each in enumerate(arrivals)}
+    refused = refusals(config, trace, entries, rules.policy, rules.later)
+    lives = {each.name: Life(each, entries[each.name]) for each in arrivals}
+    played = _Replay(config, trace, rules, {name: life for name, life in lives.items() if name not in refused})
     try:
-        replayed.run()
+        played.run()
     except OverflowError as error:
         hint = "Make runs shorter, or the cluster larger."
         raise DocumentError("the trace would take thousands of years", hint=hint) from error
-    return report(replayed.meter, [replayed.fate(arrival) for arrival in arrivals], list(refused.values()))
-
-
-def _refusals(config: ClusterConfig, entries: Sequence[Entry]) -> dict[str, Waiting]:
-    """Groups for which the empty cluster has no place, and why. Groups that are equal but for their names ask once."""
-    found: dict[str, Waiting] = {}
-    known: dict[Group, Waiting | None] = {}
-    faults: list[Fault] = []
-    for entry in entries:
-        shape = replace(entry.group, name="")
-        if shape not in known:
-            try:
-                known[shape] = _refusal(config, entry)
-            except PaiError as error:
-                message = f"group {entry.group.name}: {error.message}"
-                faults.append(Fault(path="$.name", message=message, hint=error.hint))
-                known[shape] = None
-        waiting = known[shape]
-        if waiting is not None:
-            found[entry.group.name] = waiting.model_copy(update={"group": entry.group.name})
-    if faults:
-        raise DocumentError(f"the trace does not fit the configuration: {faults[0].message}", errors=faults)
-    return found
-
-
-def _refusal(config: ClusterConfig, entry: Entry) -> Waiting | None:
-    queue = Queue(Cluster(config))
-    queue.add(entry)
-    if queue.advance(BEGINNING).started:
-        return None
-    return explain(queue, entry.group.name, BEGINNING, vcs=tuple(config.virtual_clusters))
-
-
-class _Kind(IntEnum):
-    """What happens; of one instant in this order, so that what ends makes room for what comes."""
-
-    END = 0
-    EVICTION = 1
-    ARRIVAL = 2
-    LOOK = 3
-
-
-@dataclass(slots=True)
-class _Life:
-    """A group on its way. ``run`` counts its starts: news of an earlier run is void."""
-
-    arrival: Arrival
-    entry: Entry
-    run: int = 0
-    placement: Placement | None = None
-    first_start: datetime | None = None
-    last_start: datetime | None = None
-    ended: datetime | None = None
-    preempted: int = 0
-    displaced: int = 0
-    lost_s: float = 0.0
+    return report(played.meter, lives.values(), list(refused.values()))
 
 
 class _Replay:
-    """One simulation."""
+    """One simulation. ``lives`` are the groups that are not refused."""
 
-    def __init__(self, config: ClusterConfig, arrivals: Sequence[Arrival], grace_s: float) -> None:
-        cluster = Cluster(config)
-        sizes = {name: sum(len(node.indexes) for node in nodes) for name, nodes in cluster.nodes.items()}
-        self.queue = Queue(cluster)
-        self.meter = Meter(sizes, tuple(config.virtual_clusters), min((each.at for each in arrivals), default=0.0))
-        self._grace = timedelta(seconds=grace_s)
-        self._lives: dict[str, _Life] = {}
-        self._coming: list[tuple[datetime, _Kind, int, str, int]] = []
-        """Heap of (when, what, number, group, its run); the number keeps the order in which they were foreseen."""
-        self._number = 0
+    def __init__(self, config: ClusterConfig, trace: Trace, rules: Rules, lives: dict[str, Life]) -> None:
+        self._cluster = Cluster(config)
+        self._queue = Queue(self._cluster, rules.policy, ends=self._ends)
+        self._rules = rules
+        self._lives = lives
+        self._agenda = Agenda()
         self._look: datetime | None = None
-
-    def expect(self, arrival: Arrival, entry: Entry) -> None:
-        """The group will arrive."""
-        self._lives[arrival.name] = _Life(arrival, entry)
-        self._foresee(BEGINNING + timedelta(seconds=arrival.at), _Kind.ARRIVAL, arrival.name)
+        configs = (config, *rules.later.values())
+        vcs = tuple(dict.fromkeys(vc for each in configs for vc in each.virtual_clusters))
+        self.meter = Meter(vcs, min((each.at for each in trace.arrivals), default=0.0))
+        self._capped = Capped(self._queue)
+        self._growing = Growing(self._cluster)
+        self._health = Health(self._queue, self.meter)
+        self._changes: dict[str, Change] = {}
+        self._configure(config)
+        for number, line in enumerate(trace.lines):
+            self._expect(line.event, str(number))
 
     def run(self) -> None:
         """Until nothing is left that will happen."""
-        while self._coming:
-            now = self._coming[0][0]
-            self.meter.pass_until(_seconds(now))
-            while self._coming and self._coming[0][0] == now:
-                _, kind, _, name, run = heappop(self._coming)
-                if kind is not _Kind.LOOK:
-                    self._happen(kind, self._lives[name], run, now)
+        while (now := self._agenda.next) is not None:
+            self.meter.pass_until(max(seconds(now), self.meter.at_s))
+            arrived = []
+            while (happening := self._agenda.take(now)) is not None:
+                arrived += self._happen(happening, now)
             self._decide(now)
+            self._grow(now)
+            self._capped.look(self._lives, now)
+            self._estimate(arrived, now)
             self.meter.mark()
+        self._capped.close(self._lives)
 
-    def fate(self, arrival: Arrival) -> Fate:
-        """What became of a group."""
-        life = self._lives.get(arrival.name)
-        return Fate(
-            name=arrival.name,
-            vc=arrival.vc,
-            gpus=arrival.group.leaves,
-            arrived_s=arrival.at,
-            duration_s=arrival.duration,
-            started_s=None if life is None or life.first_start is None else _seconds(life.first_start),
-            ended_s=None if life is None or life.ended is None else _seconds(life.ended),
-            preempted=0 if life is None else life.preempted,
-            displaced=0 if life is None else life.displaced,
-            lost_s=0.0 if life is None else life.lost_s,
-        )
+    # -- what happens ----------------------------------------------------------------------------------------------
 
-    def _foresee(self, at: datetime, kind: _Kind, name: str = "", run: int = 0) -> None:
-        self._number += 1
-        heappush(self._coming, (at, kind, self._number, name, run))
+    def _expect(self, event: Arrival | Change, number: str) -> None:
+        """A line of the trace lies ahead."""
+        if isinstance(event, Arrival):
+            if event.name in self._lives:
+                self._agenda.add(date(event.at), Kind.ARRIVAL, event.name)
+        elif isinstance(event, Cancellation):
+            if event.name in self._lives:
+                self._agenda.add(date(event.at), Kind.CANCELLATION, event.name)
+        else:
+            self._changes[number] = event
+            self._agenda.add(date(event.at), Kind.CHANGE, number)
 
-    def _happen(self, kind: _Kind, life: _Life, run: int, now: datetime) -> None:
-        name = life.arrival.name
-        if kind is _Kind.ARRIVAL:
-            self.queue.add(life.entry)
+    def _happen(self, happening: Happening, now: datetime) -> list[str]:
+        """One thing; the group that arrived with it, if any."""
+        name = happening.subject
+        if happening.kind is Kind.CHANGE:
+            self._change(self._changes[name], now)
+        elif happening.kind is Kind.ARRIVAL:
+            self._queue.line_up(self._lives[name].entry)
+            self.meter.waiting += self._lives[name].entry.group.leaves
+            return [name]
+        elif happening.kind is Kind.CANCELLATION:
+            self._cancel(self._lives[name], now)
+        elif happening.kind is not Kind.LOOK:
+            life = self._lives[name]
+            if happening.kind is Kind.END and happening.number == life.end:
+                self._stop(life, Outcome.DONE, now)
+            elif happening.kind is Kind.EVICTION and happening.run == life.run and life.placement is not None:
+                self._stop(life, Outcome.PREEMPTED, now)
+        return []
+
+    def _stop(self, life: Life, outcome: Outcome, now: datetime) -> None:
+        """A run is over: the group has ended, or waits again."""
+        name, opportunistic = life.arrival.name, life.is_opportunistic
+        self.meter.take(life.stop(outcome, now), -1, opportunistic=opportunistic)
+        self.meter.close()
+        self._growing.drop(name)
+        self._growing.stir()
+        life.end = 0
+        if outcome in (Outcome.DONE, Outcome.CANCELLED):
+            self._queue.release(name)
+        else:
+            self._queue.put_back(name)
             self.meter.waiting += life.entry.group.leaves
-        elif run == life.run and life.placement is not None:
-            self.meter.end(life.placement)
-            life.placement = None
-            if kind is _Kind.END:
-                life.ended = now
-                self.queue.release(name)
-                return
-            assert life.last_start is not None
-            life.preempted += 1
-            life.lost_s += (now - life.last_start).total_seconds()
-            self.queue.put_back(name)
-            self.meter.waiting += life.entry.group.leaves
+
+    def _cancel(self, life: Life, now: datetime) -> None:
+        if life.has_ended:
+            return
+        if life.placement is not None:
+            self._stop(life, Outcome.CANCELLED, now)
+        else:
+            self._queue.release(life.arrival.name)
+            self.meter.waiting -= life.entry.group.leaves
+            self.meter.close()
+        life.cancel(now)
+
+    def _change(self, change: Change, now: datetime) -> None:
+        self._growing.stir()
+        if isinstance(change, Failure):
+            devices = self._health.fail(change.node, change.devices)
+            for name in [*self._queue.running]:
+                if self._lives[name].runs_on(change.node, devices):
+                    self._stop(self._lives[name], Outcome.FAILED, now)
+            self._health.count(change.node)
+        elif isinstance(change, Repair):
+            self._health.repair(change.node, change.devices)
+            self._health.count(change.node)
+        elif isinstance(change, NewConfig):
+            self._go_over(self._rules.later[change.file], now)
+
+    def _go_over(self, config: ClusterConfig, now: datetime) -> None:
+        """Another configuration takes effect; what runs, runs on."""
+        effects = self._cluster.reconfigure(config)
+        self._queue.catch_up()
+        self._configure(config)
+        self._health.tell_again()
+        for name in effects.displaced:
+            self._turn(name, now, opportunistic=True)
+        for name in effects.regained:
+            self._turn(name, now, opportunistic=False)
+
+    def _configure(self, config: ClusterConfig) -> None:
+        sizes = {name: sum(len(node.indexes) for node in nodes) for name, nodes in self._cluster.nodes.items()}
+        owned = {each.vc: each.gpus_after for each in compare(config, config).virtual_clusters}
+        self.meter.configure(sizes, owned)
+
+    def _turn(self, name: str, now: datetime, *, opportunistic: bool) -> None:
+        life = self._lives[name]
+        if life.placement is not None:
+            self.meter.take(life.placement, -1, opportunistic=life.is_opportunistic)
+        life.turn(now, opportunistic=opportunistic)
+        if life.placement is not None:
+            self.meter.take(life.placement, 1, opportunistic=life.is_opportunistic)
+
+    # -- what is decided -------------------------------------------------------------------------------------------
 
     def _decide(self, now: datetime) -> None:
         """Let the queue decide all that it can at this instant."""
         more = True
         while more:
-            answer = self.queue.advance(now)
+            answer = self._queue.advance(now)
+            for name in answer.upgraded:
+                self._turn(name, now, opportunistic=False)
             for decision in answer.decided:
                 for name in decision.displaced:
-                    self._lives[name].displaced += 1
+                    self._turn(name, now, opportunistic=True)
                 if isinstance(decision, Started):
                     self._start(decision, now)
                 else:
                     self._evict(decision, now)
             more = answer.more
-            if answer.look_again is not None and (
-                self._look is None or self._look <= now or answer.look_again < self._look
-            ):
-                self._look = answer.look_again
-                self._foresee(answer.look_again, _Kind.LOOK)
+            look = answer.look_again
+            if look is not None and (self._look is None or self._look <= now or look < self._look):
+                self._look = look
+                self._agenda.add(look, Kind.LOOK)
 
     def _start(self, decision: Started, now: datetime) -> None:
         life = self._lives[decision.entry.group.name]
-        life.run += 1
-        life.placement = decision.placement
-        life.first_start = life.first_start or now
-        life.last_start = now
+        end = life.start(decision.placement, now)
         self.meter.waiting -= life.entry.group.leaves
-        self.meter.start(decision.placement)
-        self._foresee(now + timedelta(seconds=life.arrival.duration), _Kind.END, life.arrival.name, life.run)
+        self.meter.take(decision.placement, 1, opportunistic=life.is_opportunistic)
+        life.end = self._agenda.add(end, Kind.END, life.arrival.name)
+        if not life.is_full:
+            self._growing.add(life)
 
     def _evict(self, decision: Preempting, now: datetime) -> None:
         for name in decision.victims:
-            self._foresee(now + self._grace, _Kind.EVICTION, name, self._lives[name].run)
+            self._agenda.add(now + timedelta(seconds=self._rules.grace_s), Kind.EVICTION, name, self._lives[name].run)
 
+    def _grow(self, now: datetime) -> None:
+        for life, placement in self._growing.grow():
+            assert life.placement is not None
+            self.meter.take(life.placement, -1, opportunistic=life.is_opportunistic)
+            end = life.grow(placement, now)
+            self.meter.take(placement, 1, opportunistic=life.is_opportunistic)
+            life.end = self._agenda.add(end, Kind.END, life.arrival.name)
 
-def _seconds(at: datetime) -> float:
-    return (at - BEGINNING).total_seconds()
+    # -- what is believed ------------------------------------------------------------------------------------------
+
+    def _ends(self, name: str) -> datetime | None:
+        life = self._lives.get(name)
+        if life is None:
+            return None
+        return life.expected_end()
+
+    def _estimate(self, arrived: list[str], now: datetime) -> None:
+        """What those who arrived and wait are told of their start."""
+        for name in arrived if self._rules.estimates else ():
+            ticket = self._queue.waiting.get(name)
+            if ticket is None or ticket.line is None:
+                continue
+            told = estimate(self._queue, ticket.entry, now, self._run_time)
+            if told is not None:
+                self._lives[name].estimated_s = seconds(told.at)
+
+    def _run_time(self, entry: Entry) -> timedelta | None:
+        expected = self._lives[entry.group.name].arrival.expected
+        return None if expected is None else timedelta(seconds=expected)

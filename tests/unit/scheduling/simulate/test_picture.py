@@ -7,19 +7,20 @@ from xml.etree import ElementTree
 import pytest
 
 from pai_backend.scheduling import read_config
-from pai_backend.scheduling.simulate import Arrival, Report, picture, replay
-from pai_backend.scheduling.simulate.picture import LEFT, TOP, USED_HEIGHT, WIDTH, duration
-from pai_backend.scheduling.simulate.report import MOST_MOMENTS
+from pai_backend.scheduling.simulate import Arrival, Comparison, Report, Trace, picture, replay
+from pai_backend.scheduling.simulate.course import MOST_MOMENTS
+from pai_backend.scheduling.simulate.drawing import LEFT, WIDTH, duration
+from pai_backend.scheduling.simulate.picture import TOP, USED_HEIGHT
 from tests.unit.scheduling.simulate.test_replay import PAIR, arrival
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def played(*arrivals: Arrival) -> Report:
-    return replay(read_config(PAIR), arrivals)
+    return replay(read_config(PAIR), Trace.of(arrivals))
 
 
-def outlines(report: Report) -> list[list[tuple[float, float]]]:
+def outlines(report: Report | Comparison) -> list[list[tuple[float, float]]]:
     tree = ElementTree.fromstring(picture(report))
     return [
         [(float(x), float(y)) for x, y in (pair.split(",") for pair in polygon.attrib["points"].split())]
@@ -45,9 +46,17 @@ def test_nothing_that_ran_is_a_picture_too() -> None:
     assert outlines(played(arrival("huge", 0, 10, tasks=9))) == []
 
 
+def test_two_courses_are_drawn_below_each_other_on_the_same_scales() -> None:
+    short, long = played(arrival("one", 0, 50, gpus=4)), played(arrival("one", 0, 100, gpus=4))
+    above, below = outlines(Comparison(configs=("old", "new"), reports=(short, long)))
+    assert max(x for x, _ in above) == LEFT + WIDTH / 2
+    assert max(x for x, _ in below) == LEFT + WIDTH
+    assert min(y for _, y in below) > max(y for _, y in above)
+
+
 def test_names_cannot_break_out_of_their_text() -> None:
     config = read_config(PAIR.replace("  b:", '  "<b>\\u0007&":'))
-    tree = ElementTree.fromstring(picture(replay(config, [arrival("one", 0, 10)])))
+    tree = ElementTree.fromstring(picture(replay(config, Trace.of([arrival("one", 0, 10)]))))
     assert "<b>&" in [text.text for text in tree.iter(f"{SVG}text")]
 
 

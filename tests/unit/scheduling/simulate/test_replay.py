@@ -7,8 +7,8 @@ import pytest
 from pai_backend.model.errors import DocumentError
 from pai_backend.model.waiting import Cause
 from pai_backend.scheduling import read_config
-from pai_backend.scheduling.simulate import Arrival, Report, replay
-from pai_backend.scheduling.simulate.report import Fate
+from pai_backend.scheduling.simulate import Arrival, Report, Rules, Trace, replay
+from pai_backend.scheduling.simulate.fate import Fate
 from tests.unit.scheduling.core.clusters import POOL
 
 PAIR = """
@@ -27,7 +27,7 @@ def arrival(name: str, at: float, duration: float, **fields: object) -> Arrival:
 
 
 def played(*arrivals: Arrival, config: str = PAIR, grace_s: float = 0.0) -> Report:
-    return replay(read_config(config), arrivals, grace_s=grace_s)
+    return replay(read_config(config), Trace.of(arrivals), Rules(grace_s=grace_s))
 
 
 def fate(report: Report, name: str) -> Fate:
@@ -119,7 +119,8 @@ def test_figures_of_a_virtual_cluster_are_those_of_its_groups() -> None:
 def test_a_virtual_cluster_that_does_not_exist_is_an_error_that_names_the_group() -> None:
     with pytest.raises(DocumentError) as caught:
         played(arrival("lost", 0, 10, vc="nobody"), arrival("odd", 0, 10, type="TPU"))
-    assert [fault.message.partition(":")[0] for fault in caught.value.errors] == ["group lost", "group odd"]
+    told = [(fault.path, fault.message.partition(":")[0]) for fault in caught.value.errors]
+    assert told == [("$.vc", "group lost"), ("$.type", "group odd")]
 
 
 def test_a_trace_beyond_the_calendar_is_an_error_not_a_crash() -> None:

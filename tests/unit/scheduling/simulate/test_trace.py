@@ -9,7 +9,7 @@ import pytest
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.scheduling import Group, Member
 from pai_backend.scheduling.simulate import read_trace
-from pai_backend.scheduling.simulate.trace import MOST_FAULTS
+from pai_backend.scheduling.simulate.reading import MOST_FAULTS
 
 LINE = {"at": 5, "name": "g", "vc": "a", "duration": 60}
 
@@ -25,20 +25,20 @@ def faults(text: str) -> list[Fault]:
 
 
 def test_a_line_with_only_what_is_needed_is_one_task_with_one_gpu() -> None:
-    (arrival,) = read_trace(line())
+    (arrival,) = read_trace(line()).arrivals
     assert arrival.group == Group("g", "a", (Member(1, 1),), priority=10)
     assert (arrival.at, arrival.duration, arrival.user) == (5.0, 60.0, "")
 
 
 def test_every_field_reaches_the_group() -> None:
-    fields = {"tasks": 2, "gpus": 4, "priority": -1, "type": "V100", "pinned": "P", "within": "RACK", "lazy": True}
-    (arrival,) = read_trace(line(**fields))
-    assert arrival.group == Group("g", "a", (Member(2, 4),), -1, "V100", "P", True, "RACK")
+    fields = {"tasks": 2, "gpus": 4, "priority": 100, "type": "V100", "pinned": "P", "within": "RACK", "lazy": True}
+    (arrival,) = read_trace(line(**fields)).arrivals
+    assert arrival.group == Group("g", "a", (Member(2, 4),), 100, "V100", "P", True, "RACK")
 
 
 def test_arrivals_are_ordered_by_time_and_those_of_one_instant_as_written() -> None:
     text = "\n".join([line(name="late", at=9), "", line(name="first", at=1), line(name="second", at=1)])
-    assert [arrival.name for arrival in read_trace(text)] == ["first", "second", "late"]
+    assert [arrival.name for arrival in read_trace(text).arrivals] == ["first", "second", "late"]
 
 
 def test_all_faults_are_listed_with_their_lines() -> None:

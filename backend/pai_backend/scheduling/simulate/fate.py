@@ -1,0 +1,74 @@
+"""What became of a group: the raw course, from which all figures are sums."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    DONE = "done"
+    PREEMPTED = "preempted"
+    """It was ended for another, and begins anew."""
+    FAILED = "failed"
+    """A node or GPU broke under it; it begins anew."""
+    CANCELLED = "cancelled"
+    """Its user gave it up."""
+
+
+class Place(Model):
+    """Where a task ran."""
+
+    node: str
+    devices: tuple[int, ...]
+
+
+class Spell(Model):
+    """A part of a run in which nothing about it changed. Seconds from the beginning of the trace."""
+
+    run: int = Field(description="The first start is 1.")
+    since_s: float
+    until_s: float
+    tasks: int
+    gpus: int
+    opportunistic: bool = Field(description="Without a claim on the quota, by its priority or since it was displaced.")
+    outcome: Outcome = Field(description="Of the run that this is a part of.")
+    places: tuple[Place, ...] = Field(description="Of each task.")
+
+    @property
+    def gpu_s(self) -> float:
+        """GPU-seconds that it took."""
+        return (self.until_s - self.since_s) * self.gpus
+
+
+class Fate(Model):
+    """What became of a group. Seconds from the beginning of the trace."""
+
+    name: str
+    vc: str
+    user: str
+    gpus: int = Field(description="With all its tasks.")
+    tasks: int
+    arrived_s: float
+    duration_s: float
+    started_s: float | None = Field(description="The first time; null for one that never started.")
+    ended_s: float | None = Field(description="When it had run to its end; null for one that did not.")
+    cancelled_s: float | None = Field(description="When it was given up; null for one that was not.")
+    estimated_s: float | None = Field(description="When it was told, on arrival, that it would start; null: no time.")
+    first_tasks: int = Field(description="Tasks with which it first started.")
+    full_s: float | None = Field(description="When it had all its tasks for the first time; null for never.")
+    grown: int = Field(description="How often it got more tasks.")
+    preempted: int = Field(description="How often it was ended for another, to begin anew.")
+    failed: int = Field(description="How often a node or GPU broke under it, so that it began anew.")
+    displaced: int = Field(description="How often it lost its quota and ran on opportunistically.")
+    lost_s: float = Field(description="Seconds that it ran in vain before it was ended for others.")
+    overtaken: int = Field(
+        description="Groups behind it in the queue of its virtual cluster that first started while it first waited."
+    )
+    capped_s: float = Field(description="Seconds that it waited for a cap, its own or that of one before it.")
+    spells: tuple[Spell, ...] = Field(description="Where it ran, in order of time.")

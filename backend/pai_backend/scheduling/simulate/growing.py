@@ -1,0 +1,55 @@
+"""Elastic groups that run with fewer tasks than they ask for: who of them gets more when there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.group import Bound, Placement
+from pai_backend.scheduling.simulate.life import Life
+
+
+class Growing:
+    """Groups that could grow. They are asked after the queue, so that nobody who waits and could start is passed over.
+
+    ``cluster`` is asked once for each of them at each instant at which anything became free, in the order of the queue.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lives: dict[str, Life] = {}
+        self._stirred = False
+
+    def add(self, life: Life) -> None:
+        """It started with fewer tasks than it asks for."""
+        self._lives[life.arrival.name] = life
+
+    def drop(self, name: str) -> None:
+        """Its run is over."""
+        self._lives.pop(name, None)
+
+    def stir(self) -> None:
+        """Something became free, or well."""
+        self._stirred = True
+
+    def grow(self) -> Iterator[tuple[Life, Placement]]:
+        """The groups that have more tasks from now on, with all of their places; done in the cluster's memory."""
+        if not self._stirred:
+            return
+        self._stirred = False
+        for life in sorted(self._lives.values(), key=lambda each: each.entry.key):
+            if not self._may_grow(life):
+                continue
+            decision = self._cluster.try_grow(life.arrival.name)
+            if isinstance(decision, Bound):
+                self._cluster.commit(decision)
+                yield life, decision.placement
+                if life.is_full:
+                    del self._lives[life.arrival.name]
+
+    def _may_grow(self, life: Life) -> bool:
+        """Whether it runs on its quota, and all of it where the cluster knows: not on cells that were taken out."""
+        held = self._cluster.groups[life.arrival.name]
+        known = life.placement is not None and len(held.spots) == len(life.placement.pods)
+        return known and held.state is State.ALLOCATED and not held.displaced_by

@@ -1,0 +1,215 @@
+"""The answer of a simulation, for people: one report, or two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TypedDict
+
+from jupyter_pai import render
+
+HEAD = ("GROUPS", "WAIT MEAN", "P50", "P95", "MAX", "GPU HOURS", "ON QUOTA", "OPPORTUNISTIC")
+LOSSES = ("PREEMPTED", "LOST GPU HOURS", "FAILED", "DISPLACED", "OVERTAKEN", "CAPPED", "GROWN")
+MOST_REFUSED = 20
+"""Refused groups that are listed in text; JSON has all."""
+MOST_USERS = 20
+"""Users that are listed in text, those with the most GPU hours; JSON has all."""
+
+
+class Waits(TypedDict):
+    """Seconds."""
+
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    max_s: float
+
+
+class Share(TypedDict):
+    """The figures of some groups."""
+
+    vc: str
+    user: str
+    groups: int
+    unstarted: int
+    waits: Waits
+    gpu_hours: float
+    guaranteed_gpu_hours: float
+    opportunistic_gpu_hours: float
+    owned_gpu_hours: float
+    preempted: int
+    lost_gpu_hours: float
+    failed: int
+    displaced: int
+    overtaken: int
+    capped: int
+    capped_hours: float
+    grown: int
+
+
+class Refused(TypedDict):
+    """A group that could not start in an empty cluster."""
+
+    group: str
+    texts: dict[str, dict[str, str]]
+
+
+class Report(TypedDict):
+    """What is shown of a report; docs/scheduling.md describes all of it."""
+
+    gpus: int
+    span_s: float
+    utilisation: float
+    guaranteed: float
+    opportunistic: float
+    broken: float
+    fragmentation: float
+    idle_while_wanted: float
+    total: Share
+    vcs: list[Share]
+    users: list[Share]
+    refused: list[Refused]
+    left: list[str]
+
+
+class Comparison(TypedDict):
+    """The same trace on two configurations."""
+
+    configs: list[str]
+    reports: list[Report]
+
+
+def text(report: Report) -> str:
+    """The figures of one simulation."""
+    total = report["total"]
+    lines = [
+        f"{total['groups']} groups on {report['gpus']} GPUs in {_clock(report['span_s'])}",
+        f"{_percent(report['utilisation'])} of the GPU time was used ({_percent(report['guaranteed'])} on a quota, "
+        f"{_percent(report['opportunistic'])} opportunistically); {_percent(report['broken'])} was broken; "
+        f"{_percent(report['idle_while_wanted'])} was idle while groups waited for as much.",
+        f"{_percent(report['fragmentation'])} of the idle GPU time was in free cells smaller than a machine.",
+        "",
+        _table("VC", [*((share["vc"], share) for share in report["vcs"]), ("all", total)]),
+    ]
+    if report["users"]:
+        lines += ["", _table("USER", [(share["user"], share) for share in _users(report)])]
+    if len(report["users"]) > MOST_USERS:
+        lines.append(f"and {len(report['users']) - MOST_USERS} more users")
+    return "\n".join(lines + _warnings(report))
+
+
+def _users(report: Report) -> list[Share]:
+    """Those with the most GPU hours, by name when they have the same."""
+    return sorted(report["users"], key=lambda share: (-_ran(share), share["user"]))[:MOST_USERS]
+
+
+def _ran(share: Share) -> float:
+    return share["guaranteed_gpu_hours"] + share["opportunistic_gpu_hours"]
+
+
+def _table(name: str, rows: Sequence[tuple[str, Share]]) -> str:
+    """Figures, and below them what was lost, where anything was."""
+    wide = any(_loss(share) != _NOTHING for _, share in rows)
+    head = (name, *HEAD, *(LOSSES if wide else ()))
+    return render.table(head, [(each, *_figures(share), *(_loss(share) if wide else ())) for each, share in rows])
+
+
+def _figures(share: Share) -> tuple[str, ...]:
+    waits, owned = share["waits"], share["owned_gpu_hours"]
+    times = [_clock(waits["mean_s"]), _clock(waits["p50_s"]), _clock(waits["p95_s"]), _clock(waits["max_s"])]
+    of_owned = f" ({_percent(share['guaranteed_gpu_hours'] / owned)})" if owned else ""
+    hours = [f"{share['guaranteed_gpu_hours']:.1f}{of_owned}", f"{share['opportunistic_gpu_hours']:.1f}"]
+    return (str(share["groups"]), *times, f"{share['gpu_hours']:.1f}", *hours)
+
+
+_NOTHING = ("0", "0.0", "0", "0", "0", "0", "0")
+
+
+def _loss(share: Share) -> tuple[str, ...]:
+    capped = f" ({share['capped_hours']:.1f} h)" if share["capped"] else ""
+    return (
+        str(share["preempted"]),
+        f"{share['lost_gpu_hours']:.1f}",
+        str(share["failed"]),
+        str(share["displaced"]),
+        str(share["overtaken"]),
+        f"{share['capped']}{capped}",
+        str(share["grown"]),
+    )
+
+
+def _warnings(report: Report) -> list[str]:
+    refused = report["refused"]
+    lines = []
+    for each in refused[:MOST_REFUSED]:
+        told = each["texts"]["en"]
+        lines.append(f"! {render.safe(each['group'])} is refused: {told['sentence']} {told['remedy']}")
+    if len(refused) > MOST_REFUSED:
+        lines.append(f"! and {len(refused) - MOST_REFUSED} more are refused")
+    if report["left"]:
+        names = ", ".join(render.safe(name) for name in report["left"][:MOST_REFUSED])
+        more = f" and {len(report['left']) - MOST_REFUSED} more" if len(report["left"]) > MOST_REFUSED else ""
+        lines.append(f"! still waiting when nothing more could happen: {names}{more}")
+    return lines
+
+
+# -- two of them -------------------------------------------------------------------------------------------------------
+
+_WHOLE: tuple[tuple[str, Callable[[Report], str]], ...] = (
+    ("GPUs", lambda report: str(report["gpus"])),
+    ("time until the last end", lambda report: _clock(report["span_s"])),
+    ("GPU time used", lambda report: _percent(report["utilisation"])),
+    ("  on a quota", lambda report: _percent(report["guaranteed"])),
+    ("  opportunistically", lambda report: _percent(report["opportunistic"])),
+    ("GPU time broken", lambda report: _percent(report["broken"])),
+    ("GPU time idle while groups waited", lambda report: _percent(report["idle_while_wanted"])),
+    ("idle GPU time in cells smaller than a machine", lambda report: _percent(report["fragmentation"])),
+    ("groups refused", lambda report: str(len(report["refused"]))),
+    ("groups left waiting", lambda report: str(len(report["left"]))),
+)
+
+
+def compared(answer: Comparison) -> str:
+    """Two simulations of the same trace: a column for each, then both figures in each cell."""
+    one, two = answer["reports"]
+    whole = [(name, figure(one), figure(two)) for name, figure in _WHOLE]
+    vcs = [*_pairs(one["vcs"], two["vcs"], "vc"), ("all", one["total"], two["total"])]
+    lines = [render.table(("", *answer["configs"]), whole), "", _pair_table("VC", vcs)]
+    names = {share["user"] for report in (one, two) for share in _users(report)}
+    users = [each for each in _pairs(one["users"], two["users"], "user") if each[0] in names]
+    if users:
+        lines += ["", _pair_table("USER", users)]
+    for name, report in zip(answer["configs"], answer["reports"], strict=True):
+        lines += [f"! {render.safe(name)}: {line.removeprefix('! ')}" for line in _warnings(report)]
+    return "\n".join(lines)
+
+
+def _pairs(one: list[Share], two: list[Share], key: str) -> list[tuple[str, Share | None, Share | None]]:
+    """Shares of the same name; None where one has none of it."""
+    before, after = ({str(share.get(key)): share for share in shares} for shares in (one, two))
+    return [(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))]
+
+
+def _pair_table(name: str, rows: Sequence[tuple[str, Share | None, Share | None]]) -> str:
+    wide = any(share is not None and _loss(share) != _NOTHING for _, *shares in rows for share in shares)
+    head = (name, *HEAD, *(LOSSES if wide else ()))
+    empty = ("-",) * (len(head) - 1)
+
+    def cells(share: Share | None) -> tuple[str, ...]:
+        return empty if share is None else (*_figures(share), *(_loss(share) if wide else ()))
+
+    return render.table(
+        head,
+        [
+            (each, *(old if old == new else f"{old} → {new}" for old, new in zip(cells(one), cells(two), strict=True)))
+            for each, one, two in rows
+        ],
+    )
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %"
