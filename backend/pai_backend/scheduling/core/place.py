@@ -154,7 +154,7 @@ class Planner:
             return None
         if not sieve.admits(victims, lazy):
             return None
-        chosen = sieve.gone.union(victims)
+        chosen = sieve.gone | dict.fromkeys(victims)
         with self.holding.journal.trial():
             self._displace(option, lazy)
             places = self._near(sieve.quotas, chosen)

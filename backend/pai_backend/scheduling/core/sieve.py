@@ -42,7 +42,7 @@ class Sieve:
         """``sizes`` are pods by number of leaves; any ``victims`` may make way, those that are ``gone`` end anyway."""
         self.quotas = quotas
         self.limits = limits
-        self.gone = frozenset(gone)
+        self.gone = dict.fromkeys(gone)
         self._victims = frozenset(victims)
         self.budget = budget
         self._unbound: Counter[int] = Counter(unit.size for unit in quotas.units if unit.physical is None)
