@@ -12,6 +12,7 @@ from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.group import Group
 from pai_backend.scheduling.explain import explain
 from pai_backend.scheduling.queue import Entry, Policy, Queue
+from pai_backend.scheduling.queue.policy import Usage
 from pai_backend.scheduling.simulate.moments import BEGINNING
 from pai_backend.scheduling.simulate.reading import raise_faults
 from pai_backend.scheduling.simulate.trace import Arrival, Failure, Line, NewConfig, Repair, Trace
@@ -93,21 +94,24 @@ class _Desk:
     """Where groups are submitted to an empty cluster, one at a time; those that differ in their names only ask once."""
 
     def __init__(self, config: ClusterConfig, policy: Policy) -> None:
-        self._queue = Queue(Cluster(config), policy)
+        cluster = Cluster(config)
+        self._free, self._capped = Queue(cluster), Queue(cluster, policy)
+        self._usage = Usage(policy)
         self._vcs = tuple(config.virtual_clusters)
         self._known: dict[tuple[Group, str], Waiting | None] = {}
 
     def refusal(self, entry: Entry) -> Waiting | None:
         """Why it could never start. Raises NoVirtualCluster or InvalidParameters for what there is not."""
-        shape = replace(entry.group, name=""), entry.user
+        excess = self._usage.excess(entry)
+        shape = replace(entry.group, name=""), "" if excess is None else entry.user
         if shape not in self._known:
-            self._known[shape] = self._ask(entry)
+            self._known[shape] = self._ask(self._free if excess is None else self._capped, entry)
         return self._known[shape]
 
-    def _ask(self, entry: Entry) -> Waiting | None:
+    def _ask(self, queue: Queue, entry: Entry) -> Waiting | None:
         name = entry.group.name
-        self._queue.add(entry)
-        started = self._queue.advance(BEGINNING).started
-        waiting = None if started else explain(self._queue, name, BEGINNING, vcs=self._vcs)
-        self._queue.release(name)
+        queue.add(entry)
+        started = queue.advance(BEGINNING).started
+        waiting = None if started else explain(queue, name, BEGINNING, vcs=self._vcs)
+        queue.release(name)
         return waiting

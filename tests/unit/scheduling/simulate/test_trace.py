@@ -92,3 +92,34 @@ def test_of_many_faults_the_first_ones_are_listed_and_all_are_counted() -> None:
     with pytest.raises(DocumentError, match=f"{MOST_FAULTS + 50} faults"):
         read_trace(text)
     assert len(faults(text)) == MOST_FAULTS
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "column"),
+    [
+        (line(gpu=3), "$.gpu", 51),
+        (line(min=2), "$.min", 51),
+        (line(members=[{"tasks": 1, "gpus": 0}]), "$.members[0].gpus", 51),
+        (line(members=[{"tasks": 1}], tasks=2), "$.tasks", 78),
+        (line(event="explode"), "$.event", 51),
+        (line(pinned="P", priority=-1), "$.pinned", 51),
+        ('{"at": 1, "event": "fail"}', "$.node", 1),
+        ('  {"at": 1, "event": "repair", "node": "n", "devices": 3}', "$.devices", 45),
+        ('{"at": 1, "event": "cancel", "name": "nobody"}', "$.name", 30),
+    ],
+)
+def test_a_fault_tells_the_column_of_its_field(text: str, path: str, column: int) -> None:
+    (fault,) = faults(text)
+    assert (fault.line, fault.path, fault.column) == (1, path, column)
+
+
+def test_a_group_cannot_be_cancelled_before_it_arrives() -> None:
+    (fault,) = faults(line() + '\n{"at": 4, "event": "cancel", "name": "g"}')
+    assert (fault.line, fault.path) == (2, "$.at")
+
+
+def test_unequal_members_reach_the_group_with_their_least_and_their_cell() -> None:
+    members = [{"tasks": 4, "gpus": 2, "min": 1, "within": "SOCKET"}, {"gpus": 8}]
+    (arrival,) = read_trace(line(members=members, within="RACK")).arrivals
+    assert arrival.group.members == (Member(4, 2, 1, "SOCKET"), Member(1, 8))
+    assert arrival.group.within == "RACK"
