@@ -179,8 +179,10 @@ def compared(answer: Comparison) -> str:
     users = [each for each in _pairs(one["users"], two["users"], "user") if each[0] in names]
     if users:
         lines += ["", _pair_table("USER", users)]
-    for name, report in zip(answer["configs"], answer["reports"], strict=True):
-        lines += [f"! {render.safe(name)}: {line.removeprefix('! ')}" for line in _warnings(report)]
+    warnings = [_warnings(one), _warnings(two)]
+    lines += [line for line in warnings[0] if line in warnings[1]]
+    for name, own, others in zip(answer["configs"], warnings, reversed(warnings), strict=True):
+        lines += [f"! {render.safe(name)}: {line.removeprefix('! ')}" for line in own if line not in others]
     return "\n".join(lines)
 
 

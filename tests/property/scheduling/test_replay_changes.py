@@ -5,6 +5,8 @@ The figures are recomputed from the raw course second by second, in the simplest
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +70,7 @@ def test_nobody_runs_on_broken_gpus_and_no_gpu_is_used_twice(scene: tuple[Cluste
     for gpu, times in used.items():
         times.extend(broken.get(gpu, ()))
         times.sort()
-        for (_, until), (since, _) in zip(times, times[1:], strict=False):
+        for (_, until), (since, _) in pairwise(times):
             assert since >= until
 
 
