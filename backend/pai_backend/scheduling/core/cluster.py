@@ -76,7 +76,7 @@ class Cluster(Trees):
 
     def _idle(self, group: Group, options: Sequence[Option], limits: Limits | None) -> Plan | None:
         """A place without evicting anyone, for as many pods as fit when the group is elastic."""
-        for counts in elastic.sizes_to_try(group):
+        for counts in elastic.sizes_to_try(group, _room_in(options)):
             planner = Planner(self.holding, group, parts_of(group, counts), limits)
             for option in options:
                 plan = planner.look(option, None)
@@ -97,8 +97,8 @@ class Cluster(Trees):
         options = [option for option in check_group(self, held.group) if option.chain.name == held.chain]
         allowed = None if held.group.ignore_suggested else self.limits(suggested)
         self.settle(options)
-        for count in range(len(missing), 0, -1):
-            parts, limits = elastic.growth(held, missing[:count], allowed)
+        for pods in elastic.growths_to_try(held, missing, _room_in(options)):
+            parts, limits = elastic.growth(held, pods, allowed)
             for option in options:
                 plan = Planner(self.holding, held.group, parts, limits, whole=False).look(option, None)
                 if plan is not None:
@@ -303,6 +303,10 @@ class Cluster(Trees):
     def check(self) -> None:
         """Raise Bug when a count is not what the trees say, or a promise could not be kept. For tests; costs a walk."""
         audit(self)
+
+
+def _room_in(options: Sequence[Option]) -> elastic.Holds:
+    return lambda sizes: any(option.holds(sizes) for option in options)
 
 
 def _still_good(held: Held, limits: Limits | None) -> bool:

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pai_backend.scheduling.cells.held import Held, Spot
 from pai_backend.scheduling.core.group import Group
 from pai_backend.scheduling.core.scope import Part, scope_of
 from pai_backend.scheduling.core.search import Limits, Pod
 
+Holds = Callable[[Mapping[int, int]], bool]
+"""Whether there might be room for so many pods of so many leaves each: no means no."""
 
-def sizes_to_try(group: Group) -> Iterator[list[int]]:
-    """Pods per member: all, then fewer, taken from the last elastic member first, down to the least."""
+
+def sizes_to_try(group: Group, holds: Holds) -> Iterator[list[int]]:
+    """Pods per member: all, then fewer, taken from the last elastic member first, down to the least.
+
+    Of the fewer only those for which there is room by counting.
+    """
     counts = [member.pods for member in group.members]
     yield list(counts)
+    sizes = Counter[int]()
+    for member in group.members:
+        sizes[member.leaves] += member.pods
     for index in range(len(counts) - 1, -1, -1):
         least = group.members[index].min_pods
         while least is not None and counts[index] > least:
             counts[index] -= 1
-            if any(counts):
+            sizes[group.members[index].leaves] -= 1
+            if any(counts) and holds(+sizes):
                 yield list(counts)
+
+
+def growths_to_try(held: Held, missing: Sequence[int], holds: Holds) -> Iterator[Sequence[int]]:
+    """All of the missing pods, then fewer, as far as there is room for them by counting."""
+    leaves = [member.leaves for member in held.group.members for _ in range(member.pods)]
+    sizes = Counter(leaves[ordinal] for ordinal in missing)
+    for count in range(len(missing), 0, -1):
+        if holds(+sizes):
+            yield missing[:count]
+        sizes[leaves[missing[count - 1]]] -= 1
 
 
 def missing_pods(held: Held) -> list[int]:

@@ -7,7 +7,7 @@ virtual cluster; among such plans the one that ends the fewest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -34,6 +34,10 @@ class Option:
 
     chain: Chain
     quotas: Quotas | None
+
+    def holds(self, sizes: Mapping[int, int]) -> bool:
+        """Whether what idles might hold so many pods of so many leaves each; no means no."""
+        return (self.chain.ranking if self.quotas is None else self.quotas.ranking).holds(sizes)
 
 
 @dataclass(slots=True)

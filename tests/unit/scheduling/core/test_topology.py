@@ -5,10 +5,15 @@ The cases of HiveD's second schema: racks of nodes of 2 sockets of 2 switches of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.scheduling import Bound, Cluster, Group, Member, Preempt, Wait, WaitCode
+from pai_backend.scheduling.cells.virtual import Unit
+from pai_backend.scheduling.core.place import Option, Planner
+from pai_backend.scheduling.core.search import Plan, Spare
 from tests.unit.scheduling.core.clusters import RACKS, cluster, group, place, why
 
 
@@ -72,6 +77,26 @@ def test_an_opportunistic_group_keeps_within_too(racks: Cluster) -> None:
     place(racks, group("one", "a", (1, 1), priority=-1))
     found = place(racks, group("pair", "b", (2, 8), priority=-1, within="RACK"))
     assert {node for node, _ in found} in ({"n2", "n3"}, {"n4", "n5"})
+
+
+def test_an_elastic_group_of_a_thousand_pods_is_not_looked_for_a_thousand_times(
+    racks: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be by counting is not searched, when it starts and when it grows."""
+    looks = []
+    look = Planner.look
+
+    def counted(
+        self: Planner, option: Option, spare: Spare | None, places: Sequence[Unit] | None = None
+    ) -> Plan | None:
+        looks.append(option)
+        return look(self, option, spare, places)
+
+    monkeypatch.setattr(Planner, "look", counted)
+    assert len(place(racks, group("elastic", "b", Member(1000, 4, min_pods=1)))) == 4
+    assert len(looks) == 2, "all pods, then those that fit"
+    assert isinstance(racks.try_grow("elastic"), Wait)
+    assert len(looks) == 2
 
 
 def test_an_elastic_group_starts_with_what_fits_and_grows(racks: Cluster) -> None:
