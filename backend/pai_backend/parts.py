@@ -15,6 +15,8 @@ from pai_backend.model.errors import Unavailable
 from pai_backend.runtime_files import read_json
 
 if TYPE_CHECKING:
+    from pai_backend.engine.kubernetes.engine import KubernetesEngine
+    from pai_backend.engine.local.engine import LocalEngine
     from pai_backend.model.node import Node
     from pai_backend.observed import ObservedEngine
     from pai_backend.scheduling.config.model import ClusterConfig
@@ -160,16 +162,32 @@ class Parts:
         )
 
     def engine(self) -> ObservedEngine:
-        """The engine with the configured nodes."""
+        """The engine that is configured. Raises RoleError for keys that it cannot use."""
         if self._engine is None:
-            from pai_backend.engine.local.engine import LocalEngine
             from pai_backend.observed import ObservedEngine
 
-            nodes = local_nodes(self.settings.engine.nodes)
-            engine = LocalEngine(self.engine_root, nodes, log_bytes=self.settings.engine.log_bytes)
-            self._engine = ObservedEngine(engine)
-            self.configured_nodes = nodes
+            kubernetes = self.settings.engine.kind == "kubernetes"
+            self._engine = ObservedEngine(self._kubernetes_engine() if kubernetes else self._local_engine())
         return self._engine
+
+    def _local_engine(self) -> LocalEngine:
+        from pai_backend.engine.local.engine import LocalEngine
+
+        self.configured_nodes = local_nodes(self.settings.engine.nodes)
+        return LocalEngine(self.engine_root, self.configured_nodes, log_bytes=self.settings.engine.log_bytes)
+
+    def _kubernetes_engine(self) -> KubernetesEngine:
+        """Connects to nothing yet: a backend starts while its cluster is away."""
+        try:
+            from pai_backend.engine.kubernetes.chosen import engine_of
+        except ModuleNotFoundError as error:
+            raise RoleError(
+                f"engine.kind: kubernetes needs {error.name}; pip install 'jupyter-pai[kubernetes]'"
+            ) from None
+        try:
+            return engine_of(self.settings.kubernetes, self.settings.cluster_name, self.settings.data_dir / "task-logs")
+        except ValueError as error:
+            raise RoleError(f"kubernetes.{error}") from None
 
     async def aclose(self) -> None:
         """Close what was opened."""

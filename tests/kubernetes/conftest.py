@@ -14,9 +14,12 @@ from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.simulation import Simulation
 from tests.kubernetes.fixtures import keep_logs, kubernetes, namespace, scale, testbed
+from tests.kubernetes.stand_in import runtime_image
 from tests.support.api_world import api_server, worlds
 
-__all__ = ["api_server", "kubernetes", "namespace", "scale", "testbed", "worlds"]
+pytest.register_assert_rewrite("pai_backend.testing.engine_contract")
+
+__all__ = ["api_server", "kubernetes", "namespace", "runtime_image", "scale", "testbed", "worlds"]
 
 LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
 TEST_S, BUILD_S = 300, 2400

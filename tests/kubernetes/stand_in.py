@@ -7,12 +7,20 @@ own image is to be tested instead, ``PAI_TEST_RUNTIME_IMAGE`` names it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from tests.kubernetes.cluster import images
+import pytest
+import pytest_asyncio
+
+from tests.kubernetes import fixtures
+from tests.kubernetes.cluster import images, slots
+from tests.kubernetes.cluster.cluster import Cluster, joined
+from tests.kubernetes.fixtures import Kubernetes
 
 GIVEN = "PAI_TEST_RUNTIME_IMAGE"
 REFERENCE = "localhost/jupyter-pai/runtime-stand-in:1"
@@ -77,6 +85,10 @@ keeper=$!
 wait $child; status=$?
 while kill -0 $child 2>/dev/null; do wait $child; status=$?; done
 kill -KILL -$child 2>/dev/null
+for look in 1 2 3 4 5 6 7 8 9; do  # the dead count as well, whom this shell does not reap: not for ever
+    kill -0 -$child 2>/dev/null || break
+    $b sleep 0.1
+done
 kill -KILL $keeper
 code=$status signal=null reason=exited
 if [ $status -gt 128 ]; then code=null signal=$((status - 128)) reason=signalled; fi
@@ -90,7 +102,7 @@ exit $status
 """
 
 
-def archive(place: Path) -> Path:
+def archive_of(place: Path) -> Path:
     """An archive of the image, in a directory."""
     with tempfile.TemporaryDirectory(dir=place) as draft:
         folder, commands = Path(draft) / "runtime" / "bin", Path(draft) / "runtime" / "commands"
@@ -105,6 +117,31 @@ def archive(place: Path) -> Path:
         made = place / "runtime-stand-in.tar"
         images.pack(Path(draft), REFERENCE, ("/runtime/bin/install",), made)
     return made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def runtime_image(
+    kubernetes: Kubernetes, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[str]:
+    """The image with the launcher: the one that is named, or the stand-in, loaded onto our own nodes."""
+    if given():
+        yield given()
+        return
+    archive = await asyncio.to_thread(archive_of, tmp_path_factory.mktemp("runtime"))
+    if not os.environ.get(fixtures.GIVEN):
+        await _load(request.getfixturevalue("testbed"), archive)
+        yield REFERENCE
+    elif kubernetes.kubeconfig.parent.parent == slots.ROOT:
+        async with joined(int(kubernetes.kubeconfig.parent.name)) as cluster:
+            await _load(cluster, archive)
+            yield REFERENCE
+    else:
+        pytest.skip(f"no image with a launcher for this cluster; name one in {GIVEN}")
+
+
+async def _load(cluster: Cluster, archive: Path) -> None:
+    for node in cluster.nodes.values():
+        await node.load_image(archive)
 
 
 def given() -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import os
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,38 +19,10 @@ from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.testing.engine_contract import Behind, EngineMaker, Given, Kept, Reach, Runs
-from tests.kubernetes import stand_in
-from tests.kubernetes.cluster import slots
-from tests.kubernetes.cluster.cluster import Cluster, joined
 from tests.kubernetes.cluster.kubectl import Kubectl
-from tests.kubernetes.fixtures import GIVEN, Kubernetes
+from tests.kubernetes.fixtures import Kubernetes
 
 NUMBERS = itertools.count()
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def runtime_image(
-    kubernetes: Kubernetes, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[str]:
-    """The image with the launcher: the one that is named, or the stand-in, loaded onto our own nodes."""
-    if stand_in.given():
-        yield stand_in.given()
-        return
-    archive = await asyncio.to_thread(stand_in.archive, tmp_path_factory.mktemp("runtime"))
-    if not os.environ.get(GIVEN):
-        await _load(request.getfixturevalue("testbed"), archive)
-        yield stand_in.REFERENCE
-    elif kubernetes.kubeconfig.parent.parent == slots.ROOT:
-        async with joined(int(kubernetes.kubeconfig.parent.name)) as cluster:
-            await _load(cluster, archive)
-            yield stand_in.REFERENCE
-    else:
-        pytest.skip(f"no image with a launcher for this cluster; name one in {stand_in.GIVEN}")
-
-
-async def _load(cluster: Cluster, archive: Path) -> None:
-    for node in cluster.nodes.values():
-        await node.load_image(archive)
 
 
 class Outside:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -28,4 +29,17 @@ class KubernetesSettings(Model):
     )
     requests_at_once: int = Field(
         default=32, ge=1, le=1000, description="Requests to the API server under way at once, watches not counted."
+    )
+    pods: dict[str, Any] = Field(
+        default={},
+        description="The pods of tasks, in a configuration file: `{runtime_image, network, gpus, volumes, ...}`; "
+        "`runtime_image` is needed. See engine-kubernetes.md.",
+    )
+    patience: dict[str, Any] = Field(
+        default={},
+        description="Seconds that troubles of tasks may go on: `{pull_s, start_s, pod_s, schedule_s, node_s}`.",
+    )
+    nodes: dict[str, Any] = Field(
+        default={},
+        description="What is to be known of nodes: `{gpu_types, spare_cpus, spare_memory_mb}`.",
     )

@@ -229,7 +229,9 @@ class DebugSettings(Model):
 class EngineSettings(Model):
     """What runs tasks."""
 
-    kind: Literal["local"] = Field(default="local", description="`local`: processes on this machine.")
+    kind: Literal["local", "kubernetes"] = Field(
+        default="local", description="`local`: processes on this machine. `kubernetes`: pods of a cluster."
+    )
     nodes: tuple[NodeSettings, ...] = Field(
         default=(),
         description="Nodes: a list of `{name, simulated, gpus: {type, count}, cpus, memory_mb, labels, taints, "

@@ -100,8 +100,10 @@ class TaskLogs:
             except Unreachable:
                 if not follow:
                     raise
-            except (Invalid, NotFound):
+            except NotFound:
                 return there
+            except Invalid:
+                pass  # it has not begun, and its node may begin it still
             if not follow or await self._is_over(uid):
                 return there
             await asyncio.sleep(pause)

@@ -238,7 +238,7 @@ class Watcher:
                 continue
             reading = self._reading(known)
             known.trouble, known.look_at = reading.trouble, reading.look_at
-            if _is_leaving(known.pod) and known.copy is None and reading.seen.since is not None:
+            if known.copy is None and _is_leaving(known.pod):
                 known.copy = asyncio.create_task(self._copy_log(uid, known))
             if reading.seen.state is TaskState.EXITED and self._still_copying(known):
                 continue
@@ -355,7 +355,8 @@ class Watcher:
 
 def _is_leaving(pod: Object) -> bool:
     about = metadata(pod)
-    return "deletionTimestamp" in about or naming.STOP in part(about, "annotations")
+    asked = "deletionTimestamp" in about or naming.STOP in part(about, "annotations")
+    return asked and bool(part(pod, "spec").get("nodeName"))
 
 
 def _task_of(pod: Object) -> TaskUid | None:
