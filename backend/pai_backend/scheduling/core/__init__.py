@@ -4,7 +4,7 @@ Start at :class:`~pai_backend.scheduling.core.cluster.Cluster`.
 
 - ``group``, ``reason``: requests and answers; ``request`` checks the former
 - ``search`` looks for a place in one chain, ``exact`` where its quick way fails, ``scope`` within cells of a type
-- ``leaves``, ``place``: at what price to others; victims and lazy preemption
+- ``leaves``, ``place``: at what price to others; victims and lazy preemption; ``sieve``: who could be victims at all
 - ``diagnose``: why there is no place
 - ``elastic``, ``upgrade``: groups that grow, and that get their quota back
 - ``restore``, ``reconfigure``: the same groups in a new process, or in another configuration
