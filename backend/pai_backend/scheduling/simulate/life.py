@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pai_backend.scheduling.core.group import OPPORTUNISTIC, Placement
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.simulate.fate import Fate, Outcome, Place, Spell
-from pai_backend.scheduling.simulate.moments import seconds
+from pai_backend.scheduling.simulate.moments import date, seconds
 from pai_backend.scheduling.simulate.trace import Arrival
 
 
@@ -41,6 +41,11 @@ class Life:
     def has_ended(self) -> bool:
         """Whether nothing will become of it any more."""
         return self._ended is not None or self._cancelled is not None
+
+    @property
+    def arrived_s(self) -> float:
+        """When it arrived, to the microsecond that dates have: it cannot have started before."""
+        return seconds(date(self.arrival.at))
 
     @property
     def first_start_s(self) -> float | None:
@@ -128,7 +133,7 @@ class Life:
             user=self.arrival.user,
             gpus=self.entry.group.leaves,
             tasks=self.entry.group.pods,
-            arrived_s=self.arrival.at,
+            arrived_s=self.arrived_s,
             duration_s=self.arrival.duration,
             started_s=self.first_start_s,
             ended_s=None if self._ended is None else seconds(self._ended),

@@ -62,7 +62,7 @@ def _overtaken(lives: Iterable[Life]) -> dict[str, int]:
     for life in lives:
         start = life.first_start_s
         until = start if start is not None else life.cancelled_s if life.cancelled_s is not None else math.inf
-        stay = Stay(life.arrival.name, life.entry.key, life.arrival.at, until, start is not None)
+        stay = Stay(life.arrival.name, life.entry.key, life.arrived_s, until, start is not None)
         stays[line_of(life.entry.group)].append(stay)
     return {name: count for line in stays.values() for name, count in overtaken(line).items()}
 

@@ -42,6 +42,11 @@ def test_a_group_that_finds_no_room_starts_when_the_one_before_it_ends() -> None
     assert report.total.waits.max_s == 90
 
 
+def test_who_starts_at_once_has_not_waited_however_odd_the_time() -> None:
+    report = played(arrival("one", 1 / 3, 100), arrival("two", 2 / 3, 100))
+    assert report.total.waits.max_s == report.total.waits.mean_s == 0
+
+
 def test_what_ends_makes_room_for_what_arrives_at_the_same_instant() -> None:
     report = played(arrival("one", 0, 100, gpus=4), arrival("two", 100, 50, gpus=4))
     assert fate(report, "two").started_s == 100
