@@ -145,7 +145,7 @@ RULES: Final = (
             _RESOURCE,
             _CONFLICT,
             "Its node did not take it, most often because something else had taken the room.",
-            "It is run again by itself after a pause; if this happens again, ask the administrator what else runs there.",
+            "It is run again after a pause; if this happens again, ask the administrator what else runs there.",
         ),
         reason="refused",
     ),
