@@ -1,0 +1,92 @@
+"""What is swept of tasks that were forgotten, and what marks on their Secrets mean."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.calls import Calls
+from pai_backend.engine.kubernetes.client import Ask
+from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender
+from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started, rfc3339, tombstone
+from pai_backend.engine.kubernetes.places import Places
+from pai_backend.model.ids import TaskUid
+
+NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+OLD, NEW = NOW - TOMBSTONE - timedelta(seconds=1), NOW - TOMBSTONE + timedelta(seconds=1)
+OWNER = ("j1-a0", "u-1")
+
+
+class Server:
+    """Takes every request, and remembers what it deleted."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    async def send(self, ask: Ask) -> bytes:
+        assert ask.method == "DELETE"
+        self.deleted.append(ask.request.path.rsplit("/", 1)[1])
+        return b"{}"
+
+    def stream(self, ask: Ask) -> Any:
+        raise AssertionError("nothing is watched here")
+
+    async def renew_credentials(self) -> bool:
+        return False
+
+
+def marks(uid: str, forgotten: datetime | None, owner: tuple[str, str] | None = OWNER) -> Marks:
+    return Marks(TaskUid(uid), forgotten=forgotten, owner=owner)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("secrets", "deleted"),
+    [
+        ([marks("a", OLD), marks("b", OLD)], ["j1-a0"]),
+        ([marks("a", OLD), marks("b", NEW)], []),
+        ([marks("a", OLD), marks("b", None)], []),
+        ([marks("a", OLD, None), marks("b", NEW, None), marks("c", None, None)], ["a"]),
+        ([], []),
+    ],
+)
+async def test_an_attempt_is_swept_once_all_its_tasks_were_forgotten_long_ago(
+    secrets: list[Marks], deleted: list[str]
+) -> None:
+    server = Server()
+    await Ender(Calls(server), Places("n"), "i").sweep(secrets, NOW)
+    assert server.deleted == deleted
+
+
+def test_a_tombstone_is_read_as_what_it_is() -> None:
+    read = marks_of(tombstone(TaskUid("j1-0-0-0"), "i", "n", rfc3339(NOW)))
+    assert read is not None
+    assert (read.uid, read.stop, read.started, read.forgotten, read.owner) == (
+        "j1-0-0-0",
+        "2026-11-21T20:00:00Z",
+        "",
+        None,
+        None,
+    )
+    assert read.final
+    exit_ = never_started(read, NOW + timedelta(days=1)).exit
+    assert exit_ is not None
+    assert (exit_.reason, exit_.at) == ("stopped", NOW)
+
+
+def test_a_mark_that_nobody_can_read_counts_all_the_same() -> None:
+    secret = tombstone(TaskUid("j1-0-0-0"), "i", "n", "no time")
+    secret["metadata"]["annotations"][naming.FORGOTTEN] = "long ago"
+    read = marks_of(secret)
+    assert read is not None
+    assert read.forgotten is not None
+    exit_ = never_started(read, NOW).exit
+    assert exit_ is not None
+    assert exit_.at == NOW
+
+
+def test_a_secret_of_somebody_else_has_no_marks() -> None:
+    assert marks_of({"metadata": {"name": "other"}}) is None
