@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_backend.scheduling import Cluster, ClusterConfig
@@ -17,6 +17,8 @@ from pai_backend.scheduling.simulate import Arrival, Report, Rules, Trace, repla
 from pai_backend.scheduling.simulate.trace import Cancellation, Event, Failure, NewConfig, Repair
 from tests.property.scheduling.clusters import VCS, configs
 
+UNHURRIED = settings(deadline=None)
+"""A replay is some hundred decisions: on a busy machine one may take longer than a deadline for one call."""
 CAPPED = Policy(user=Cap(gpus=6))
 LATEST = 60
 """Seconds; all times are whole, so that every second is one sample."""
@@ -57,6 +59,7 @@ def scenes(draw: st.DrawFn) -> tuple[ClusterConfig, Trace]:
 RULES = st.sampled_from([Rules(), Rules(CAPPED, grace_s=3.0)])
 
 
+@UNHURRIED
 @given(scenes(), RULES)
 def test_nobody_runs_on_broken_gpus_and_no_gpu_is_used_twice(scene: tuple[ClusterConfig, Trace], rules: Rules) -> None:
     config, trace = scene
@@ -74,6 +77,7 @@ def test_nobody_runs_on_broken_gpus_and_no_gpu_is_used_twice(scene: tuple[Cluste
             assert since >= until
 
 
+@UNHURRIED
 @given(scenes(), RULES)
 def test_the_figures_are_those_of_the_raw_course(scene: tuple[ClusterConfig, Trace], rules: Rules) -> None:
     config, trace = scene
@@ -101,6 +105,7 @@ def test_the_figures_are_those_of_the_raw_course(scene: tuple[ClusterConfig, Tra
         assert sum(share.groups for share in shares) == total.groups
 
 
+@UNHURRIED
 @given(scenes(), RULES)
 def test_each_group_does_its_work_once_ends_otherwise_or_is_left(
     scene: tuple[ClusterConfig, Trace], rules: Rules
@@ -117,6 +122,7 @@ def test_each_group_does_its_work_once_ends_otherwise_or_is_left(
         assert fate.first_tasks <= fate.tasks
 
 
+@UNHURRIED
 @given(scenes(), RULES)
 def test_overtaking_is_counted_as_by_looking_at_every_pair(scene: tuple[ClusterConfig, Trace], rules: Rules) -> None:
     _, trace = scene
@@ -138,6 +144,7 @@ def test_overtaking_is_counted_as_by_looking_at_every_pair(scene: tuple[ClusterC
         assert fate.overtaken == len(before)
 
 
+@UNHURRIED
 @given(scenes(), configs(), RULES)
 def test_the_same_scene_gives_the_same_report_also_with_another_configuration_on_the_way(
     scene: tuple[ClusterConfig, Trace], later: ClusterConfig, rules: Rules
