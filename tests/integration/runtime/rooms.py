@@ -10,13 +10,14 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -196,8 +197,12 @@ class Container:
         until(answers, lambda: f"the SSH server to answer; {self.said()}")
 
     def close(self) -> None:
-        """End it, whatever it does."""
-        self.process.kill()  # unshare ends its child then
+        """End it, whatever it does: with process 1 of its namespace all others end."""
+        # unshare's --kill-child ends who is still root: changing the user takes that off (prctl(2), PR_SET_PDEATHSIG).
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended by itself
+            for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
 
 
