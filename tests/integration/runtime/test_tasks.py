@@ -93,8 +93,10 @@ def test_a_command_has_a_session_of_its_own_and_nothing_to_read(room: Room) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGRTMIN + 3])
 def test_a_request_to_end_reaches_the_whole_group_as_term(room: Room, number: int) -> None:
-    room.command = "(trap 'echo child; exit' TERM; echo >child; while :; do sleep 0.05; done) & "
+    room.command = (
+        "(trap 'echo child; exit' TERM; echo >child; while :; do sleep 0.05; done) & "
         "trap 'wait; exit 6' TERM; until test -e child; do sleep 0.05; done; echo >up; wait; wait"
+    )
     with running(room) as container:
         until(container.work("up").exists, "the command")
         container.signal(number)
