@@ -101,6 +101,7 @@ def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
     assert machine.run("demo") == (0, "", "")
     assert machine.run("runtime") == (0, "", "")
     assert machine.run("test") == (0, "", "")
+    assert machine.run("kubernetes") == (0, "", "")
 
 
 def test_homebrew_is_named_where_it_is(machine: Machine) -> None:

@@ -58,7 +58,11 @@ def test_the_last_line_says_what_cannot_be_had(tmp_path: Path) -> None:
     assert str(tmp_path / "missing") in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("content", [None, b"hush", gzip.compress(b"hush"), gzip.compress(b"hush\0")])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"hush", gzip.compress(b"hush"), gzip.compress(b"hush\0")],
+    ids=["missing", "plain", "one-word", "no-pair"],
+)
 def test_a_plan_that_is_none_is_refused_without_quoting_it(tmp_path: Path, content: bytes | None) -> None:
     (tmp_path / "plan").mkdir()
     if content is not None:
