@@ -40,6 +40,17 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"command line: {message}")
 
 
+_PATHS = (
+    ("data_dir",),
+    ("log_dir",),
+    ("secret_key_file",),
+    ("api", "token_file"),
+    ("cluster", "config"),
+    ("kubernetes", "kubeconfig"),
+)
+"""Keys that hold a path."""
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The flags of ``serve``: its own few, then one for every key that is no secret."""
     parser = _Parser(
@@ -83,7 +94,7 @@ def load(arguments: Sequence[str]) -> Invocation:
     given: dict[str, Any] = vars(parsed)
     own = {name: given.pop(name) for name in ("config", "role", "ready_fd")}
     config = own["config"] or os.environ.get(CONFIG_VARIABLE)
-    file = read_file(Path(config)) if config else ConfigFile("", {})
+    file = _beside(read_file(Path(config)), Path(config).parent) if config else ConfigFile("", {})
     sources = [
         _Source(file.values, file.place),
         _Source(_environment(), _variable),
@@ -208,6 +219,22 @@ def _roles(text: str | None) -> tuple[Role, ...]:
             raise ConfigError(f"--role: {word!r} is not a role; roles are {', '.join(known)}.{hint}")
         roles.append(Role(word))
     return tuple(dict.fromkeys(roles))
+
+
+def _beside(file: ConfigFile, directory: Path) -> ConfigFile:
+    """With the file's relative paths taken from where the file lies: who reads it may be started anywhere."""
+    values = file.values
+    for *above, last in _PATHS:
+        inner: Any = values
+        for name in above:
+            inner = inner.get(name) if isinstance(inner, dict) else None
+        path = inner.get(last) if isinstance(inner, dict) else None
+        if isinstance(path, str) and path and not path.startswith("~"):
+            placed: dict[str, Any] = {last: str(directory / path)}
+            for name in reversed(above):
+                placed = {name: placed}
+            values = _merge(values, placed)
+    return ConfigFile(file.name, values, file.lines)
 
 
 def _absolute(settings: Settings) -> Settings:

@@ -12,7 +12,8 @@ _HEAD = """# Configuration
 
 `python -m pai_backend serve --config FILE` reads a YAML file (or TOML, by the suffix `.toml`). An environment variable
 beats the file, a flag beats both. `PAI_BACKEND_CONFIG` names the file when `--config` does not. Lists and objects are
-written as JSON in variables and flags. An unknown key, a wrong type or a value out of its limits ends the program with
+written as JSON in variables and flags. A relative path in the file starts at the file's directory, elsewhere at the
+working directory. An unknown key, a wrong type or a value out of its limits ends the program with
 exit code 2 and one line that names the place. Keys that hold secrets have no flag, because flags are seen in the list
 of processes.
 

@@ -81,6 +81,22 @@ def test_paths_do_not_depend_on_later_directories(tmp_path: Path, monkeypatch: p
     assert (settings.log_dir, settings.token_path) == (tmp_path / "logs", tmp_path / "secret")
 
 
+def test_relative_paths_of_a_file_start_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "backend.yaml").write_text(
+        "data_dir: data\nlog_dir: /var/log/pai\ncluster: {config: cells.yaml}\napi: {token_file: ~/token}\n"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = load(["--config", "../etc/backend.yaml", "--secret-key-file", "key"]).settings
+    assert settings.data_dir == tmp_path / "etc" / "data"
+    assert settings.cluster.config == tmp_path / "etc" / "cells.yaml"
+    assert settings.log_dir == Path("/var/log/pai")
+    assert settings.api.token_file == tmp_path / "token"
+    assert settings.secret_key_file == tmp_path / "elsewhere" / "key"
+
+
 MISTAKES = [
     ("api:\n  prot: 1\n", "{file}:2: api.prot is not known. Did you mean api.port?"),
     ("api:\n\n  port: many\n", "{file}:3: api.port must be a whole number."),
