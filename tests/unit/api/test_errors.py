@@ -20,7 +20,8 @@ def test_every_domain_error_has_a_row_and_every_row_an_error() -> None:
 
 
 def test_codes_are_distinct() -> None:
-    codes = [error.code for error in every_error() if error.__module__.startswith("pai_backend")]
+    ours = [error for error in every_error() if error.__module__.startswith("pai_backend")]
+    codes = [error.code for error in ours if "code" in vars(error)]  # a finer kind of an error answers with its code
     assert len(codes) == len(set(codes))
 
 
