@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_pai.embedded import Embedded
 from jupyter_pai.sync import Client
+from tests.support.private_backend import private_backend
 
 THREE_GPUS = """
 engine:
@@ -23,18 +23,8 @@ pytestmark = pytest.mark.timeout(180)
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[Client]:
     (tmp_path / "gpus.yaml").write_text(THREE_GPUS)
-    private = Embedded(tmp_path / "data", tmp_path / "gpus.yaml")
-    try:
-        with Client(private.ensure()) as client:
-            try:
-                yield client
-            finally:
-                for job in client.jobs(state="WAITING,RUNNING"):
-                    client.stop(job["id"])
-                    for _ in client.follow_events(job["id"]):
-                        pass
-    finally:
-        private.stop()
+    with private_backend(tmp_path / "data", tmp_path / "gpus.yaml") as client:
+        yield client
 
 
 def document(name: str, tasks: int, least: int | None) -> bytes:

@@ -13,8 +13,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from jupyter_pai.embedded import Embedded
 from jupyter_pai.sync import Client
+from tests.support.private_backend import private_backend
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
@@ -24,14 +24,8 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[Client]:
-    private = Embedded(tmp_path / "data", EXAMPLES / "backend.yaml")
-    with Client(private.ensure()) as client:
+    with private_backend(tmp_path / "data", EXAMPLES / "backend.yaml") as client:
         yield client
-        for name in ("first", "second"):
-            client.stop(name)
-            for _ in client.follow_events(name):
-                pass
-    private.stop()
 
 
 def submit(backend: Client, name: str, tasks: int) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_pai.embedded import Embedded
 from jupyter_pai.errors import InvalidDocument
 from jupyter_pai.sync import Client
+from tests.support.private_backend import private_backend
 
 RACKS = """
 engine:
@@ -42,18 +42,8 @@ pytestmark = pytest.mark.timeout(180)
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[Client]:
     (tmp_path / "racks.yaml").write_text(RACKS)
-    private = Embedded(tmp_path / "data", tmp_path / "racks.yaml")
-    try:
-        with Client(private.ensure()) as client:
-            try:
-                yield client
-            finally:
-                for job in client.jobs(state="WAITING,RUNNING"):
-                    client.stop(job["id"])
-                    for _ in client.follow_events(job["id"]):
-                        pass
-    finally:
-        private.stop()
+    with private_backend(tmp_path / "data", tmp_path / "racks.yaml") as client:
+        yield client
 
 
 def document(name: str, tasks: int, gpus: int, **scheduler: Any) -> bytes:

@@ -1,0 +1,27 @@
+"""A private backend of a test's own, which ends with all that runs there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jupyter_pai.embedded import Embedded
+from jupyter_pai.sync import Client
+
+
+@contextmanager
+def private_backend(data_dir: Path, config: Path) -> Iterator[Client]:
+    """A client of a backend with that configuration. Its jobs are stopped, and ended, before it is."""
+    private = Embedded(data_dir, config)
+    try:
+        with Client(private.ensure()) as client:
+            try:
+                yield client
+            finally:
+                for job in client.jobs(state="WAITING,RUNNING"):
+                    client.stop(job["id"])
+                    for _ in client.follow_events(job["id"]):
+                        pass
+    finally:
+        private.stop()
