@@ -1,4 +1,4 @@
-"""The controller: one at a time for a database, proved by a lease and, on one machine, by a file lock."""
+"""The controller: one at a time for a database, proved by a lease and, with SQLite, by a file lock."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import logging
 import os
 import platform
 from datetime import timedelta
+from pathlib import Path
 
 from pai_backend.access.ports import PortRange
-from pai_backend.config.settings import Role
+from pai_backend.config.settings import Role, Settings
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.parts import Parts, ReadyLine
@@ -19,6 +20,14 @@ from pai_backend.scheduling.jobs.terms import NodeRules
 log = logging.getLogger(__name__)
 
 
+def lock_of(settings: Settings) -> Path | None:
+    """The file that proves a predecessor dead; None where controllers of one database may be on several machines.
+
+    Each of those would hold the lock of its own data directory, and take the lease from one that lives.
+    """
+    return settings.data_dir / "controller.lock" if settings.database_url.startswith("sqlite") else None
+
+
 async def run(parts: Parts, ready: ReadyLine) -> None:
     """Decide until the process is told to end."""
     settings = parts.settings
@@ -27,7 +36,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         return
     options = ControllerOptions(
         holder=f"{platform.node()}-{os.getpid()}",
-        lock=settings.data_dir / "controller.lock",
+        lock=lock_of(settings),
         grace_s=settings.engine.grace_s,
         ports=PortRange(settings.ports.first, settings.ports.last),
         default_fs_uri=settings.default_fs_uri,
