@@ -69,6 +69,10 @@ class ObservedEngine:
         """As the engine."""
         await self._engine.forget(uid)
 
+    def task_address(self, node: Node, role: str, index: int) -> str:
+        """As the engine."""
+        return self._engine.task_address(node, role, index)
+
     async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
         """As the engine."""
         return await self._engine.busy_ports(machine, ports)

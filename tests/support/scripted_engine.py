@@ -102,6 +102,9 @@ class ScriptedEngine:
         raise KeyError(uid)
         yield b""
 
+    def task_address(self, node: Node, role: str, index: int) -> str:
+        return node.address
+
     async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
         return self.busy & set(ports)
 

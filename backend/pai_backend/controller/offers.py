@@ -99,7 +99,7 @@ class Offers:
             job,
             tuple(decided),
             tuple(kept),
-            self.placing.reserved(job.uid),
+            self.placing.reserved(job),
             self._first_that_may_change(waiting),
             count,
         )

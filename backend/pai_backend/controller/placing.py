@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pai_backend.access.ports import NoPort, PortRange, choose, fits
 from pai_backend.engine.base import Engine
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.core.reason import WaitCode
@@ -94,10 +94,15 @@ class Placing:
         self.ports.add(decision.lease)
         return decision
 
-    def reserved(self, uid: JobUid) -> dict[TaskUid, Placement]:
+    def reserved(self, job: Job) -> dict[TaskUid, Placement]:
         """The places that are kept for tasks of a job while others are stopped there; they have no ports yet."""
-        nodes, places = self.placer.room.nodes, self.placer.reserved(uid)
-        return {task: _placement(nodes[place.node], place, {}) for task, place in places.items() if place.node in nodes}
+        nodes, places = self.placer.room.nodes, self.placer.reserved(job.uid)
+        there = [(task, places[task.uid]) for task in job.tasks if task.uid in places] if places else []
+        return {
+            task.uid: self._placement(task, nodes[place.node], place, {})
+            for task, place in there
+            if place.node in nodes
+        }
 
     def told(self, unit: Unit) -> Waits:
         """Why a unit waits: for a port when nothing else keeps its tasks from a node."""
@@ -183,21 +188,20 @@ class Placing:
                 )
                 mine.update(port for group in ports.values() for port in group)
                 leases.extend(PortLease(node.machine, port, owner) for group in ports.values() for port in group)
-            placements[task.uid] = _placement(node, places[task.uid], ports)
+            placements[task.uid] = self._placement(task, node, places[task.uid], ports)
         return Decision(unit, placements, tuple(leases), tuple(released))
 
-
-def _placement(node: Node, place: Place, ports: dict[str, tuple[int, ...]]) -> Placement:
-    gpus = [gpu for gpu in node.gpus if gpu.index in place.gpus]
-    return Placement(
-        node=node.name,
-        address=node.address,
-        machine=node.machine,
-        gpus=place.gpus,
-        gpu_type=gpus[0].type if gpus else "",
-        simulated_gpu=any(gpu.simulated for gpu in gpus),
-        ports=ports,
-        cells=place.cells,
-        chain=place.chain,
-        owned=place.owned,
-    )
+    def _placement(self, task: Task, node: Node, place: Place, ports: dict[str, tuple[int, ...]]) -> Placement:
+        gpus = [gpu for gpu in node.gpus if gpu.index in place.gpus]
+        return Placement(
+            node=node.name,
+            address=self._engine.task_address(node, task.role, task.index),
+            machine=node.machine,
+            gpus=place.gpus,
+            gpu_type=gpus[0].type if gpus else "",
+            simulated_gpu=any(gpu.simulated for gpu in gpus),
+            ports=ports,
+            cells=place.cells,
+            chain=place.chain,
+            owned=place.owned,
+        )

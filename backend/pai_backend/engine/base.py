@@ -150,6 +150,10 @@ class Engine(Protocol):
         """The exit is recorded elsewhere: stop reporting this task. Logs stay readable. Idempotent."""
         ...
 
+    def task_address(self, node: Node, role: str, index: int) -> str:
+        """Where a task on that node is reached by its peers: known before it starts, and for good."""
+        ...
+
     async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
         """Which of these ports something on the machine already uses."""
         ...

@@ -56,6 +56,9 @@ class TaskPlan(Model):
     index: int
     job_attempt: int = Field(default=0, description="Attempt of the job; the uid counts the runs of this slot.")
     job_tasks: int = Field(default=1, description="Number of tasks of its job.")
+    job_placed: int = Field(
+        default=1, description="How many of them have a place now: whose addresses are to be known."
+    )
     virtual_cluster: str = "default"
     image: str
     command: str = Field(repr=False, description="Shell text for exactly one bash parse (bash -c), secrets put in.")

@@ -18,6 +18,7 @@ from pai_backend.engine.kubernetes.client import Client, connect
 from pai_backend.engine.kubernetes.counts import Health
 from pai_backend.engine.kubernetes.dialing import Dialer
 from pai_backend.engine.kubernetes.ending import Ender
+from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.logs import TaskLogs
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started
 from pai_backend.engine.kubernetes.mirrors import Mirrors
@@ -33,7 +34,7 @@ from pai_backend.engine.kubernetes.status.waits import Patience
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.engine.kubernetes.watching import Watcher
 from pai_backend.model.ids import TaskUid
-from pai_backend.model.node import Placement
+from pai_backend.model.node import Node, Placement
 
 _READ = f'[ -e {layout.EXIT_FILE} ] && {{ IFS= read -r record <{layout.EXIT_FILE}; printf %s "$record"; }}'
 READ_RECORD: Final = (layout.BASH, "-c", _READ)
@@ -99,10 +100,14 @@ class KubernetesEngine:
         mirrors = Mirrors(cluster.calls, cluster.places, options.instance)
         nodes = ToldNodes(options.pods.gpus, options.nodes)
 
+        hosts = HostsKeeper(cluster.calls, cluster.places)
+
         async def keep_log(uid: TaskUid) -> None:
             await cluster.logs.keep(uid, follow=True)
 
-        watcher = Watcher(cluster.calls, cluster.places, mirrors, nodes, options.patience, self._look_inside, keep_log)
+        watcher = Watcher(
+            cluster.calls, cluster.places, mirrors, nodes, options.patience, self._look_inside, keep_log, hosts
+        )
         self._watcher, self._mirrors = watcher, mirrors
         try:
             async for event in watcher.events(self._marks):
@@ -159,6 +164,10 @@ class KubernetesEngine:
         """A byte stream to the port. Outside the cluster a half-close is not passed on. Raises EngineError."""
         cluster = await self._found()
         return await cluster.dialer.dial(uid, port)
+
+    def task_address(self, node: Node, role: str, index: int) -> str:
+        """A name on the pod network (ADR 0014), else the address of the node."""
+        return naming.host_name(role, index) if self._options.pods.network is Network.POD else node.address
 
     async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
         """None on the pod network, where every task has all ports to itself; else those of the node that answer."""

@@ -28,7 +28,7 @@ async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> 
     owner = next((each for each in metadata(pod).get("ownerReferences") or () if each.get("kind") == "ConfigMap"), None)
     if owner is None:
         return
-    files = {"binaryData": attempt_files(job_info)["binaryData"]}
+    files = attempt_files(job_info)
     digest = hashlib.sha256(job_info.encode()).hexdigest()[:16]
     try:
         await calls.patch(places.one(Kind.CONFIG_MAP, str(owner["name"])), files, Patch.MERGE)

@@ -22,6 +22,7 @@ from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find
 from pai_backend.engine.kubernetes.failures import Conflict, NotFound
 from pai_backend.engine.kubernetes.handover import Change, Gone, Handover
 from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
+from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.marks import Marks, never_started
 from pai_backend.engine.kubernetes.mirrors import Mirrors
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
@@ -68,6 +69,7 @@ class Watcher:
         patience: Patience,
         look: LookInside,
         keep_log: KeepLog,
+        hosts: HostsKeeper,
     ) -> None:
         self._calls = calls
         self._places = places
@@ -76,6 +78,7 @@ class Watcher:
         self._patience = patience
         self._look = look
         self._keep_log = keep_log
+        self._hosts = hosts
         self._tasks: dict[TaskUid, _Known] = {}
         self._ended: set[TaskUid] = set()  # told to have ended, whatever comes later
         self._forgotten: set[TaskUid] = set()
@@ -120,6 +123,7 @@ class Watcher:
             for work in (*self._work, *copies):
                 work.cancel()
             await asyncio.gather(*self._work, *copies, return_exceptions=True)
+            await self._hosts.aclose()
 
     async def _first(
         self, handover: Handover, marks: Callable[[], Awaitable[list[Marks]]]
@@ -191,6 +195,7 @@ class Watcher:
         if change.resource == "events":
             name = self._mirrors.note_event(found, gone=isinstance(change, Gone))
             return {uid for uid in (TaskUid(name),) if uid in self._tasks}  # most pods are called what their task is
+        self._hosts.note(found, gone=isinstance(change, Gone))
         uid = _task_of(found)
         if uid is None or uid in self._forgotten:
             self._forgotten -= {uid} if isinstance(change, Gone) else set()

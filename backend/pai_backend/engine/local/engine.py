@@ -136,6 +136,10 @@ class LocalEngine:
         if self._watcher is not None:
             self._watcher.drop(uid)
 
+    def task_address(self, node: Node, role: str, index: int) -> str:
+        """That of the node: its tasks share one network."""
+        return node.address
+
     async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
         """Which of these ports something on this machine listens on; all nodes of this engine are this machine."""
         return await asyncio.to_thread(lambda: {port for port in ports if _busy(port)})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-from collections.abc import Mapping
 
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes import naming
@@ -15,9 +13,6 @@ from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed
 from pai_backend.engine.kubernetes.pods.settings import FrontDoor, Names, Network, PodSettings
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
-
-COMPLETE = "# complete"
-"""The last line of a hosts file that has all tasks which are placed."""
 
 
 def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
@@ -35,39 +30,20 @@ def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
             "labels": _labels(instance, job, plan.job_attempt),
             "annotations": {naming.JOB: job, naming.USER: plan.user, naming.VIRTUAL_CLUSTER: plan.virtual_cluster},
         },
+        "data": {layout.HOSTS: ""},
         **attempt_files(plan.job_info),
     }
 
 
-def attempt_files(job_info: str, hosts: str = "") -> Object:
-    """``data`` and ``binaryData`` of that ConfigMap, also to replace them. Raises StartRefused as above."""
-    info, lines = compressed(job_info.encode()), hosts.encode()
-    if (size := len(info) + len(lines)) > SECRET_BYTES:
+def attempt_files(job_info: str) -> Object:
+    """``binaryData`` of that ConfigMap, also to replace it; ``data`` are the hosts. Raises StartRefused as above."""
+    info = compressed(job_info.encode())
+    if (size := len(info)) > SECRET_BYTES:
         raise StartRefused(
-            f"addresses and info of the job are {size:,} bytes compressed, and a ConfigMap holds at most "
-            f"{SECRET_BYTES:,}; make several jobs of it"
+            f"the info of the job is {size:,} bytes compressed, and a ConfigMap holds at most {SECRET_BYTES:,}; "
+            "make several jobs of it"
         )
-    return {
-        "data": {layout.HOSTS: hosts},
-        "binaryData": {layout.JOB_INFO: base64.b64encode(info).decode("ascii")},
-    }
-
-
-def files_digest(job_info: str, hosts: str) -> str:
-    """A short digest of the files, the value of the annotation that makes kubelets look at them."""
-    return hashlib.sha256(f"{job_info}\0{hosts}".encode()).hexdigest()[:16]
-
-
-def hosts_text(addresses: Mapping[str, str], awaited: set[str], domain: str) -> str:
-    """Lines of /etc/hosts for tasks of an attempt, by name: ``IP NAME.DOMAIN NAME``; ``addresses`` is name -> pod's IP.
-
-    ``awaited`` are the names of all tasks that are placed: when each has its line, a last one says so.
-    """
-    known = {name: ip for name, ip in addresses.items() if ip}
-    lines = [f"{ip}\t{name}.{domain}\t{name}" for name, ip in sorted(known.items())]
-    if awaited <= known.keys():
-        lines.append(COMPLETE)
-    return "".join(f"{line}\n" for line in lines)
+    return {"binaryData": {layout.JOB_INFO: base64.b64encode(info).decode("ascii")}}
 
 
 def service(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:

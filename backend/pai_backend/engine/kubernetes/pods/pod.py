@@ -15,7 +15,7 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.devices import device_variables, init_resources, resources
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
-from pai_backend.engine.kubernetes.pods.secret import remote_outputs
+from pai_backend.engine.kubernetes.pods.secret import keeps_hosts, remote_outputs
 from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, task_security
 from pai_backend.engine.kubernetes.pods.settings import Binding, Names, Network, PodSettings
 from pai_backend.engine.kubernetes.pods.volumes import (
@@ -74,7 +74,7 @@ def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: 
             "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
             **settings.annotations,
             **naming.task_annotations(plan),
-            **_notes(plan),
+            **_notes(plan, settings),
         },
     )
     return {
@@ -85,11 +85,13 @@ def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: 
     }
 
 
-def _notes(plan: TaskPlan) -> dict[str, str]:
+def _notes(plan: TaskPlan, settings: PodSettings) -> dict[str, str]:
     """Annotations that the reading of the pod goes by; its spec is not kept in memory."""
     found = {}
     if plan.inputs:
         found[naming.INPUTS] = ", ".join(item.name for item in plan.inputs)
+    if keeps_hosts(plan, settings):
+        found[naming.PEERS] = str(plan.job_placed)
     if plan.keep_on_failure:
         found[naming.KEEP] = "true"
     return found

@@ -13,8 +13,6 @@ from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes.pods.job import (
     attempt_files,
     attempt_map,
-    files_digest,
-    hosts_text,
     network_policy,
     service,
 )
@@ -53,25 +51,6 @@ def test_the_job_info_of_thousands_of_tasks_fits() -> None:
     task = '{"name":"worker-%d","host":"worker-%d.j0-a1.team.svc.cluster.local","ports":{"ssh":[2%d],"http":[1%d]}}'
     files = attempt_files(",".join(task % ((number,) * 4) for number in range(20_000)))
     assert len(base64.b64decode(files["binaryData"]["job-info.json.gz"])) < 400_000
-
-
-class TestHosts:
-    """Lines of /etc/hosts, and the mark that all are there."""
-
-    def test_a_task_is_found_by_its_name_alone_and_with_its_domain(self) -> None:
-        assert hosts_text({"worker-1": "10.0.0.2", "worker-0": "10.0.0.1"}, set(), "j-a1.team.svc.x") == (
-            "10.0.0.1\tworker-0.j-a1.team.svc.x\tworker-0\n10.0.0.2\tworker-1.j-a1.team.svc.x\tworker-1\n# complete\n"
-        )
-
-    @pytest.mark.parametrize(
-        ("addresses", "complete"), [({"a": "1", "b": "2"}, True), ({"a": "1", "b": ""}, False), ({"a": "1"}, False)]
-    )
-    def test_they_are_complete_when_every_placed_task_has_one(self, addresses: dict[str, str], complete: bool) -> None:
-        assert hosts_text(addresses, {"a", "b"}, "x").endswith("# complete\n") is complete
-
-    def test_a_change_of_any_file_changes_the_digest(self) -> None:
-        assert len({files_digest("{}", ""), files_digest("{}", "x"), files_digest("{ }", "")}) == 3
-        assert files_digest("{}", "x") == files_digest("{}", "x")
 
 
 class TestService:
