@@ -14,7 +14,7 @@ from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.simulation import Simulation
 from tests.kubernetes.fixtures import keep_logs, kubernetes, namespace, scale, testbed
-from tests.kubernetes.stand_in import runtime_image
+from tests.kubernetes.runtime_image import runtime_image
 from tests.support.api_world import api_server, worlds
 
 pytest.register_assert_rewrite("pai_backend.testing.engine_contract")
@@ -31,7 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if Path(__file__).parent in item.path.parents]
     limit_s = BUILD_S if ours and programs.unbuilt() else TEST_S
     for item in ours:
-        item.add_marker(pytest.mark.xdist_group("kubernetes"))
+        # Faults have a cluster of their own, so another worker can have them.
+        group = "kubernetes-faults" if "faults" in item.path.parts else "kubernetes"
+        item.add_marker(pytest.mark.xdist_group(group))
         item.add_marker(pytest.mark.timeout(limit_s))
 
 

@@ -15,36 +15,22 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from backend.runtime.bundle.__main__ import ARCHIVE, built
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import task_secret
 from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.model.plan import SshPlan, TaskPlan
 from tests.kubernetes import pod_cases
-from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.commands import Ended, attempt, run, until
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.fixtures import Kubernetes
 
 pytestmark = pytest.mark.asyncio
 
-BUILD = Path(__file__).resolve().parents[2] / "build/kubernetes-runtime"  # its image has a name of its own
 PORT = 2200
 RESTRICTED = {"restricted": True, "user": 23456, "fs_group": 23456}
 FIRST_LOGIN_S = 10.0  # from creating the pod; on a free machine it takes a third of that
 READ_ONLY = {"readOnlyRootFilesystem": True}
-
-
-@pytest_asyncio.fixture
-async def image(testbed: Cluster) -> str:
-    """The bundle's image, on the node carol."""
-    told = await asyncio.to_thread(built, BUILD, "localhost/jupyter-pai/runtime")
-    carol = testbed.nodes["carol"]
-    if not await carol.has_image(told["reference"]):
-        await carol.load_image(BUILD / ARCHIVE)
-    assert await carol.has_image(told["reference"])
-    return told["reference"]
 
 
 class Login:
@@ -120,14 +106,14 @@ def record(pod: Json) -> ExitRecord:
 async def test_a_task_is_logged_in_to_and_ends_as_its_command(
     kubernetes: Kubernetes,
     namespace: Kubectl,
-    image: str,
+    runtime_image: str,
     login: Login,
     kind: str,
     security: dict[str, Any],
     container: Json,
 ) -> None:
     bench = await pod_cases.bench_in(kubernetes, namespace)
-    settings = PodSettings.model_validate({"runtime_image": image, "grace_s": 5, "security": security})
+    settings = PodSettings.model_validate({"runtime_image": runtime_image, "grace_s": 5, "security": security})
     command = "until test -e /pai/work/go; do sleep 0.1; done; echo well done; exit 7"
     fields = {"image": getattr(kubernetes, kind), "ssh": login.server}
     plan = bench.plan(command).model_copy(update=fields)
@@ -162,9 +148,9 @@ async def files_both_ways(login: Login, address: str) -> None:
     assert digests[0] == digests[1]
 
 
-async def test_tasks_end_as_their_commands_do(kubernetes: Kubernetes, namespace: Kubectl, image: str) -> None:
+async def test_tasks_end_as_their_commands_do(kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str) -> None:
     bench = await pod_cases.bench_in(kubernetes, namespace)
-    settings = PodSettings.model_validate({"runtime_image": image, "grace_s": 5})
+    settings = PodSettings.model_validate({"runtime_image": runtime_image, "grace_s": 5})
     expected: Sequence[tuple[str, int | None, int | None, str]] = [
         ("exit 0", 0, None, "exited"),
         ("exit 3", 3, None, "exited"),
@@ -185,10 +171,10 @@ async def test_tasks_end_as_their_commands_do(kubernetes: Kubernetes, namespace:
 
 
 async def test_a_pod_that_is_deleted_ends_its_command_first(
-    kubernetes: Kubernetes, namespace: Kubectl, image: str
+    kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str
 ) -> None:
     bench = await pod_cases.bench_in(kubernetes, namespace)
-    settings = PodSettings.model_validate({"runtime_image": image, "grace_s": 20})
+    settings = PodSettings.model_validate({"runtime_image": runtime_image, "grace_s": 20})
     plan = bench.plan("trap 'echo saved; exit 4' TERM; echo up; while :; do sleep 0.1; done")
     name = await start(bench, settings, plan, {})
     await bench.running(name)
@@ -204,10 +190,10 @@ async def test_a_pod_that_is_deleted_ends_its_command_first(
 
 
 async def test_a_key_that_is_taken_out_of_the_secret_is_refused(
-    kubernetes: Kubernetes, namespace: Kubectl, image: str, login: Login
+    kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str, login: Login
 ) -> None:
     bench = await pod_cases.bench_in(kubernetes, namespace)
-    settings = PodSettings.model_validate({"runtime_image": image, "grace_s": 1})
+    settings = PodSettings.model_validate({"runtime_image": runtime_image, "grace_s": 1})
     plan = bench.plan("sleep 600").model_copy(update={"ssh": login.server})
     name = await start(bench, settings, plan, {})
     address = (await bench.running(name))["status"]["podIP"]
