@@ -184,10 +184,7 @@ class Parts:
             raise RoleError(
                 f"engine.kind: kubernetes needs {error.name}; pip install 'jupyter-pai[kubernetes]'"
             ) from None
-        try:
-            return engine_of(self.settings.kubernetes, self.settings.cluster_name, self.settings.data_dir / "task-logs")
-        except ValueError as error:
-            raise RoleError(f"kubernetes.{error}") from None
+        return engine_of(self.settings.kubernetes, self.settings.cluster_name, self.settings.data_dir / "task-logs")
 
     async def aclose(self) -> None:
         """Close what was opened."""

@@ -52,10 +52,15 @@ class Key:
 
 
 def keys(model: type[BaseModel] = Settings, above: tuple[str, ...] = ()) -> Iterator[Key]:
-    """Every leaf key, in the order of the model."""
+    """Every key in the order of the model: its leaves, and before those of a group within a group the group itself.
+
+    Such a group may also be given whole, as an object; a leaf that is given beside it wins.
+    """
     for name, info in model.model_fields.items():
         path, inner = (*above, name), info.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
+            if above:
+                yield Key(path, "object", structured=True, secret=False, default="", meaning=info.description or "")
             yield from keys(inner, path)
             continue
         yield Key(
@@ -84,7 +89,12 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 
 def _is_structured(annotation: Any) -> bool:
     """Whether a value is written as JSON or YAML text in a flag."""
-    return typing.get_origin(annotation) in (tuple, dict)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return True
+    origin = typing.get_origin(annotation)
+    if origin in (types.UnionType, typing.Union):
+        return _is_structured(_parts(annotation)[0])
+    return origin in (tuple, dict)
 
 
 def _holds_secret(annotation: Any) -> bool:

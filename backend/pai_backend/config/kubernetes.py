@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from pai_backend.model.base import Model
+from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
+from pai_backend.model.pod_settings import PodSettings
 
 
 class KubernetesSettings(Model):
@@ -30,16 +31,11 @@ class KubernetesSettings(Model):
     requests_at_once: int = Field(
         default=32, ge=1, le=1000, description="Requests to the API server under way at once, watches not counted."
     )
-    pods: dict[str, Any] = Field(
-        default={},
-        description="The pods of tasks, in a configuration file: `{runtime_image, network, gpus, volumes, ...}`; "
-        "`runtime_image` is needed. See engine-kubernetes.md.",
+    namespace_per: NamespacePer = Field(
+        default=NamespacePer.CLUSTER,
+        description="`cluster`: all tasks are in `namespace`. `virtual-cluster` or `user`: those of each are in one of "
+        "their own, `<namespace>-<name>`, which an administrator makes. Change it while nothing runs.",
     )
-    patience: dict[str, Any] = Field(
-        default={},
-        description="Seconds that troubles of tasks may go on: `{pull_s, start_s, pod_s, schedule_s, node_s}`.",
-    )
-    nodes: dict[str, Any] = Field(
-        default={},
-        description="What is to be known of nodes: `{gpu_types, spare_cpus, spare_memory_mb}`.",
-    )
+    pods: PodSettings = Field(default=PodSettings(), description="The pods of tasks.")
+    patience: Patience = Field(default=Patience(), description="How long troubles of tasks may go on.")
+    nodes: NodeReading = Field(default=NodeReading(), description="What is to be known of nodes.")

@@ -98,7 +98,7 @@ def load(arguments: Sequence[str]) -> Invocation:
     sources = [
         _Source(file.values, file.place),
         _Source(_environment(), _variable),
-        _Source(_flags(given), _flag),
+        _Source(_flags(given), lambda loc: _flag(given, loc)),
     ]
     settings = _validate(sources)
     return Invocation(_absolute(settings), _roles(own["role"]), own["ready_fd"], _stray_variables(os.environ))
@@ -163,28 +163,29 @@ def _environment() -> dict[str, Any]:
 
 
 def _variable(loc: Loc) -> str:
+    """The longest variable that is set for the key or for something above it."""
     names = [str(part) for part in loc if isinstance(part, str)]
-    return ENV_PREFIX + ENV_NESTED.join(names[:2]).upper()
+    given = {name.upper() for name in os.environ}
+    found = [ENV_PREFIX + ENV_NESTED.join(names[:length]).upper() for length in range(len(names), 0, -1)]
+    return next((name for name in found if name in given), found[0])
 
 
-def _flag(loc: Loc) -> str:
-    for key in keys():
-        if key.flag is not None and key.path == loc[: len(key.path)]:
-            return key.flag
-    return "command line"
+def _flag(given: Mapping[str, Any], loc: Loc) -> str:
+    """The flag that was given for the key, or for the group that it is in."""
+    found = [key for key in keys() if given.get(key.name) is not None and key.path == loc[: len(key.path)]]
+    return str(max(found, key=lambda key: len(key.path)).flag) if found else "command line"
 
 
 def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that were given, nested as the settings are."""
+    """The flags that were given, nested as the settings are; groups come before what is in them."""
     values: dict[str, Any] = {}
     for key in keys():
         text = given.get(key.name)
-        if text is None:
-            continue
-        here = values
-        for part in key.path[:-1]:
-            here = here.setdefault(part, {})
-        here[key.path[-1]] = _structured(str(key.flag), text) if key.structured else text
+        if text is not None:
+            value = _structured(str(key.flag), text) if key.structured else text
+            for name in reversed(key.path):
+                value = {name: value}
+            values = _merge(values, value)
     return values
 
 

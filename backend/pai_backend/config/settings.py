@@ -412,6 +412,12 @@ class Settings(Model):
         return self
 
     @model_validator(mode="after")
+    def _tasks_have_a_launcher(self) -> Self:
+        if self.engine.kind == "kubernetes" and not self.kubernetes.pods.runtime_image:
+            raise ValueError("kubernetes.pods.runtime_image is required with engine.kind: kubernetes")
+        return self
+
+    @model_validator(mode="after")
     def _roles_once(self) -> Self:
         roles = [role for group in self.processes for role in group]
         if not all(self.processes) or not roles:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-from pydantic import ValidationError
+from typing import Protocol
 
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
-from pai_backend.engine.kubernetes.nodes import NodeReading
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
-from pai_backend.engine.kubernetes.status.waits import Patience
-from pai_backend.model.base import Model
-
-Chosen = TypeVar("Chosen", bound=Model)
+from pai_backend.model.cluster_settings import NodeReading, Patience
+from pai_backend.model.pod_settings import PodSettings
 
 
 class Keys(Protocol):
@@ -42,38 +35,29 @@ class Keys(Protocol):
         ...
 
     @property
-    def pods(self) -> dict[str, Any]:
-        """PodSettings, not checked yet."""
+    def pods(self) -> PodSettings:
+        """The pods of tasks."""
         ...
 
     @property
-    def patience(self) -> dict[str, Any]:
-        """Patience, not checked yet."""
+    def patience(self) -> Patience:
+        """How long troubles may go on."""
         ...
 
     @property
-    def nodes(self) -> dict[str, Any]:
-        """NodeReading, not checked yet."""
+    def nodes(self) -> NodeReading:
+        """What is to be known of nodes."""
         ...
 
 
 def engine_of(keys: Keys, instance: str, kept_logs: Path) -> KubernetesEngine:
-    """The engine; nothing is connected to. Raises ValueError that begins with the key that cannot be used."""
+    """The engine; nothing is connected to."""
     options = EngineOptions(
         instance=instance,
-        pods=_checked(PodSettings, "pods", keys.pods),
+        pods=keys.pods,
         kept_logs=kept_logs,
-        patience=_checked(Patience, "patience", keys.patience),
-        nodes=_checked(NodeReading, "nodes", keys.nodes),
+        patience=keys.patience,
+        nodes=keys.nodes,
         requests_at_once=keys.requests_at_once,
     )
     return KubernetesEngine(Access(keys.kubeconfig, keys.context, keys.namespace), options)
-
-
-def _checked(kind: type[Chosen], key: str, values: Mapping[str, Any]) -> Chosen:
-    try:
-        return kind.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        place = ".".join([key, *map(str, first["loc"])])
-        raise ValueError(f"{place}: {first['msg']}; see engine-kubernetes.md") from None

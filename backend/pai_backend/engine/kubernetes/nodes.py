@@ -10,14 +10,14 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
 from pai_backend.engine.kubernetes.pods.settings import GpuSettings
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.engine.kubernetes.status.view import Condition, items, part, time_of, words
-from pai_backend.model.base import Model
+from pai_backend.model.cluster_settings import NodeReading as NodeReading
 from pai_backend.model.labels import Taint
 from pai_backend.model.node import Gpu, Node
 
@@ -41,20 +41,6 @@ _SCALES: Final = {
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
 }
 _MIB = Decimal(1024**2)
-
-
-class NodeReading(Model):
-    """What an administrator says of the cluster's nodes."""
-
-    gpu_types: dict[str, str] = Field(
-        default={},
-        description="SKU words for products as nodes are labelled with them: `{NVIDIA-A100-SXM4-80GB: A100}`. "
-        f"The label `{GPU_TYPE}` of a node beats it.",
-    )
-    spare_cpus: float = Field(
-        default=0, ge=0, description="CPUs of each node that are left to others, such as DaemonSets."
-    )
-    spare_memory_mb: int = Field(default=0, ge=0, description="MiB of memory of each node that are left to others.")
 
 
 def node_of(found: Object, gpus: GpuSettings, reading: NodeReading) -> Node:

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from pydantic import Field
-
 from pai_backend.engine.base import TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import Container, PodView, time_of, words
-from pai_backend.model.base import Model
+from pai_backend.model.cluster_settings import Patience as Patience
 from pai_backend.model.job import Causer
 
 PULL_TROUBLES: Final = frozenset(
@@ -48,18 +46,6 @@ START_TROUBLES: Final = frozenset(
 )
 USERS: Final = ("runAsNonRoot", "non-numeric user")
 """Parts of the kubelet's words where the image does not go with the cluster's rules."""
-
-
-class Patience(Model):
-    """How long a trouble may go on before a task is given up, in seconds."""
-
-    pull_s: int = Field(default=300, ge=0, description="Seconds that fetching an image may keep failing.")
-    start_s: int = Field(default=120, ge=0, description="Seconds that making a container may keep failing.")
-    pod_s: int = Field(default=300, ge=0, description="Seconds that a node may take for a pod's network and volumes.")
-    schedule_s: int = Field(
-        default=60, ge=0, description="Seconds that the cluster's scheduler may refuse a pod its node."
-    )
-    node_s: int = Field(default=300, ge=0, description="Seconds that a node may be away before its tasks are lost.")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,43 @@
+"""What an administrator says of a Kubernetes cluster, besides the pods of tasks: ``pod_settings`` has those."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+
+
+class NamespacePer(StrEnum):
+    """What has a namespace of its own."""
+
+    CLUSTER = "cluster"
+    VIRTUAL_CLUSTER = "virtual-cluster"
+    USER = "user"
+
+
+class Patience(Model):
+    """How long a trouble may go on before a task is given up, in seconds."""
+
+    pull_s: int = Field(default=300, ge=0, description="Seconds that fetching an image may keep failing.")
+    start_s: int = Field(default=120, ge=0, description="Seconds that making a container may keep failing.")
+    pod_s: int = Field(default=300, ge=0, description="Seconds that a node may take for a pod's network and volumes.")
+    schedule_s: int = Field(
+        default=60, ge=0, description="Seconds that the cluster's scheduler may refuse a pod its node."
+    )
+    node_s: int = Field(default=300, ge=0, description="Seconds that a node may be away before its tasks are lost.")
+
+
+class NodeReading(Model):
+    """What is to be known of the cluster's nodes."""
+
+    gpu_types: dict[str, str] = Field(
+        default={},
+        description="SKU words for products as nodes are labelled with them: `{NVIDIA-A100-SXM4-80GB: A100}`. "
+        "The label `jupyter-pai/gpu-type` of a node beats it.",
+    )
+    spare_cpus: float = Field(
+        default=0, ge=0, description="CPUs of each node that are left to others, such as DaemonSets."
+    )
+    spare_memory_mb: int = Field(default=0, ge=0, description="MiB of memory of each node that are left to others.")
