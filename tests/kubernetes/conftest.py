@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kubernetes.backend_image import backend_image
 from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.simulation import Simulation
@@ -19,7 +20,7 @@ from tests.support.api_world import api_server, worlds
 
 pytest.register_assert_rewrite("pai_backend.testing.engine_contract")
 
-__all__ = ["api_server", "kubernetes", "namespace", "runtime_image", "scale", "testbed", "worlds"]
+__all__ = ["api_server", "backend_image", "kubernetes", "namespace", "runtime_image", "scale", "testbed", "worlds"]
 
 LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
 TEST_S, BUILD_S = 300, 2400

@@ -15,15 +15,16 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PAUSE = "localhost/jupyter-pai/pause:1"
 BUSYBOX = "localhost/jupyter-pai/busybox:1"
 PYTHON = "localhost/jupyter-pai/python:1"
 _HERE = Path(__file__).parent
-_DRAFT = ".draft-"
+DRAFT = ".draft-"
 _LIMIT_S = 600
 _LINKS = ("bin", "sbin", "usr/bin", "usr/sbin")
 
@@ -45,33 +46,64 @@ class Recipe:
 def ensure(place: Path) -> list[Path]:
     """Archives of all images, in a directory; one process at a time makes what is missing. Raises ImageFailed."""
     place.mkdir(parents=True, exist_ok=True)
-    with _sole(place):
+    with sole(place):
         return [_archive(place, recipe) for recipe in _recipes()]
 
 
-def pack(root: Path, reference: str, command: tuple[str, ...], archive: Path) -> None:
-    """Write a directory as an image of one layer, in the archive format that ``docker save`` writes."""
-    with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=archive.parent) as draft:
-        layer = Path(draft) / "layer.tar"
-        _run("tar", "--numeric-owner", "--sort=name", "--directory", str(root), "--create", "--file", str(layer), ".")
-        with layer.open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-        # containerd sees by itself that a layer is compressed; so compressed it is imported in half of the time.
-        _run("zstd", "-q", "-3", "--rm", str(layer), "-o", f"{layer}.zst")
-        os.rename(f"{layer}.zst", layer)
+@dataclass(frozen=True)
+class Layer:
+    """The files of an image, or those that it adds to the layers below: a compressed archive, and its digest."""
+
+    file: Path
+    digest: str  # of the archive before it was compressed
+
+
+def layer_of(root: Path, file: Path) -> Layer:
+    """Write a directory as a layer."""
+    run_tool("tar", "--numeric-owner", "--sort=name", "--directory", str(root), "--create", "--file", str(file), ".")
+    with file.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    # containerd sees by itself that a layer is compressed; so compressed it is imported in half of the time.
+    run_tool("zstd", "-q", "-3", "--rm", str(file), "-o", f"{file}.zst")
+    os.rename(f"{file}.zst", file)
+    return Layer(file, f"sha256:{digest}")
+
+
+def layers_in(archive: Path, place: Path) -> list[Layer]:
+    """Unpack the layers of an archive that was written here into a directory."""
+    run_tool("tar", "--directory", str(place), "--extract", "--file", str(archive))
+    (about,) = json.loads((place / "manifest.json").read_text())
+    digests = json.loads((place / about["Config"]).read_text())["rootfs"]["diff_ids"]
+    return [Layer(place / name, digest) for name, digest in zip(about["Layers"], digests, strict=True)]
+
+
+def assemble(layers: Sequence[Layer], reference: str, config: Mapping[str, Any], archive: Path) -> None:
+    """Write layers as an image, in the archive format that ``docker save`` writes; ``config`` says how it is run."""
+    with tempfile.TemporaryDirectory(prefix=DRAFT, dir=archive.parent) as draft:
+        names = [f"layer-{number}.tar" for number in range(len(layers))]
+        for layer, name in zip(layers, names, strict=True):
+            os.link(layer.file, Path(draft) / name)
         path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        config = {
+        whole = {
             "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
             "os": "linux",
-            "config": {"Cmd": list(command), "Env": [path]},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+            "config": {**config, "Env": [path, *config.get("Env", ())]},
+            "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in layers]},
         }
-        manifest = [{"Config": "config.json", "RepoTags": [reference], "Layers": ["layer.tar"]}]
-        (Path(draft) / "config.json").write_text(json.dumps(config))
+        manifest = [{"Config": "config.json", "RepoTags": [reference], "Layers": names}]
+        (Path(draft) / "config.json").write_text(json.dumps(whole))
         (Path(draft) / "manifest.json").write_text(json.dumps(manifest))
-        whole = Path(draft) / "whole"
-        _run("tar", "--directory", draft, "--create", "--file", str(whole), "config.json", "manifest.json", "layer.tar")
-        os.replace(whole, archive)
+        packed = Path(draft) / "packed"
+        files = ("config.json", "manifest.json", *names)
+        run_tool("tar", "--directory", draft, "--create", "--file", str(packed), *files)
+        os.replace(packed, archive)
+
+
+def pack(root: Path, reference: str, command: tuple[str, ...], archive: Path) -> None:
+    """Write a directory as an image of one layer."""
+    with tempfile.TemporaryDirectory(prefix=DRAFT, dir=archive.parent) as draft:
+        layer = layer_of(root, Path(draft) / "layer.tar")
+        assemble([layer], reference, {"Cmd": list(command)}, archive)
 
 
 def _recipes() -> list[Recipe]:
@@ -86,7 +118,7 @@ def _archive(place: Path, recipe: Recipe) -> Path:
     name = recipe.reference.rsplit("/", 1)[1].replace(":", "-")
     archive = place / f"{name}.{recipe.number}.tar"
     if not archive.exists():
-        with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=place) as root:
+        with tempfile.TemporaryDirectory(prefix=DRAFT, dir=place) as root:
             recipe.fill(Path(root))
             Path(root).chmod(0o755)
             pack(Path(root), recipe.reference, recipe.command, archive)
@@ -94,11 +126,11 @@ def _archive(place: Path, recipe: Recipe) -> Path:
 
 
 def _pause(root: Path) -> None:
-    _run("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(root / "pause"), str(_HERE / "pause.go"))
+    run_tool("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(root / "pause"), str(_HERE / "pause.go"))
 
 
 def _busybox(root: Path) -> None:
-    applets = _run("busybox", "--list-full").split()
+    applets = run_tool("busybox", "--list-full").split()
     for folder in (*_LINKS, "tmp", "etc", "root", "home", "var"):
         (root / folder).mkdir(parents=True)
     (root / "tmp").chmod(0o1777)
@@ -117,7 +149,7 @@ def _debian(root: Path) -> None:
     here = release.get("ID") in ("debian", "ubuntu")
     suite = release["VERSION_CODENAME"] if here else "bookworm"
     options = ["--variant=minbase", "--include=python3,bash,ca-certificates"]
-    _run("debootstrap", *options, suite, str(root), *_mirror(suite))
+    run_tool("debootstrap", *options, suite, str(root), *_mirror(suite))
     for waste in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
         shutil.rmtree(root / waste, ignore_errors=True)
 
@@ -126,15 +158,16 @@ def _mirror(suite: str) -> list[str]:
     """Where this machine itself takes the suite from; nothing, for debootstrap's own choice, when it has another."""
     if shutil.which("apt-get") is None:
         return []
-    rows = _run("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)").splitlines()
+    rows = run_tool("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)").splitlines()
     found = [row.split()[1] for row in rows if row.split()[:1] == [suite]]
     return found[:1]
 
 
-def _run(*command: str) -> str:
+def run_tool(*command: str, variables: Mapping[str, str] | None = None) -> str:
+    """What a program prints. Raises ImageFailed when it is missing or fails."""
     if shutil.which(command[0]) is None:
         raise ImageFailed(f"{command[0]} is not installed; `tools/system-packages kubernetes` installs it")
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GO111MODULE": "off"}
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GO111MODULE": "off", **(variables or {})}
     done = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LIMIT_S
     )
@@ -145,10 +178,10 @@ def _run(*command: str) -> str:
 
 
 @contextlib.contextmanager
-def _sole(place: Path) -> Iterator[None]:
+def sole(place: Path) -> Iterator[None]:
     """One process at a time; what a killed one left behind is removed."""
     with (place / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for stale in place.glob(f"{_DRAFT}*"):
+        for stale in place.glob(f"{DRAFT}*"):
             shutil.rmtree(stale)
         yield
