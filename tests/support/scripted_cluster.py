@@ -18,6 +18,7 @@ from pai_backend.model.node import Node
 from pai_backend.model.spec import JobSpec, PortSpec
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.scheduling.queue import Policy
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
@@ -75,6 +76,7 @@ async def controlled(
     *,
     config: ClusterConfig | None = None,
     policy: Policy | None = None,
+    rules: NodeRules | None = None,
     **options: object,
 ) -> AsyncIterator[Controller]:
     """A controller at work on this store and engine, with this configuration of cells and rules of the queue."""
@@ -83,7 +85,7 @@ async def controlled(
         store,
         engine,
         ControllerOptions(**{"holder": "test", "ports": SMALL, "lease_ttl_s": 1.0, **options}),  # type: ignore[arg-type]
-        placer=lambda: Placer(config, policy=policy),
+        placer=lambda: Placer(config, rules=rules, policy=policy),
         rng=random.Random(1),
     )
     work = asyncio.create_task(controller.run(stop))
@@ -112,12 +114,13 @@ async def cluster(
     *nodes: Node,
     config: ClusterConfig | None = None,
     policy: Policy | None = None,
+    rules: NodeRules | None = None,
     **options: object,
 ) -> AsyncIterator[Cluster]:
     """A controller with these options over a fresh store, and an engine with these nodes."""
     async with opened(path) as store:
         engine = ScriptedEngine(*nodes)
-        async with controlled(store, engine, config=config, policy=policy, **options):
+        async with controlled(store, engine, config=config, policy=policy, rules=rules, **options):
             yield Cluster(store, engine)
 
 

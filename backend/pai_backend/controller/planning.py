@@ -17,6 +17,7 @@ from pai_backend.launch.parts import PartsMemory
 from pai_backend.launch.plan import build_plan
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
+from pai_backend.model.labels import Toleration
 from pai_backend.model.tags import UnresolvedTag
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Store, slot_of
@@ -56,8 +57,8 @@ class Planner:
                 self._host_keys.pop(slot, None)
             raise
 
-    async def plan(self, job: Job, task: Task) -> TaskPlan:
-        """The plan of a placed task.
+    async def plan(self, job: Job, task: Task, tolerations: tuple[Toleration, ...] = ()) -> TaskPlan:
+        """The plan of a placed task; ``tolerations`` are those of tasks that have such a place.
 
         Raises Unavailable when the store is away, EngineError and StartRefused for what the document names
         elsewhere (authFile, storages) and cannot be had now or at all, StartRefused for a secret that is named
@@ -81,7 +82,7 @@ class Planner:
             )
         except UnresolvedTag as tag:
             raise StartRefused(f"The document has no value for a tag: {tag}.") from None
-        return with_storages(plan, job, self._reach)
+        return with_storages(plan.model_copy(update={"tolerations": tolerations}), job, self._reach)
 
     def job_info(self, job: Job) -> str:
         """What tasks of an incremental job are told anew while they run: the text of their job info file."""

@@ -38,6 +38,7 @@ from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
+from pai_backend.model.labels import NodeRule
 from pai_backend.scheduling.jobs.history import History
 from pai_backend.store.base import Conflict, PortTaken, Store, slot_of
 
@@ -300,7 +301,8 @@ class Tenure:
         task: Task | None = job.task(uid) if job is not None else None
         if job is None or task is None or task.phase not in (Phase.STARTING, Phase.PULLING):
             return None
-        return await self._planner.plan(job, task)
+        rule = self._placing.placer.rule(task.placement) if task.placement is not None else NodeRule()
+        return await self._planner.plan(job, task, rule.tolerations)
 
     async def _job_info(self, uid: TaskUid) -> str | None:
         """What a running task is to know of its job now; None when it no longer runs."""

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, SecretStr
 
 from pai_backend.model.base import Model
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.labels import Toleration
 from pai_backend.model.node import Placement
 
 
@@ -75,6 +76,9 @@ class TaskPlan(Model):
         default=(), repr=False, description="URIs of directories made before the command runs."
     )
     storages: tuple[TeamStorage, ...] = ()
+    tolerations: tuple[Toleration, ...] = Field(
+        default=(), description="Taints that tasks on nodes of this kind put up with; for a cluster that asks for them."
+    )
     keep_on_failure: bool = Field(
         default=False,
         description="When the command fails, stay reachable by SSH with all files until forgotten (isDebug).",

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from pai_backend.model.job import Job, Phase
-from pai_backend.model.labels import Effect, Taint
+from pai_backend.model.labels import Effect, NodeRule, Operator, Taint, Toleration
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import Cause, ChangeKind, LackOf
+from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.testing.builders import make_role, make_spec
 from tests.support.scripted_cluster import Cluster, cluster, on_gpu
 from tests.support.scripted_engine import lab_node
@@ -97,3 +98,15 @@ async def test_a_job_without_gpus_is_told_which_nodes_it_may_not_use(tmp_path: P
         started = await lab.running(job)
         assert started.tasks[0].placement is not None
         assert started.tasks[0].placement.node == "dan"
+
+
+@pytest.mark.asyncio
+async def test_what_a_sku_tolerates_is_in_the_plans_of_its_tasks_and_of_no_others(tmp_path: Path) -> None:
+    """An engine that hands tasks to a cluster has to tell it."""
+    tolerated = (Toleration(key="maintenance", operator=Operator.EXISTS),)
+    rules = NodeRules({"TITANX": NodeRule(tolerations=tolerated)})
+    async with cluster(tmp_path, tainted(lab_node("carol")), lab_node("dan", gpus=0), rules=rules) as lab:
+        await lab.running(await lab.submit(on_gpu()))
+        await lab.running(await lab.submit(make_spec(roles=[make_role()])))
+        plans = {plan.placement.node: plan.tolerations for plan in await lab.engine.started(2)}
+    assert plans == {"carol": tolerated, "dan": ()}

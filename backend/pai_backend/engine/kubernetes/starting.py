@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
@@ -23,13 +23,21 @@ from pai_backend.model.plan import TaskPlan
 
 
 class Starter:
-    """Starts tasks in one namespace."""
+    """Starts tasks in one namespace. ``has_node`` says whether a node is known to be there, so that nobody is asked."""
 
-    def __init__(self, calls: Calls, places: Places, instance: str, settings: PodSettings) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        places: Places,
+        instance: str,
+        settings: PodSettings,
+        has_node: Callable[[str], bool] = lambda name: False,
+    ) -> None:
         self._calls = calls
         self._places = places
         self._instance = instance
         self._settings = settings
+        self._has_node = has_node
 
     async def start(self, plan: TaskPlan) -> None:
         """Make the task's pod unless its uid was ever started or stopped.
@@ -41,17 +49,24 @@ class Starter:
             await self._check_node(plan.placement.node)
             owner = await self._owner(plan)
             # Built before any is made: a plan that cannot be built leaves nothing but the ConfigMap of its attempt.
-            pod, secret = build_pod(plan, owner, self._settings), task_secret(plan, owner, self._settings)
-            beside = [login_secret(plan, owner)]
+            pod = build_pod(plan, owner, self._settings, plan.tolerations)
+            secret = task_secret(plan, owner, self._settings)
             shared = [service(plan, owner, self._settings), network_policy(plan, owner, self._settings)]
-            marks = await self._make_secret(secret)
+            # Side by side, and both awaited whatever comes of the other: a refusal takes the Secret away again.
+            marks, trouble = await asyncio.gather(
+                self._make_secret(secret), self._make_all(shared), return_exceptions=True
+            )
+            if isinstance(marks, BaseException):
+                raise marks
             if marks.final:
                 return
-            await self._make_pod(plan, pod, secret, [each for each in (*beside, *shared) if each is not None])
+            await self._make_pod(plan, pod, secret, login_secret(plan, owner), trouble)
         except Refused as refused:
             raise start_error(refused) from None
 
     async def _check_node(self, name: str) -> None:
+        if self._has_node(name):
+            return
         try:
             await self._calls.get(node(name))
         except NotFound:
@@ -80,9 +95,20 @@ class Starter:
             raise StartRefused(f"a Secret {name_of(secret)} that is no task's is in the way; delete it")
         return marks
 
-    async def _make_pod(self, plan: TaskPlan, pod: Object, secret: Object, others: Sequence[Object]) -> None:
+    async def _make_pod(
+        self,
+        plan: TaskPlan,
+        pod: Object,
+        secret: Object,
+        login: Object | None,
+        trouble: BaseException | None,
+    ) -> None:
+        """Make the pod once everything else is there; ``trouble`` is what came of making what its attempt shares."""
         try:
-            await asyncio.gather(*map(self._make, others))
+            if trouble is not None:
+                raise trouble
+            if login is not None:
+                await self._make(login)
             made = await self._make(pod)
         except Refused as refused:
             error = start_error(refused)
@@ -92,6 +118,11 @@ class Starter:
         marks = await write_started(self._calls, self._places, naming.task_name(plan.uid), uid_of(made))
         if marks is not None and marks.stop:
             await end_pod(self._calls, self._places, made, marks.stop, self._settings.grace_s)
+
+    async def _make_all(self, bodies: Sequence[Object | None]) -> None:
+        for body in bodies:
+            if body is not None:
+                await self._make(body)
 
     async def _make(self, body: Object) -> Object:
         """Make an object that may be there already."""

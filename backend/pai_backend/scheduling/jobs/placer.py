@@ -13,7 +13,8 @@ from datetime import datetime
 
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import Job, Task
-from pai_backend.model.node import Node
+from pai_backend.model.labels import NodeRule
+from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.cluster import Cluster
@@ -76,6 +77,10 @@ class Placer:
         if self.config is None:
             return shared_sizing(self._rules)
         return sizing_of(self.config, cells_for_all=self._cells_for_all, rules=self._rules)
+
+    def rule(self, place: Placement) -> NodeRule:
+        """What the administrator says of nodes for a task that has this place."""
+        return self._rules.of_placed(place, self.config)
 
     # -- nodes and configuration -----------------------------------------------------------------------------------
 
