@@ -98,7 +98,7 @@ class KubernetesEngine:
         cluster = await self._found()
         options = self._options
         mirrors = Mirrors(cluster.calls, cluster.places, options.instance)
-        nodes = ToldNodes(options.pods.gpus, options.nodes)
+        nodes = ToldNodes(options.pods, options.nodes)
 
         hosts = HostsKeeper(cluster.calls, cluster.places)
 

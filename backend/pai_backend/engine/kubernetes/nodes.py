@@ -7,6 +7,7 @@ feature discovery and AMD's node labeller for the labels of GPUs.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -18,7 +19,7 @@ from pai_backend.engine.kubernetes.pods.settings import GpuSettings
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.engine.kubernetes.status.view import Condition, items, part, time_of, words
 from pai_backend.model.cluster_settings import NodeReading as NodeReading
-from pai_backend.model.labels import Taint
+from pai_backend.model.labels import Taint, Toleration
 from pai_backend.model.node import Gpu, Node
 
 GPU_TYPE: Final = naming.PREFIX + "gpu-type"
@@ -43,9 +44,12 @@ _SCALES: Final = {
 _MIB = Decimal(1024**2)
 
 
-def node_of(found: Object, gpus: GpuSettings, reading: NodeReading) -> Node:
+def node_of(
+    found: Object, gpus: GpuSettings, reading: NodeReading, tolerations: Sequence[Toleration] = ()
+) -> Node:
     """The node. One whose numbers or taints cannot be read is not ready, and says why. Raises Malformed without a name.
 
+    Taints that every pod of ours tolerates keep no task away, and are left out.
     CPU and memory are what the kubelet gives to pods, less what is to be spared; what pods of other people take of it
     is not known here, and the cluster refuses what does not fit.
     """
@@ -66,7 +70,7 @@ def node_of(found: Object, gpus: GpuSettings, reading: NodeReading) -> Node:
             reason="" if condition.true else _why(condition),
             schedulable=spec.get("unschedulable") is not True,
             labels=_labels(found),
-            taints=_taints(spec),
+            taints=_taints(spec, tolerations),
         )
     except (ValueError, ValidationError) as error:
         reason = words(f"what the cluster says of it cannot be read ({error})")
@@ -104,12 +108,13 @@ def _gpus(found: Object, room: Object, gpus: GpuSettings, reading: NodeReading) 
     return tuple(Gpu(index=index, type=type_, memory_mb=memory_mb) for index in range(count))
 
 
-def _taints(spec: Object) -> tuple[Taint, ...]:
+def _taints(spec: Object, tolerations: Sequence[Toleration]) -> tuple[Taint, ...]:
     found = [each for each in items(spec, "taints") if each.get("key") not in TOLD_OTHERWISE]
-    return tuple(
+    taints = (
         Taint.model_validate({"key": each.get("key"), "value": each.get("value", ""), "effect": each.get("effect")})
         for each in found
     )
+    return tuple(taint for taint in taints if not any(each.tolerates(taint) for each in tolerations))
 
 
 def _ready(found: Object) -> Condition:

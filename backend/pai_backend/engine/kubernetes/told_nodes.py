@@ -10,7 +10,7 @@ from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.nodes import NodeReading, away, node_of
 from pai_backend.engine.kubernetes.objects import Object, name_of
 from pai_backend.engine.kubernetes.places import node
-from pai_backend.engine.kubernetes.pods.settings import GpuSettings
+from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.model.node import Node
 
@@ -18,8 +18,8 @@ from pai_backend.model.node import Node
 class ToldNodes:
     """What was told of nodes; a heartbeat that changes nothing for placement is not told."""
 
-    def __init__(self, gpus: GpuSettings, reading: NodeReading) -> None:
-        self._gpus = gpus
+    def __init__(self, pods: PodSettings, reading: NodeReading) -> None:
+        self._pods = pods
         self._reading = reading
         self._told: dict[str, Node] = {}
         self._away: dict[str, NodeAway] = {}
@@ -34,7 +34,7 @@ class ToldNodes:
             self._out.append(NodeGone(name))
             self._away[name] = before or NodeAway(now, "it is no longer part of the cluster")
         else:
-            read = node_of(found, self._gpus, self._reading)
+            read = node_of(found, self._pods.gpus, self._reading, self._pods.tolerations)
             if self._told.get(name) != read:
                 self._told[name] = read
                 self._out.append(NodeSeen(read))

@@ -15,7 +15,7 @@ from pai_backend.engine.kubernetes.nodes import NodeReading, away, node_of, quan
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.settings import GpuSettings
 from pai_backend.engine.kubernetes.status.task import NodeAway
-from pai_backend.model.labels import Effect, Taint
+from pai_backend.model.labels import Effect, Operator, Taint, Toleration
 from pai_backend.model.node import Gpu
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "kubernetes" / "nodes" / "carol.json"
@@ -171,3 +171,11 @@ def test_a_recorded_node_is_read() -> None:
     assert found.cpus > 0
     assert found.memory_mb > 0
     assert found.labels["kubernetes.io/hostname"] == "carol"
+
+
+def test_taints_that_all_pods_tolerate_keep_no_task_away() -> None:
+    taints = [{"key": "gpu", "value": "v100", "effect": "NoSchedule"}, {"key": "broken", "effect": "NoExecute"}]
+    found = node(spec={"taints": taints})
+    tolerated = [Toleration(key="gpu", operator=Operator.EXISTS)]
+    assert [taint.key for taint in node_of(found, PLUGIN, PLAIN).taints] == ["gpu", "broken"]
+    assert [taint.key for taint in node_of(found, PLUGIN, PLAIN, tolerated).taints] == ["broken"]
