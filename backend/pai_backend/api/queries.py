@@ -212,6 +212,15 @@ class ClusterQuery(Query):
     nodes: str | None = Field(default=None, description="Tell about nodes instead.")
 
 
+class ReadyQuery(Query):
+    """Ready for what."""
+
+    check: str | None = Field(
+        default=None,
+        description="Only this check, such as `database`: an API that answers is of use while the controller is away.",
+    )
+
+
 class SkuQuery(Query):
     """Of which virtual cluster."""
 

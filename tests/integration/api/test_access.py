@@ -98,9 +98,12 @@ async def test_probes_and_metrics_need_no_token(api: ApiSite) -> None:
         assert (await client.get("/readyz")).json()["ready"] is True
         api.checks.append(Check(name="controller", ok=False, message="holds no lease"))
         not_ready = await client.get("/readyz")
+        alone = [await client.get(f"/readyz?check={name}") for name in (api.checks[0].name, "controller", "nothing")]
         metrics = (await client.get("/metrics")).text
     assert not_ready.status_code == 503
     assert not_ready.json()["checks"][1] == {"name": "controller", "ok": False, "message": "holds no lease"}
+    assert [answer.status_code for answer in alone] == [200, 503, 503]
+    assert [check["ok"] for answer in alone for check in answer.json()["checks"]] == [True, False]
     assert 'pai_jobs{state="WAITING"} 1.0' in metrics
     assert 'pai_api_requests_total{method="POST",route="/api/v2/jobs",status="202"} 1.0' in metrics
     assert "process_resident_memory_bytes" in metrics

@@ -7,7 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.wire import SkuTypes
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import ClusterQuery, SkuQuery
+from pai_backend.api.queries import ClusterQuery, ReadyQuery, SkuQuery
 from pai_backend.api.services.cluster import ClusterService
 from pai_backend.api.wire import Alive, Info, NodeList, Readiness, VirtualCluster, VirtualClusters
 from pai_backend.model.errors import NoVirtualCluster
@@ -91,10 +91,10 @@ class Readyz(_ClusterHandler):
 
     public = True
 
-    @operation(Operation("Whether jobs can be taken and run; 503 when not.", answer=Readiness))
-    async def get(self) -> Readiness:
-        """Every check."""
-        readiness = await self.cluster.readiness()
+    @operation(Operation("Whether jobs can be taken and run; 503 when not.", query=ReadyQuery, answer=Readiness))
+    async def get(self, query: ReadyQuery) -> Readiness:
+        """Every check, or the one that is asked for; none of that name is not ready."""
+        readiness = await self.cluster.readiness(query.check)
         self.set_status(200 if readiness.ready else 503)
         return readiness
 

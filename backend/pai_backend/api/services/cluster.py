@@ -96,10 +96,10 @@ class ClusterService:
                 f"There is no virtual cluster {name[:100]!r}.", hint=f"There are: {', '.join(known)}."
             )
 
-    async def readiness(self) -> Readiness:
-        """Every check with its outcome."""
-        checks = tuple(await self._ctx.checks())
-        return Readiness(ready=all(check.ok for check in checks), checks=checks)
+    async def readiness(self, name: str | None = None) -> Readiness:
+        """Every check with its outcome, or those of this name, without which nothing is ready."""
+        checks = tuple(check for check in await self._ctx.checks() if name in (None, check.name))
+        return Readiness(ready=bool(checks) and all(check.ok for check in checks), checks=checks)
 
     async def metrics(self) -> bytes:
         """What Prometheus scrapes."""
