@@ -186,7 +186,8 @@ class Runs(EngineWorld):
             ended = await watch.state(plan.uid, TaskState.EXITED)
         assert ended.exit is not None
         assert ended.exit.reason in ("lost", "vanished")
-        assert (ended.exit.causer, ended.exit.status) == (Causer.PLATFORM, 255)
+        # It may have been seen to end by the signal that took it away.
+        assert (ended.exit.causer, ended.exit.code) == (Causer.PLATFORM, None)
         await self.gone(behind, plan.uid)
 
     @pytest.mark.asyncio
