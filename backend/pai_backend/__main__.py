@@ -18,7 +18,8 @@ EXIT_CONFIG = 2
 _USAGE = """\
 usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)
        python -m pai_backend rotate-key [--config FILE] [--KEY VALUE ...]   (encrypt the database with a new key)
-       python -m pai_backend cluster init [--config FILE]     (print a cluster configuration made from the nodes)
+       python -m pai_backend cluster init [--config FILE] [--output FILE] [...]   (make a cluster configuration from
+                                                              the nodes; cluster init --help)
        python -m pai_backend cluster compare OLD NEW          (what `pai cluster plan OLD NEW` runs)
        python -m pai_backend simulate CONFIG TRACE [--compare CONFIG] [...]   (what `pai simulate` runs)
        python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""

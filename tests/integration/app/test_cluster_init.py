@@ -53,3 +53,56 @@ def test_a_wrong_configuration_is_named_with_its_place(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"cluster.config: {wrong}:4:" in done.stderr
     assert "cell type NODE is not defined" in done.stderr
+
+
+@pytest.mark.timeout(90)
+def test_a_file_is_written_once_unless_it_may_be_replaced(tmp_path: Path) -> None:
+    file, config = tmp_path / "cells.yaml", settings(tmp_path)
+    asked = ("cluster", "init", "--config", config, "--output", str(file))
+    assert backend(*asked, "--vc", "vision=50").returncode == 0
+    written = file.read_text(encoding="utf-8")
+    assert list(read_config(written).virtual_clusters) == ["default", "vision"]
+    again = backend(*asked)
+    assert (again.returncode, file.read_text(encoding="utf-8")) == (2, written)
+    assert again.stderr == f"pai_backend: --output: {file} is there already; --force replaces it\n"
+    assert backend(*asked, "--force").returncode == 0
+    assert list(read_config(file.read_text(encoding="utf-8")).virtual_clusters) == ["default"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backend.yaml", "cells.yaml"]
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--vc", "vision"], "--vc: 'vision' is no share; write NAME=PERCENT"),
+        (["--vc", "a=60", "--vc", "b=50"], "--vc: the shares are 110 percent"),
+        (["--vc", "a=60", "--vc", "a=10"], "--vc: a has two shares"),
+        (["--output", "no/such/place.yaml"], "--output: no/such/place.yaml cannot be written: No such file"),
+        (["--layout", "no-such.yaml"], "--layout: no-such.yaml cannot be read: No such file"),
+        (["--force"], "--force: there is no --output to replace"),
+        (["--kubernets-context", "x"], "--kubernets-context: is not known. Did you mean --kubernetes-context?"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(tmp_path: Path, words: list[str], said: str) -> None:
+    done = backend("cluster", "init", "--config", settings(tmp_path), *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"pai_backend: {said}"), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.timeout(90)
+def test_a_layout_of_openpai_becomes_cells(tmp_path: Path) -> None:
+    layout = tmp_path / "layout.yaml"
+    layout.write_text(
+        "machine-sku:\n"
+        "  gpus: {mem: 220Gi, cpu: {vcore: 24}, computing-device: {type: nvidia.com/gpu, model: K80, count: 4}}\n"
+        'machine-list: [{hostname: hostname-carol, machine-type: gpus, pai-worker: "true"}]\n',
+        encoding="utf-8",
+    )
+    done = backend("cluster", "init", "--config", settings(tmp_path), "--layout", str(layout))
+    assert done.returncode == 0, done.stderr
+    assert read_config(done.stdout).nodes() == ("hostname-carol",)
+    layout.write_text("machine-list: 3\n", encoding="utf-8")
+    wrong = backend("cluster", "init", "--config", settings(tmp_path), "--layout", str(layout))
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith(f"pai_backend: {layout}:1:15: a list is expected here. ")
