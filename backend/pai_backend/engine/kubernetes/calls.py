@@ -151,10 +151,11 @@ class Calls:
 
     async def delete(
         self, path: str, *, uid: str | None = None, grace_s: int | None = None, deadline_s: float = DEADLINE_S
-    ) -> None:
+    ) -> Object | None:
         """Delete an object and, later, what it owns; of that uid only, when one is given. Idempotent.
 
-        Returns as well when it is not there, or when another object has its name by now. Raises ClusterErrors.
+        Returns the server's answer, for most kinds the object as it is now; None when it is not there, or when another
+        object has its name by now. Raises ClusterErrors.
         """
         body: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if uid is not None:
@@ -162,12 +163,13 @@ class Calls:
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         try:
-            await self._ask(_ask("delete", "DELETE", path, body=body), deadline_s=deadline_s)
+            return _object(await self._ask(_ask("delete", "DELETE", path, body=body), deadline_s=deadline_s))
         except NotFound:
-            return
+            return None
         except Conflict:
             if uid is None:
-                raise  # else the one that was meant is gone
+                raise
+            return None  # the one that was meant is gone
 
     def watch(self, path: str, query: Query) -> AbstractAsyncContextManager[Stream]:
         """A stream of events, neither repeated nor counted among those at once. Raises as the client's."""

@@ -93,10 +93,11 @@ class Ender:
         if marks is not None and marks.forgotten is None:
             with contextlib.suppress(NotFound):  # its attempt was deleted as a whole meanwhile
                 await self._calls.patch(path, {"metadata": {"annotations": written}, "data": None}, Patch.MERGE)
-        await self._calls.delete(self._places.one(Kind.SECRET, naming.login_name(uid)))
+        if pod is None or _has_login(pod, uid):
+            await self._calls.delete(self._places.one(Kind.SECRET, naming.login_name(uid)))
         if pod is not None:
-            await self._calls.delete(self._places.one(Kind.POD, name), uid=uid_of(pod), grace_s=KEPT_GRACE_S)
-            await self._release(name, uid_of(pod))
+            left = await self._calls.delete(self._places.one(Kind.POD, name), uid=uid_of(pod), grace_s=KEPT_GRACE_S)
+            await self._release(name, uid_of(pod), left)
 
     async def _keep_log(self, uid: TaskUid, pod: Object, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
         try:
@@ -110,11 +111,10 @@ class Ender:
         except OSError as error:
             raise EngineError(f"the log of task {uid} cannot be kept: {error.strerror or error}") from None
 
-    async def _release(self, name: str, pod_uid: str) -> None:
-        """Take our finalizer off the pod, and nobody else's."""
+    async def _release(self, name: str, pod_uid: str, pod: Object | None) -> None:
+        """Take our finalizer off the pod, which was as given a moment ago, and nobody else's."""
         path = self._places.one(Kind.POD, name)
         for _ in range(TRIES):
-            pod = await find(self._calls, path)
             holders = metadata(pod).get("finalizers") or [] if pod is not None else []
             if pod is None or uid_of(pod) != pod_uid or naming.FINALIZER not in holders:
                 return
@@ -125,7 +125,7 @@ class Ender:
             except NotFound:
                 return
             except Conflict:
-                continue  # its kubelet has written meanwhile
+                pod = await find(self._calls, path)  # its kubelet has written meanwhile
         raise EngineError(f"the pod {name} keeps changing while it is to be released; it is tried again")
 
     async def sweep(self, secrets: list[Marks], now: datetime) -> None:
@@ -137,6 +137,12 @@ class Ender:
                     await self._calls.delete(self._places.one(Kind.SECRET, naming.task_name(task.uid)))
             elif len(old) == len(tasks):
                 await self._calls.delete(self._places.one(Kind.CONFIG_MAP, owner[0]), uid=owner[1])
+
+
+def _has_login(pod: Object, uid: TaskUid) -> bool:
+    """Whether the pod's image was fetched with a Secret of the task's own."""
+    secrets = part(pod, "spec").get("imagePullSecrets") or ()
+    return any(each.get("name") == naming.login_name(uid) for each in secrets)
 
 
 def _by_owner(secrets: list[Marks]) -> dict[tuple[str, str] | None, list[Marks]]:

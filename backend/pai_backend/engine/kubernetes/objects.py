@@ -1,6 +1,6 @@
 """Objects of the API as they come: plain JSON. Readers of the few fields that every object has, and what is dropped.
 
-No generated models: ``bench/kubernetes.py`` measures both, and why is in docs/engine-kubernetes.md.
+No generated models: ``bench/kubernetes/following.py`` measures both, and why is in docs/engine-kubernetes.md.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def version_of(obj: Object) -> str:
 def name_of(obj: Object) -> str:
     """The name. Raises Malformed."""
     return _text(obj, "name")
+
+
+def namespace_of(obj: Object) -> str:
+    """The namespace; empty for what belongs to the cluster itself, such as a node."""
+    return str(metadata(obj).get("namespace") or "")
 
 
 def without_managed_fields(obj: Object) -> Object:

@@ -1,0 +1,147 @@
+"""Which requests a start and a forgetting make, in which order, and what is left when one of them is refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from pai_backend.engine.base import EngineError, StartRefused
+from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.calls import Calls
+from pai_backend.engine.kubernetes.client import Ask
+from pai_backend.engine.kubernetes.ending import Ender
+from pai_backend.engine.kubernetes.failures import refusal
+from pai_backend.engine.kubernetes.objects import Object, metadata
+from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.pods.settings import PodSettings
+from pai_backend.engine.kubernetes.starting import Starter
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.plan import RegistryLogin
+
+from .pods.conftest import MakePlan, make_plan, settings
+
+__all__ = ["make_plan", "settings"]
+
+pytestmark = pytest.mark.asyncio
+
+
+class Server:
+    """Keeps objects as an API server does, as far as is asked here; remembers what it was asked, in order."""
+
+    def __init__(self, refuse: str = "") -> None:
+        self.asked: list[str] = []
+        self.objects: dict[str, Object] = {}
+        self._refuse = refuse  # the collection in which nothing may be created
+        self._version = 0
+
+    async def send(self, ask: Ask) -> bytes:
+        path = PurePosixPath(ask.request.path)
+        kind = path.name if ask.method == "POST" else path.parent.name
+        self.asked.append(f"{ask.method} {kind}")
+        if ask.method == "POST":
+            return self._create(ask, str(path), kind)
+        found = self.objects.get(str(path))
+        if found is None:
+            raise self._refusal(ask, 404, "NotFound")
+        if ask.method == "DELETE":
+            metadata(found)["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+            if not metadata(found).get("finalizers"):
+                del self.objects[str(path)]
+        elif ask.method == "PATCH":
+            assert isinstance(ask.body, dict)
+            self._patch(ask, found, ask.body)
+        return json.dumps(found).encode()
+
+    def _create(self, ask: Ask, path: str, kind: str) -> bytes:
+        if kind == self._refuse:
+            raise self._refusal(ask, 422, "Invalid")
+        made = json.loads(json.dumps(ask.body))
+        metadata(made).update(uid=f"uid-of-{kind}", resourceVersion=self._next())
+        self.objects[f"{path}/{metadata(made)['name']}"] = made
+        return json.dumps(made).encode()
+
+    def _patch(self, ask: Ask, found: Object, body: dict[str, Any]) -> None:
+        about = dict(body["metadata"])
+        if about.pop("resourceVersion", metadata(found)["resourceVersion"]) != metadata(found)["resourceVersion"]:
+            raise self._refusal(ask, 409, "Conflict")
+        metadata(found).setdefault("annotations", {}).update(about.pop("annotations", {}))
+        metadata(found).update(about, resourceVersion=self._next())
+
+    def _next(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+    @staticmethod
+    def _refusal(ask: Ask, status: int, reason: str) -> Exception:
+        body = json.dumps({"kind": "Status", "reason": reason, "message": reason}).encode()
+        return refusal(ask.request, status, body, None, datetime.now(UTC))
+
+    def stream(self, ask: Ask) -> Any:
+        raise AssertionError("nothing is watched here")
+
+    async def renew_credentials(self) -> bool:
+        return False
+
+    def named(self, kind: str) -> list[str]:
+        """Names of the objects of a kind."""
+        return [PurePosixPath(path).name for path in self.objects if PurePosixPath(path).parent.name == kind]
+
+
+def starter(server: Server, settings: PodSettings, *nodes: str) -> Starter:
+    return Starter(Calls(server), Places("team"), "lab", settings, lambda name: name in nodes)
+
+
+async def test_a_node_that_is_known_is_not_asked_for_and_the_pod_comes_last(
+    make_plan: MakePlan, settings: PodSettings
+) -> None:
+    server = Server()
+    await starter(server, settings, "carol").start(make_plan())
+    assert server.asked[0] == "POST configmaps"
+    assert sorted(server.asked[1:3]) == ["POST networkpolicies", "POST secrets"]
+    assert server.asked[3:] == ["POST pods", "PATCH secrets"]
+
+
+async def test_a_node_that_nobody_has_told_of_is_asked_for(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server()
+    with pytest.raises(StartRefused, match="no node 'carol'"):
+        await starter(server, settings, "dan").start(make_plan())
+    assert server.asked == ["GET nodes"]
+
+
+async def test_nothing_runs_unprotected_where_the_policy_is_refused(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server(refuse="networkpolicies")
+    with pytest.raises(EngineError):
+        await starter(server, settings, "carol").start(make_plan())
+    assert server.named("pods") == []
+
+
+async def test_a_pod_that_is_refused_for_good_leaves_no_secret(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server(refuse="pods")
+    with pytest.raises(StartRefused):
+        await starter(server, settings, "carol").start(make_plan())
+    assert server.named("secrets") == []
+
+
+async def kept(uid: TaskUid) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("login", [False, True])
+async def test_forgetting_asks_no_more_than_it_must(make_plan: MakePlan, settings: PodSettings, login: bool) -> None:
+    server = Server()
+    given = RegistryLogin(username="u", password="p", registry_uri="registry.example") if login else None
+    plan = make_plan(image_login=given)
+    await starter(server, settings, "carol").start(plan)
+    assert (naming.login_name(plan.uid) in server.named("secrets")) is login
+    server.asked.clear()
+    await Ender(Calls(server), Places("team"), "lab").forget(plan.uid, ended=True, keep=kept)
+    # The log apart, which goes past these calls.
+    expected = ["GET pods", "GET secrets", "PATCH secrets", "DELETE pods", "PATCH pods"]
+    assert server.asked == [*expected[:3], *(["DELETE secrets"] if login else []), *expected[3:]]
+    (pod,) = [each for path, each in server.objects.items() if "/pods/" in path]
+    assert metadata(pod)["finalizers"] is None
+    assert naming.login_name(plan.uid) not in server.named("secrets")
