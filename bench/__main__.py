@@ -10,13 +10,14 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 
-from bench import api, documents, kubernetes, listing, local, nodes, queue, scheduling
+from bench import api, documents, listing, local, nodes, queue, scheduling
 from bench.figures import Figure, compare, load_floors, row
+from bench.kubernetes import following
 
 BENCHES: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
     "api": api.measure,
     "documents": documents.measure,
-    "kubernetes": kubernetes.measure,
+    "kubernetes": following.measure,
     "listing": listing.measure,
     "local": local.measure,
     "nodes": nodes.measure,

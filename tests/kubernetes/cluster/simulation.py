@@ -1,7 +1,7 @@
 """Nodes and pods that exist in the API alone: kwok says what kubelets would say, for thousands at next to no cost.
 
 A pod on such a node is Running at once, until it is deleted; annotated with ``jupyter-pai.test/exit-code`` it ends
-with this code after ``jupyter-pai.test/runs-for`` (such as ``300ms``; at once without it).
+with this code after ``jupyter-pai.test/runs-for`` (such as ``300ms``; at once without it). Its log is one line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ LABEL = "jupyter-pai.test/simulated"
 EXIT_CODE, RUNS_FOR = "jupyter-pai.test/exit-code", "jupyter-pai.test/runs-for"
 # Heartbeats of a thousand nodes are most of the load: rare ones cost a twentieth of the usual ones.
 RARE = Timing(node_status_s=10, node_lease_s=40, node_grace_s=500)
+OUTPUT = "simulated\n"  # of every container
 _MARK = "kwok.x-k8s.io/node"
+_PORT = 10247  # where kwok answers as a kubelet would
 _STAGES = Path(__file__).with_name("simulated_pods.yaml")
 
 
@@ -31,16 +33,30 @@ class Simulation:
 
     def start(self, programs: Path) -> None:
         """Start to play the nodes' part."""
+        here = self.cluster.slot.addresses.loopback
+        serving = self.cluster.plane.authority.issue("kwok", hosts=[here])
+        output = self.cluster.directory / "simulated.log"
+        output.write_text(OUTPUT)
         options = {
             "manageAllNodes": False,
             "manageNodesWithAnnotationSelector": f"{_MARK}=fake",
             "nodeLeaseDurationSeconds": self._timing.node_grace_s * 4 // 5,  # longer ones would flap
             "podPlayStageParallelism": 16,
-            "serverAddress": f"{self.cluster.slot.addresses.loopback}:10247",
+            "serverAddress": f"{here}:{_PORT}",
+            "nodeIP": here,
+            "nodePort": _PORT,
+            "tlsCertFile": str(serving.certificate),
+            "tlsPrivateKeyFile": str(serving.key),
         }
         kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
+        logs = {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterLogs",
+            "metadata": {"name": "all"},
+            "spec": {"logs": [{"logsFile": str(output), "followLogs": False}]},
+        }
         config = self.cluster.directory / "kwok.yaml"
-        config.write_text(f"{json.dumps(kind)}\n---\n{_STAGES.read_text()}")  # JSON is YAML
+        config.write_text("\n---\n".join([json.dumps(kind), json.dumps(logs), _STAGES.read_text()]))  # JSON is YAML
         command: list[str | Path] = [
             programs / "kwok",
             f"--kubeconfig={self.cluster.kubeconfig}",

@@ -50,7 +50,7 @@ async def measure() -> list[Figure]:
 
 
 async def _child(what: str, port: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.kubernetes", what, str(port)]
+    command = [sys.executable, "-m", "bench.kubernetes.following", what, str(port)]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         async with asyncio.timeout(300):
