@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
@@ -133,7 +134,7 @@ async def kept(uid: TaskUid) -> bool:
 @pytest.mark.parametrize("login", [False, True])
 async def test_forgetting_asks_no_more_than_it_must(make_plan: MakePlan, settings: PodSettings, login: bool) -> None:
     server = Server()
-    given = RegistryLogin(username="u", password="p", registry_uri="registry.example") if login else None
+    given = RegistryLogin(username="u", password=SecretStr("p"), registry_uri="registry.example") if login else None
     plan = make_plan(image_login=given)
     await starter(server, settings, "carol").start(plan)
     assert (naming.login_name(plan.uid) in server.named("secrets")) is login
