@@ -1,0 +1,56 @@
+{{- define "jupyter-pai.rights.controller" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods/exec] # the launcher's record of a task that is kept for debugging
+  verbs: [get, create]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create, patch, delete]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [services] # with config.kubernetes.pods.names: dns
+  verbs: [get, create]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, create]
+{{- include "jupyter-pai.rights.forward" . }}
+{{- end -}}
+
+{{- define "jupyter-pai.rights.api" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+{{- include "jupyter-pai.rights.forward" . }}
+{{- end -}}
+
+{{- define "jupyter-pai.rights.gateway" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+{{- include "jupyter-pai.rights.forward" . }}
+{{- end -}}
+
+{{/* For backends outside of the cluster, which cannot connect to pods. */}}
+{{- define "jupyter-pai.rights.forward" -}}
+{{- if .Values.rbac.portForward }}
+- apiGroups: [""]
+  resources: [pods/portforward]
+  verbs: [get, create]
+{{- end }}
+{{- end -}}
