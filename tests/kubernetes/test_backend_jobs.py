@@ -80,3 +80,44 @@ def test_keys_that_the_engine_cannot_use_are_named(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=dict(os.environ))
     assert done.returncode != 0
     assert "kubernetes.pods." in done.stdout + done.stderr
+
+
+MEET = """
+python3 - <<'END'
+import os, socket, subprocess
+me, index = os.environ["PAI_CURRENT_TASK_ROLE_NAME"], os.environ["PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"]
+server = ("server", "0")
+host = os.environ["PAI_HOST_IP_server_0"]
+port = int(os.environ["PAI_PORT_LIST_server_0_hello"])
+if (me, index) == server:
+    with socket.create_server(("", port)) as listening:
+        for _ in range(2):
+            with listening.accept()[0] as connection:
+                connection.sendall(b"hello from " + socket.gethostname().encode())
+else:
+    while True:
+        try:
+            with socket.create_connection((host, port), timeout=5) as connection:
+                print(connection.makefile().read(), "at", host, flush=True)
+            break
+        except ConnectionRefusedError:
+            pass  # it has not begun to listen
+END
+"""
+
+
+def test_tasks_of_a_job_reach_each_other_by_what_their_variables_say(kubernetes: Kubernetes, running: Backend) -> None:
+    """Their names are known before there is a pod; the launcher finds the addresses behind them."""
+    role = {"cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": MEET, "portList": []}
+    hello = [{"label": "hello", "beginAt": 0, "portNumber": 1}]
+    roles = [
+        {**role, "name": "server", "taskNumber": 1, "portList": hello},
+        {**role, "name": "client", "taskNumber": 2},
+    ]
+    content = scm_document("meeting", taskRoles=roles, gpuType="", image=kubernetes.python)
+    with running.client() as client:
+        submit(client, "meeting", content)
+        assert until_state(client, "meeting", "SUCCEEDED", "FAILED")["state"] == "SUCCEEDED"
+        for index in (0, 1):
+            told = client.get("/api/v2/jobs/meeting/logs", params={"role": "client", "index": index}).text
+            assert told == "hello from server-0 at server-0\n"
