@@ -1,6 +1,7 @@
 """A private PostgreSQL server for the tests of one process, and a fresh database for each test.
 
-The server listens on loopback only, keeps everything in a directory of its own and is stopped by pid.
+The server listens on loopback, unless it is told otherwise, keeps everything in a directory of its own and is stopped
+by pid.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ _TRIES = 3
 class PostgresServer:
     """A running server."""
 
-    def __init__(self, programs: Path, port: int) -> None:
+    def __init__(self, programs: Path, port: int, host: str = "127.0.0.1") -> None:
         self._programs = programs
         self._port = port
+        self._host = host
         self._numbers = itertools.count()
         self._free: list[str] = []
 
     def new_database(self) -> str:
         """An empty database; its URL."""
         name = self._free.pop() if self._free else self._create()
-        return f"postgresql://postgres@127.0.0.1:{self._port}/{name}"
+        return f"postgresql://postgres@{self._host}:{self._port}/{name}"
 
     def _create(self) -> str:
         name = f"test_{next(self._numbers)}"
@@ -50,7 +52,7 @@ class PostgresServer:
 
     def psql(self, database: str = "postgres") -> list[str]:
         """The command of a psql session."""
-        options = ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self._port), "-U", "postgres"]
+        options = ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self._host, "-p", str(self._port), "-U", "postgres"]
         return [str(self._programs / "psql"), *options, "-d", database]
 
     def sql(self, statement: str, database: str = "postgres") -> str:
@@ -84,8 +86,10 @@ def _version(path: Path) -> float:
 
 
 @contextmanager
-def running_server(shared_buffers: str = "16MB") -> Iterator[PostgresServer]:
-    """Make and start a server; stop and remove it at the end."""
+def running_server(
+    shared_buffers: str = "16MB", host: str = "127.0.0.1", clients: str = "127.0.0.1/32"
+) -> Iterator[PostgresServer]:
+    """Make and start a server; stop and remove it at the end. It listens on ``host``, for clients of a network."""
     found = programs()
     # Root may not run the server: the distribution's own user does, in a directory that it can reach.
     user = "postgres" if os.geteuid() == 0 else None
@@ -95,9 +99,11 @@ def running_server(shared_buffers: str = "16MB") -> Iterator[PostgresServer]:
         if user is not None:
             shutil.chown(directory, user)
         _run([found / "initdb", "-D", directory / "data", "-A", "trust", "--no-sync", "-U", "postgres"], user)
-        process, port = _start(found, directory, user, shared_buffers)
+        with (directory / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {clients} trust\n")
+        process, port = _start(found, directory, user, shared_buffers, host)
         try:
-            yield PostgresServer(found, port)
+            yield PostgresServer(found, port, host)
         finally:
             # Immediate shutdown: nothing of it is wanted any more, so no checkpoint and no waiting for clients.
             process.send_signal(signal.SIGQUIT)
@@ -106,12 +112,14 @@ def running_server(shared_buffers: str = "16MB") -> Iterator[PostgresServer]:
         shutil.rmtree(directory)
 
 
-def _start(found: Path, directory: Path, user: str | None, shared_buffers: str) -> tuple[subprocess.Popen[bytes], int]:
+def _start(
+    found: Path, directory: Path, user: str | None, shared_buffers: str, host: str
+) -> tuple[subprocess.Popen[bytes], int]:
     log = directory / "server.log"
     for _ in range(_TRIES):  # between choosing a free port and taking it another process may take it
-        with socket.create_server(("127.0.0.1", 0)) as probe:
+        with socket.create_server((host, 0)) as probe:
             port = probe.getsockname()[1]
-        command = [found / "postgres", "-D", directory / "data", "-h", "127.0.0.1", "-p", str(port), "-k", directory]
+        command = [found / "postgres", "-D", directory / "data", "-h", host, "-p", str(port), "-k", directory]
         settings = ["fsync=off", "max_connections=60", f"shared_buffers={shared_buffers}", "log_min_messages=warning"]
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -121,15 +129,15 @@ def _start(found: Path, directory: Path, user: str | None, shared_buffers: str) 
                 cwd="/",
                 user=user,
             )
-        if _answers(found, process, port):
+        if _answers(found, process, host, port):
             return process, port
     pytest.fail(f"PostgreSQL does not start:\n{log.read_text()}")
 
 
-def _answers(found: Path, process: subprocess.Popen[bytes], port: int) -> bool:
+def _answers(found: Path, process: subprocess.Popen[bytes], host: str, port: int) -> bool:
     deadline = time.monotonic() + START_S
     while process.poll() is None:
-        probe = [str(found / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+        probe = [str(found / "pg_isready"), "-q", "-h", host, "-p", str(port)]
         if subprocess.run(probe, timeout=30).returncode == 0:
             return True
         if time.monotonic() > deadline:
