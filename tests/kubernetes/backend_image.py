@@ -55,7 +55,7 @@ def built(place: Path) -> tuple[str, Path]:
                 old.unlink()
             (Path(draft) / "base").mkdir()
             below = images.layers_in(base, Path(draft) / "base")
-            version = _python_of(below[0])
+            version = python_of(below[0])
             libraries = _libraries(place, Path(draft), wheel, version)
             project = _project(Path(draft), wheel, version)
             images.assemble([*below, libraries, project], reference, _CONFIG, archive)
@@ -69,7 +69,7 @@ def _wheel(place: Path) -> Path:
     return next(place.glob("*.whl"))
 
 
-def _python_of(layer: Layer) -> str:
+def python_of(layer: Layer) -> str:
     """The version of the image's Python, such as ``3.11``."""
     told = images.run_tool("tar", "--zstd", "-tvf", str(layer.file), "./usr/bin/python3")
     found = re.search(r"python(3\.\d+)\s*$", told)
@@ -87,7 +87,7 @@ def _libraries(place: Path, draft: Path, wheel: Path, version: str) -> Layer:
     if kept.exists() and note.exists():
         return Layer(kept, note.read_text())
     root = draft / "libraries"
-    _install(root, version, wanted)
+    install(root, version, wanted)
     (root / "usr/local/bin").mkdir(parents=True, exist_ok=True)
     (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
     home = root / HOME
@@ -103,11 +103,11 @@ def _libraries(place: Path, draft: Path, wheel: Path, version: str) -> Layer:
 
 def _project(draft: Path, wheel: Path, version: str) -> Layer:
     root = draft / "project"
-    _install(root, version, ["--no-deps", str(wheel)])
+    install(root, version, ["--no-deps", str(wheel)])
     return images.layer_of(root, draft / "project.tar")
 
 
-def _install(root: Path, version: str, wanted: Sequence[str]) -> None:
+def install(root: Path, version: str, wanted: Sequence[str]) -> None:
     """Install for the image's Python, which need not be ours; byte code only when it is."""
     same = version == f"{sys.version_info.major}.{sys.version_info.minor}"
     target = root / f"usr/local/lib/python{version}/dist-packages"
