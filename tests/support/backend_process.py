@@ -20,7 +20,7 @@ import psutil
 
 from pai_backend.api.wire import MEDIA_TYPE
 
-START_S = 60  # generous: the machine may be busy
+START_S = 180  # generous: the machine may be busy
 NODES = '[{"name": "carol", "gpus": {"type": "TITANX", "count": 1}}]'
 
 

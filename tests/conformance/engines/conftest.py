@@ -1,0 +1,99 @@
+"""The rooms: one backend for each engine, and the jobs of a module side by side in it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.conformance.engines.room import Job, Room, opened
+from tests.kubernetes.cluster.kubectl import Kubectl
+from tests.kubernetes.fixtures import Kubernetes, kubernetes, remove_namespace, testbed
+from tests.kubernetes.runtime_image import runtime_image
+
+__all__ = ["kubernetes", "runtime_image", "testbed"]
+
+GPU = "TITANX"  # what the seeds' documents ask for
+NODES = [
+    {"name": name, "simulated": True, "gpus": {"type": GPU, "count": 1}, "cpus": 8, "memory_mb": 32768}
+    for name in ("carol", "dan")
+]
+SETTINGS = (
+    *("--engine-grace-s", "2"),
+    *("--virtual-clusters", json.dumps(["default", "your_virtual_cluster"])),
+)
+LIMIT_S = 300
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of an engine in one worker, where they share a backend."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and (engine := _engine_of(item)):
+            item.add_marker(pytest.mark.xdist_group(f"room-{engine}"))
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
+
+
+def _engine_of(item: pytest.Item) -> str:
+    """The engine that a test is for; empty when it is for none."""
+    call = getattr(item, "callspec", None)
+    return str(call.params.get("room", "")) if call is not None else ""
+
+
+@pytest.fixture(scope="session", params=["local", "kubernetes"])
+def room(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """A backend with the engine that the test's name ends with."""
+    directory = tmp_path_factory.mktemp(request.param)
+    if request.param == "local":
+        image, arguments = "not-used-here", ["--engine-nodes", json.dumps(NODES)]
+    else:
+        image, arguments = _on_kubernetes(request, directory / "files")
+    with opened(request.param, image, directory, [*arguments, *SETTINGS]) as made:
+        yield made
+
+
+def _on_kubernetes(request: pytest.FixtureRequest, files: Path) -> tuple[str, list[str]]:
+    """The image of tasks, and what the backend is told of the cluster."""
+    cluster: Kubernetes = request.getfixturevalue("kubernetes")
+    namespace: Kubectl = request.getfixturevalue("room_namespace")
+    pods = {
+        "runtime_image": request.getfixturevalue("runtime_image"),
+        "grace_s": 2,
+        "cpu_limits": False,
+        "volumes": [{"name": "files", "host_path": str(files), "path": str(files)}],
+    }
+    keys = {
+        "kubeconfig": str(cluster.kubeconfig),
+        "namespace": namespace.namespace,
+        "pods": json.dumps(pods),
+        "nodes": json.dumps({"gpu_types": {"GPU": GPU}}),
+    }
+    words = [word for key, value in keys.items() for word in (f"--kubernetes-{key}", value)]
+    return cluster.python, ["--engine-kind", "kubernetes", *words]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def room_namespace(kubernetes: Kubernetes) -> AsyncIterator[Kubectl]:
+    """kubectl within the namespace of the room on the cluster; it goes with all that is in it."""
+    namespace = kubernetes.kubectl.within(f"room-{uuid.uuid4().hex[:12]}")
+    await namespace("create", "namespace", namespace.namespace)
+    await namespace("wait", "--for=create", "--timeout=30s", "serviceaccount/default")
+    yield namespace
+    await remove_namespace(namespace)
+
+
+@pytest.fixture
+def job(room: Room, request: pytest.FixtureRequest) -> Iterator[Job]:
+    """The job of the test's own document. All of a module are submitted when the first of them is needed."""
+    if request.node.nodeid not in room.jobs:
+        for item in request.session.items:
+            document = item.get_closest_marker("document")
+            if item.path == request.node.path and document is not None and _engine_of(item) == room.engine:
+                room.jobs[item.nodeid] = room.submit(*document.args)
+    found = room.jobs[request.node.nodeid]
+    yield found
+    found.stop()
