@@ -13,8 +13,9 @@ from typing import Final
 from pai_backend.engine.base import EngineError, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.failures import AlreadyExists, ClusterError, Conflict, NotFound
+from pai_backend.engine.kubernetes.failures import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, rfc3339, tombstone
+from pai_backend.engine.kubernetes.namespaces import is_missing
 from pai_backend.engine.kubernetes.nodes import away
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of, version_of
 from pai_backend.engine.kubernetes.places import Kind, Places, node
@@ -45,6 +46,8 @@ class Ender:
         Returns its marks when it has no pod and never had one, else None. Raises ClusterErrors.
         """
         marks = await self._write_stop(uid)
+        if marks is None:
+            return Marks(uid, stop=rfc3339(datetime.now(UTC)))
         if marks.forgotten:
             return None
         pod = await find(self._calls, self._places.one(Kind.POD, naming.task_name(uid)))
@@ -53,21 +56,30 @@ class Ender:
         await end_pod(self._calls, self._places, pod, marks.stop, grace)
         return None
 
-    async def _write_stop(self, uid: TaskUid) -> Marks:
-        """Let the task's Secret say that it was asked to end; the first time that it was asked stands."""
+    async def _write_stop(self, uid: TaskUid) -> Marks | None:
+        """Let the task's Secret say that it was asked to end; the first time that it was asked stands.
+
+        None where there is no namespace, and so nothing of the task.
+        """
         name, asked = naming.task_name(uid), rfc3339(datetime.now(UTC))
         path = self._places.one(Kind.SECRET, name)
         for _ in range(TRIES):
-            found = await find(self._calls, path)
             try:
+                found = await find(self._calls, path)
                 if found is None:
                     body = tombstone(uid, self._instance, self._places.namespace, asked)
                     found = await self._calls.create(self._places.all(Kind.SECRET), body)
                 elif (marks := marks_of(found)) is not None and not marks.stop and not marks.forgotten:
                     change = _at_version(found, {"annotations": {naming.STOP: asked}})
                     found = await self._calls.patch(path, change, Patch.MERGE)
-            except (AlreadyExists, Conflict, NotFound):
+            except (AlreadyExists, Conflict):
                 continue  # somebody came before us: look again
+            except (Forbidden, NotFound) as error:
+                if await is_missing(self._calls, self._places.namespace):
+                    return None
+                if isinstance(error, Forbidden):
+                    raise
+                continue
             marks = marks_of(found)
             if marks is None:
                 raise EngineError(f"a Secret {name} that is no task's is in the way; delete it")
@@ -80,6 +92,13 @@ class Ender:
         ``keep`` copies its log, which goes with the pod. Raises EngineError when it has not ended, or when its log
         cannot be had though its node is there; ClusterErrors.
         """
+        try:
+            await self._forget(uid, ended=ended, keep=keep)
+        except Forbidden:
+            if not await is_missing(self._calls, self._places.namespace):
+                raise
+
+    async def _forget(self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
         name = naming.task_name(uid)
         pod = await find(self._calls, self._places.one(Kind.POD, name))
         if pod is not None and not ended and not _has_ended(pod):

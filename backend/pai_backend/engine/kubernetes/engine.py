@@ -15,13 +15,15 @@ from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import PARALLEL, Calls
 from pai_backend.engine.kubernetes.channels import execute
 from pai_backend.engine.kubernetes.client import Client, connect
-from pai_backend.engine.kubernetes.counts import Health
+from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
 from pai_backend.engine.kubernetes.dialing import Dialer
 from pai_backend.engine.kubernetes.ending import Ender
+from pai_backend.engine.kubernetes.handover import Handover
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.logs import TaskLogs
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started
-from pai_backend.engine.kubernetes.mirrors import Mirrors
+from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
+from pai_backend.engine.kubernetes.namespaces import Namespaces, OwnerOf, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.nodes import NodeReading
 from pai_backend.engine.kubernetes.places import Kind, Places
@@ -33,7 +35,8 @@ from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.waits import Patience
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.engine.kubernetes.watching import Watcher
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.cluster_settings import NamespacePer
+from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.node import Node, Placement
 
 _READ = f'[ -e {layout.EXIT_FILE} ] && {{ IFS= read -r record <{layout.EXIT_FILE}; printf %s "$record"; }}'
@@ -54,6 +57,9 @@ class EngineOptions:
     """Directory for the output of tasks whose pods are gone."""
     patience: Patience = field(default_factory=Patience)
     nodes: NodeReading = field(default_factory=NodeReading)
+    namespace_per: NamespacePer = NamespacePer.CLUSTER
+    owner_of: OwnerOf = unknown
+    """Whose a job is, where that decides which namespace it is in."""
     requests_at_once: int = PARALLEL
 
 
@@ -64,6 +70,7 @@ class _Cluster:
     client: Client
     calls: Calls
     places: Places
+    namespaces: Namespaces
     logs: TaskLogs
     dialer: Dialer
 
@@ -82,11 +89,33 @@ class KubernetesEngine:
         self._cluster: _Cluster | None = None
         self._watcher: Watcher | None = None
         self._mirrors: Mirrors | None = None
+        self._counts = RequestCounts()
         self._swept_at = datetime.now(UTC)
 
     def health(self) -> list[Health]:
         """How well pods and nodes are known now; empty while nobody watches."""
         return self._mirrors.health() if self._mirrors is not None else []
+
+    def figures(self) -> ClusterCollector:
+        """Figures of this process's requests and of what it knows, for metrics."""
+        return ClusterCollector(self._counts, self.health)
+
+    async def follow_nodes(self) -> AsyncIterator[EngineEvent]:
+        """Nodes as they are, ``Listed``, then changes; for a process that does not watch. Raises AccessError."""
+        cluster = await self._found()
+        mirrors, nodes, handover = Mirrors(cluster.calls, NODES_ALONE), self._told_nodes(), Handover()
+        self._mirrors = mirrors
+        try:
+            async with mirrors.following(handover):
+                while True:
+                    changes = await mirrors.take(handover)
+                    for event in nodes.of(changes, datetime.now(UTC)):
+                        yield event
+        finally:
+            self._mirrors = None
+
+    def _told_nodes(self) -> ToldNodes:
+        return ToldNodes(self._options.pods, self._options.nodes)
 
     def watch(self) -> AsyncIterator[EngineEvent]:
         """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when somebody watches already."""
@@ -97,16 +126,15 @@ class KubernetesEngine:
     async def _watch(self) -> AsyncIterator[EngineEvent]:
         cluster = await self._found()
         options = self._options
-        mirrors = Mirrors(cluster.calls, cluster.places, options.instance)
-        nodes = ToldNodes(options.pods, options.nodes)
-
-        hosts = HostsKeeper(cluster.calls, cluster.places)
+        namespaces = cluster.namespaces
+        mirrors = Mirrors(cluster.calls, of_tasks(namespaces.watched, options.instance), namespaces.has)
+        nodes, hosts = self._told_nodes(), HostsKeeper(cluster.calls)
 
         async def keep_log(uid: TaskUid) -> None:
             await cluster.logs.keep(uid, follow=True)
 
         watcher = Watcher(
-            cluster.calls, cluster.places, mirrors, nodes, options.patience, self._look_inside, keep_log, hosts
+            cluster.calls, mirrors, nodes, options.patience, self._look_inside, keep_log, hosts
         )
         self._watcher, self._mirrors = watcher, mirrors
         try:
@@ -122,19 +150,19 @@ class KubernetesEngine:
         later try may succeed.
         """
         cluster = await self._found()
-        await Starter(cluster.calls, cluster.places, self._options.instance, self._options.pods).start(plan)
+        await Starter(cluster.calls, cluster.namespaces.of_plan(plan), self._options.instance, self._options.pods).start(plan)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds, rounded up; durable on return."""
         cluster = await self._found()
-        marks = await Ender(cluster.calls, cluster.places, self._options.instance).stop(uid, grace)
+        marks = await Ender(cluster.calls, await self._places(uid), self._options.instance).stop(uid, grace)
         if marks is not None and self._watcher is not None:
             self._watcher.tell(never_started(marks, datetime.now(UTC)))
 
     async def refresh(self, uid: TaskUid, job_info: str) -> None:
         """Replace the task's job info; a task that is over or unknown is left alone."""
         cluster = await self._found()
-        await refresh(cluster.calls, cluster.places, uid, job_info)
+        await refresh(cluster.calls, await self._places(uid), uid, job_info)
 
     async def logs(self, uid: TaskUid, stream: LogStream, offset: int, follow: bool) -> AsyncGenerator[bytes, None]:
         """Output from byte ``offset`` on; standard error is part of ``stdout``, see ``logs``."""
@@ -151,14 +179,17 @@ class KubernetesEngine:
         """Remove pod and secrets of the task, and report it no more. Raises EngineError when it has not ended."""
         cluster = await self._found()
         ended = self._watcher is not None and self._watcher.has_ended(uid)
-        ender = Ender(cluster.calls, cluster.places, self._options.instance)
+        ender = Ender(cluster.calls, await self._places(uid), self._options.instance)
         await ender.forget(uid, ended=ended, keep=cluster.logs.keep)
         if self._watcher is not None:
             self._watcher.forget(uid)
         now = datetime.now(UTC)
         if now - self._swept_at > SWEEP_EVERY:
             self._swept_at = now
-            await ender.sweep(await self._marks(), now)
+            marks = await self._marks()
+            for places in {Places(each.namespace) for each in marks}:
+                ender = Ender(cluster.calls, places, self._options.instance)
+                await ender.sweep([each for each in marks if each.namespace == places.namespace], now)
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """A byte stream to the port. Outside the cluster a half-close is not passed on. Raises EngineError."""
@@ -191,9 +222,12 @@ class KubernetesEngine:
             if self._cluster is None:
                 client = await connect(self._access)
                 calls = Calls(client, parallel=self._options.requests_at_once)
+                client.counts = self._counts
                 places = Places(client.namespace)
+                namespaces = Namespaces(client.namespace, self._options.namespace_per, self._options.owner_of)
                 logs = TaskLogs(client, calls, places, self._options.kept_logs)
-                self._cluster = _Cluster(client, calls, places, logs, Dialer(client, calls, places))
+                dialer = Dialer(client, calls, self._places)
+                self._cluster = _Cluster(client, calls, places, namespaces, logs, dialer)
             return self._cluster
 
     async def _marks(self) -> list[Marks]:
@@ -201,12 +235,20 @@ class KubernetesEngine:
         cluster = await self._found()
         labels = {**naming.ours(self._options.instance), naming.COMPONENT: naming.Component.TASK}
         query = (("labelSelector", naming.selector(labels)),)
-        found = [marks_of(each) async for each in cluster.calls.list(cluster.places.all(Kind.SECRET), query=query)]
+        found = [
+            marks_of(each)
+            for places in await cluster.namespaces.all(cluster.calls)
+            async for each in cluster.calls.list(places.all(Kind.SECRET), query=query)
+        ]
         return [marks for marks in found if marks is not None]
 
-    async def _look_inside(self, pod: str) -> ExitRecord | None:
-        """What the launcher of a pod has written down; None while there is nothing."""
+    async def _places(self, uid: TaskUid) -> Places:
+        """Where the objects of a task are, or would be."""
+        seen = self._watcher.places_of(uid) if self._watcher is not None else None
+        return seen or await (await self._found()).namespaces.of_job(job_of(uid))
+
+    async def _look_inside(self, path: str) -> ExitRecord | None:
+        """What the launcher of the pod at a path has written down; None while there is nothing."""
         cluster = await self._found()
-        path = cluster.places.one(Kind.POD, pod)
         text = await execute(cluster.client, path, layout.TASK_CONTAINER, READ_RECORD, LOOK_INSIDE_S)
         return record_of(text) if text is not None else None

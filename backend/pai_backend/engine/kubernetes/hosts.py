@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.failures import NotFound
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Kind, Places, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import part
 
@@ -131,6 +131,7 @@ def addresses_in(text: str) -> dict[str, str]:
 class _Attempt:
     """An attempt whose list is kept."""
 
+    places: Places
     roll: Roll = field(default_factory=Roll)
     written: str | None = None
     """What the ConfigMap has; None until that is known."""
@@ -142,9 +143,8 @@ class _Attempt:
 class HostsKeeper:
     """Keeps the lists of all attempts whose pods it is shown."""
 
-    def __init__(self, calls: Calls, places: Places) -> None:
+    def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._places = places
         self._attempts: dict[str, _Attempt] = {}
 
     def note(self, pod: Object, *, gone: bool) -> None:
@@ -152,7 +152,7 @@ class HostsKeeper:
         peer, owner = peer_of(pod), _owner(pod)
         if peer is None or not owner:
             return
-        attempt = self._attempts.setdefault(owner, _Attempt())
+        attempt = self._attempts.setdefault(owner, _Attempt(places_of(pod)))
         if gone:
             attempt.roll.lose(peer.pod)
             if not attempt.roll.peers:
@@ -199,7 +199,7 @@ class HostsKeeper:
 
     async def _read(self, owner: str, attempt: _Attempt) -> bool:
         """Recall what was written before us; whether the ConfigMap is there."""
-        found = await find(self._calls, self._places.one(Kind.CONFIG_MAP, owner))
+        found = await find(self._calls, attempt.places.one(Kind.CONFIG_MAP, owner))
         if found is None:
             return False
         attempt.written = str(part(found, "data").get(layout.HOSTS) or "")
@@ -211,18 +211,19 @@ class HostsKeeper:
         text = attempt.roll.text()
         if text != attempt.written:
             try:
-                path = self._places.one(Kind.CONFIG_MAP, owner)
+                path = attempt.places.one(Kind.CONFIG_MAP, owner)
                 await self._calls.patch(path, {"data": {layout.HOSTS: text}}, Patch.MERGE)
             except NotFound:
                 return  # the attempt is being removed
             attempt.written = text
         if attempt.roll.complete:
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-            await asyncio.gather(*(self._touch(peer.pod, digest) for peer in attempt.roll.to_touch(digest)))
+            touches = [self._touch(attempt.places, peer.pod, digest) for peer in attempt.roll.to_touch(digest)]
+            await asyncio.gather(*touches)
 
-    async def _touch(self, pod: str, digest: str) -> None:
+    async def _touch(self, places: Places, pod: str, digest: str) -> None:
         with contextlib.suppress(NotFound):  # it went meanwhile
-            path = self._places.one(Kind.POD, pod)
+            path = places.one(Kind.POD, pod)
             await self._calls.patch(path, {"metadata": {"annotations": {naming.HOSTS: digest}}}, Patch.MERGE)
 
 

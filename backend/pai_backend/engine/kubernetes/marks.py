@@ -15,7 +15,7 @@ from datetime import datetime
 
 from pai_backend.engine.base import TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
-from pai_backend.engine.kubernetes.objects import Object, metadata
+from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
 from pai_backend.engine.kubernetes.status.view import part, time_of
 from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.job import Causer, TaskExit
@@ -32,6 +32,7 @@ class Marks:
     forgotten: datetime | None = None
     owner: tuple[str, str] | None = None
     """Name and uid of the attempt's ConfigMap; None for a task that was stopped before it was started."""
+    namespace: str = ""
 
     @property
     def final(self) -> bool:
@@ -54,6 +55,7 @@ def marks_of(secret: Object) -> Marks | None:
         # One that cannot be read counts as written when the world began: it is forgotten all the same.
         forgotten=None if forgotten is None else time_of(forgotten) or time_of("1970-01-01T00:00:00Z"),
         owner=(str(owners[0]["name"]), str(owners[0]["uid"])) if owners else None,
+        namespace=namespace_of(secret),
     )
 
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, NoReturn
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.counts import Health
-from pai_backend.engine.kubernetes.handover import Change, Handover
-from pai_backend.engine.kubernetes.objects import Object, slim_pod, uid_of, without_managed_fields
+from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed
+from pai_backend.engine.kubernetes.objects import (
+    Object,
+    metadata,
+    namespace_of,
+    slim_pod,
+    uid_of,
+    without_managed_fields,
+)
 from pai_backend.engine.kubernetes.places import NODES, Kind, Places
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource
 from pai_backend.engine.kubernetes.status.view import part
@@ -20,17 +27,29 @@ from pai_backend.engine.kubernetes.status.view import part
 EVENTS_MAX: Final = 20  # of one pod; a kubelet counts repetitions in one object
 
 
+NODES_ALONE: Final = (Resource("nodes", NODES),)
+
+
+def of_tasks(places: Places, instance: str) -> tuple[Resource, ...]:
+    """What there is to follow for the tasks of a backend."""
+    tasks = naming.selector({**naming.ours(instance), naming.COMPONENT: naming.Component.TASK})
+    return (
+        Resource("pods", places.all(Kind.POD), (("labelSelector", tasks),)),
+        *NODES_ALONE,
+        Resource("events", places.all(Kind.EVENT), (("fieldSelector", "involvedObject.kind=Pod"),)),
+    )
+
+
 class Mirrors:
     """Reflectors of one watch, and events by pod."""
 
-    def __init__(self, calls: Calls, places: Places, instance: str) -> None:
-        tasks = naming.selector({**naming.ours(instance), naming.COMPONENT: naming.Component.TASK})
+    def __init__(
+        self, calls: Calls, resources: Sequence[Resource], ours: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        """``ours`` says whose objects count, by their namespaces; those of the cluster itself have none."""
         self._calls = calls
-        self._resources = (
-            Resource("pods", places.all(Kind.POD), (("labelSelector", tasks),)),
-            Resource("nodes", NODES),
-            Resource("events", places.all(Kind.EVENT), (("fieldSelector", "involvedObject.kind=Pod"),)),
-        )
+        self._resources = resources
+        self._ours = ours
         self._reflectors: list[Reflector] = []
         self._running: list[asyncio.Task[NoReturn]] = []
         self._events: dict[str, dict[str, Object]] = defaultdict(dict)
@@ -39,7 +58,7 @@ class Mirrors:
     async def following(self, handover: Handover) -> AsyncIterator[None]:
         """Follow the cluster for the length of a block."""
         self._reflectors = [
-            Reflector(self._calls, each, handover, slim=slim_pod if each.name == "pods" else without_managed_fields)
+            Reflector(self._calls, each, handover, slim=self._slim_pod if each.name == "pods" else self._slim)
             for each in self._resources
         ]
         self._running = [asyncio.create_task(each.run()) for each in self._reflectors]
@@ -59,9 +78,23 @@ class Mirrors:
             for each in self._running:
                 if each.done():
                     each.result()
-            return await news
+            return [change for change in await news if self._counts(change)]
         finally:
             news.cancel()
+
+    def _counts(self, change: Change) -> bool:
+        if isinstance(change, Listed):
+            return True
+        return self._ours(namespace_of(change.last if isinstance(change, Gone) else change.object))
+
+    def _slim(self, found: Object) -> Object:
+        """What is kept of an object; of those that do not count no more than mirroring needs."""
+        if self._ours(namespace_of(found)):
+            return without_managed_fields(found)
+        return {"metadata": {key: metadata(found).get(key) for key in ("name", "namespace", "uid", "resourceVersion")}}
+
+    def _slim_pod(self, found: Object) -> Object:
+        return slim_pod(self._slim(found))
 
     def health(self) -> list[Health]:
         """How well each resource is known now; empty while nobody watches."""

@@ -16,9 +16,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from pydantic import Field
-
-from pai_backend.model.base import Model
+from pai_backend.model.cluster_settings import NamespacePer as NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.labels import is_label_value
 from pai_backend.model.plan import TaskPlan
@@ -74,37 +72,14 @@ class Component(StrEnum):
     LOGIN = "login"
 
 
-class NamespacePer(StrEnum):
-    """What has a namespace of its own."""
-
-    CLUSTER = "cluster"
-    VIRTUAL_CLUSTER = "virtual-cluster"
-    USER = "user"
-
-
-class NamespaceSettings(Model):
-    """Where the objects of tasks are. The namespaces must be there; no engine makes one."""
-
-    namespace: str = Field(
-        default="jupyter-pai",
-        max_length=LABEL_MAX,
-        pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$",
-        description="The namespace of tasks, or what the names of their namespaces begin with.",
-    )
-    per: NamespacePer = Field(
-        default=NamespacePer.CLUSTER,
-        description="`cluster`: one for all; `virtual-cluster` or `user`: one each, `<namespace>-<name>`.",
-    )
-
-
-def namespace_of(settings: NamespaceSettings, *, virtual_cluster: str, user: str) -> str:
-    """The namespace of a user's tasks in a virtual cluster."""
+def namespace_of(base: str, per: NamespacePer, *, virtual_cluster: str, user: str) -> str:
+    """The namespace of a user's tasks in a virtual cluster; ``base`` is that of all, or what its name begins with."""
     owner = {
         NamespacePer.CLUSTER: "",
         NamespacePer.VIRTUAL_CLUSTER: virtual_cluster,
         NamespacePer.USER: user,
-    }[settings.per]
-    return dns_label(f"{settings.namespace}-{owner}") if owner else settings.namespace
+    }[per]
+    return dns_label(f"{base}-{owner}") if owner else base
 
 
 def dns_label(text: str, longest: int = LABEL_MAX) -> str:

@@ -44,9 +44,7 @@ _SCALES: Final = {
 _MIB = Decimal(1024**2)
 
 
-def node_of(
-    found: Object, gpus: GpuSettings, reading: NodeReading, tolerations: Sequence[Toleration] = ()
-) -> Node:
+def node_of(found: Object, gpus: GpuSettings, reading: NodeReading, tolerations: Sequence[Toleration] = ()) -> Node:
     """The node. One whose numbers or taints cannot be read is not ready, and says why. Raises Malformed without a name.
 
     Taints that every pod of ours tolerates keep no task away, and are left out.

@@ -1,4 +1,4 @@
-"""Where objects are on the API server: paths of collections and objects, for the namespace of tasks."""
+"""Where objects are on the API server: paths of collections and objects, in a namespace or in all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
+from pai_backend.engine.kubernetes.objects import Object, namespace_of
+
 NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
 
 
 class Kind(StrEnum):
@@ -22,18 +25,33 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Places:
-    """Paths in one namespace."""
+    """Paths in one namespace; without a name, those of collections in all namespaces."""
 
     namespace: str
 
     def all(self, kind: Kind) -> str:
         """The collection."""
         group, plural = kind.value.split()
-        return f"/{group}/namespaces/{quote(self.namespace, safe='')}/{plural}"
+        return (
+            f"/{group}/namespaces/{quote(self.namespace, safe='')}/{plural}" if self.namespace else f"/{group}/{plural}"
+        )
 
     def one(self, kind: Kind, name: str) -> str:
         """An object."""
         return f"{self.all(kind)}/{quote(name, safe='')}"
+
+
+EVERYWHERE = Places("")
+
+
+def places_of(found: Object) -> Places:
+    """Where an object is that was read."""
+    return Places(namespace_of(found))
+
+
+def namespace(name: str) -> str:
+    """A namespace of the cluster."""
+    return f"{NAMESPACES}/{quote(name, safe='')}"
 
 
 def node(name: str) -> str:

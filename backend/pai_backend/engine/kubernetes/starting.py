@@ -9,8 +9,9 @@ from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import end_pod
-from pai_backend.engine.kubernetes.failures import AlreadyExists, NotFound, Refused
+from pai_backend.engine.kubernetes.failures import AlreadyExists, Forbidden, NotFound, Refused
 from pai_backend.engine.kubernetes.marks import Marks, marks_of
+from pai_backend.engine.kubernetes.namespaces import is_missing
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of
 from pai_backend.engine.kubernetes.places import Kind, Places, node
 from pai_backend.engine.kubernetes.pods.job import attempt_map, network_policy, service
@@ -62,7 +63,17 @@ class Starter:
                 return
             await self._make_pod(plan, pod, secret, login_secret(plan, owner), trouble)
         except Refused as refused:
-            raise start_error(refused) from None
+            raise await self._explained(refused) from None
+
+    async def _explained(self, refused: Refused) -> EngineError:
+        """What a refusal means. Of a namespace that is not there a server may say as well that it is forbidden."""
+        namespace = self._places.namespace
+        if isinstance(refused, Forbidden | NotFound) and await is_missing(self._calls, namespace):
+            return EngineError(
+                f"the namespace {namespace} of its task is not there; it starts when an administrator has made it "
+                f"(kubectl create namespace {namespace}) and let the backend work in it"
+            )
+        return start_error(refused)
 
     async def _check_node(self, name: str) -> None:
         if self._has_node(name):

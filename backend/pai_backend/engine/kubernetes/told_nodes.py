@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
-from pai_backend.engine.base import EngineEvent, NodeGone, NodeSeen
+from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.ending import find
+from pai_backend.engine.kubernetes.handover import Change, Gone
+from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
 from pai_backend.engine.kubernetes.nodes import NodeReading, away, node_of
 from pai_backend.engine.kubernetes.objects import Object, name_of
 from pai_backend.engine.kubernetes.places import node
@@ -44,6 +47,17 @@ class ToldNodes:
             else:
                 self._away[name] = state
         return {name} if self._away.get(name) != before else set()
+
+    def of(self, changes: Iterable[Change], now: datetime) -> list[EngineEvent]:
+        """What changes of nodes alone come to."""
+        listed = False
+        for change in changes:
+            if isinstance(change, ResourceListed):
+                listed = True
+            else:
+                gone = isinstance(change, Gone)
+                self.note(change.last if isinstance(change, Gone) else change.object, gone=gone, now=now)
+        return [*self.take(), *([Listed()] if listed else [])]
 
     def take(self) -> list[EngineEvent]:
         """What is to be told, once."""

@@ -26,7 +26,7 @@ from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.marks import Marks, never_started
 from pai_backend.engine.kubernetes.mirrors import Mirrors
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Kind, Places, places_of
 from pai_backend.engine.kubernetes.starting import write_started
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, Reading, read_task, vanished
@@ -63,7 +63,6 @@ class Watcher:
     def __init__(
         self,
         calls: Calls,
-        places: Places,
         mirrors: Mirrors,
         nodes: ToldNodes,
         patience: Patience,
@@ -72,7 +71,6 @@ class Watcher:
         hosts: HostsKeeper,
     ) -> None:
         self._calls = calls
-        self._places = places
         self._mirrors = mirrors
         self._nodes = nodes
         self._patience = patience
@@ -103,6 +101,11 @@ class Watcher:
     def has_ended(self, uid: TaskUid) -> bool:
         """Whether it was reported that the task has ended."""
         return uid in self._ended
+
+    def places_of(self, uid: TaskUid) -> Places | None:
+        """Where the pod of a task is; None for a task without one, as far as is known."""
+        known = self._tasks.get(uid)
+        return places_of(known.pod) if known is not None else None
 
     def close(self) -> None:
         """Let :meth:`events` end."""
@@ -226,9 +229,10 @@ class Watcher:
             elif marks.uid in self._tasks:
                 if not marks.started:
                     pod = self._tasks[marks.uid].pod
-                    await write_started(self._calls, self._places, name_of(pod), uid_of(pod))
+                    await write_started(self._calls, places_of(pod), name_of(pod), uid_of(pod))
             elif marks.started or marks.stop:
-                found = await find(self._calls, self._places.one(Kind.POD, naming.task_name(marks.uid)))
+                path = Places(marks.namespace).one(Kind.POD, naming.task_name(marks.uid))
+                found = await find(self._calls, path)
                 if found is not None:
                     self._tasks[marks.uid] = _Known(slim_pod(found))
                 elif marks.started:
@@ -329,7 +333,7 @@ class Watcher:
         """Ask the launcher for its record. None is there while the command runs; its end makes the pod change."""
         async with self._asking(seen.uid, known):
             try:
-                known.inside = await self._look(name_of(known.pod))
+                known.inside = await self._look(places_of(known.pod).one(Kind.POD, name_of(known.pod)))
             finally:
                 if known.inside is None:
                     self._report(seen)
@@ -346,7 +350,7 @@ class Watcher:
             if not await self._nodes.confirm(self._calls, str(part(known.pod, "spec").get("nodeName") or "")):
                 known.look_at = datetime.now(UTC) + AGAIN  # the mirror of nodes is behind
                 return
-            path = self._places.one(Kind.POD, name_of(known.pod))
+            path = places_of(known.pod).one(Kind.POD, name_of(known.pod))
             about = {
                 "resourceVersion": version_of(known.pod),
                 "annotations": {naming.VERDICT: seen.exit.model_dump_json()},

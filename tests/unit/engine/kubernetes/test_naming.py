@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_backend.engine.kubernetes import naming
-from pai_backend.engine.kubernetes.naming import NamespacePer, NamespaceSettings
+from pai_backend.engine.kubernetes.naming import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.labels import is_label_key, is_label_value
 
@@ -113,15 +113,13 @@ def test_two_backends_in_one_namespace_select_each_their_own() -> None:
     ],
 )
 def test_what_has_a_namespace_of_its_own_is_a_setting(per: NamespacePer, expected: str) -> None:
-    settings = NamespaceSettings(namespace="pai", per=per)
-    found = naming.namespace_of(settings, virtual_cluster="vision", user="Alice Smith")
+    found = naming.namespace_of("pai", per, virtual_cluster="vision", user="Alice Smith")
     assert re.fullmatch(expected, found)
 
 
 @settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_two_users_never_share_a_namespace_of_their_own(one: str, other: str) -> None:
-    settings = NamespaceSettings(per=NamespacePer.USER)
-    names = [naming.namespace_of(settings, virtual_cluster="default", user=user) for user in (one, other)]
+    names = [naming.namespace_of("pai", NamespacePer.USER, virtual_cluster="v", user=user) for user in (one, other)]
     assert all(is_name(name) for name in names)
     assert (names[0] == names[1]) == (one == other)
