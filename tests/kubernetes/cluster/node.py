@@ -68,6 +68,12 @@ class Node:
         """Run a program on the node, in its namespaces, from ``/``."""
         return await attempt(*self._inside(), *command, given=given, limit_s=limit_s)
 
+    def in_its_network(self, *command: str | Path) -> list[str | Path]:
+        """The command that runs a program of this machine in the node's network; whoever runs it looks after it."""
+        if self._init.pid is None:
+            raise NoPower(f"{self.name} has no power")
+        return ["nsenter", f"--net=/proc/{self._init.pid}/ns/net", *command]
+
     async def power_cut(self) -> None:
         """Kill everything on it at once; what it wrote stays."""
         await self._init.kill()
