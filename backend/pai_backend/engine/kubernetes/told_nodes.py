@@ -64,6 +64,10 @@ class ToldNodes:
         taken, self._out = self._out, []
         return taken
 
+    def has(self, name: str) -> bool:
+        """Whether a node is part of the cluster, as far as it was told."""
+        return name in self._told
+
     def away(self, name: str) -> NodeAway | None:
         """Since when and why a node is away; None when it is there."""
         return self._away.get(name)

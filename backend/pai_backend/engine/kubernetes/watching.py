@@ -102,6 +102,10 @@ class Watcher:
         """Whether it was reported that the task has ended."""
         return uid in self._ended
 
+    def has_node(self, name: str) -> bool:
+        """Whether a node is part of the cluster, as far as is known; False also where nothing is known."""
+        return self._nodes.has(name)
+
     def places_of(self, uid: TaskUid) -> Places | None:
         """Where the pod of a task is; None for a task without one, as far as is known."""
         known = self._tasks.get(uid)
@@ -194,6 +198,8 @@ class Watcher:
         found = change.last if isinstance(change, Gone) else change.object
         if change.resource == "nodes":
             moved = self._nodes.note(found, gone=isinstance(change, Gone), now=datetime.now(UTC))
+            if not moved:
+                return set()  # a heartbeat, of which there are many
             return {uid for uid, known in self._tasks.items() if part(known.pod, "spec").get("nodeName") in moved}
         if change.resource == "events":
             name = self._mirrors.note_event(found, gone=isinstance(change, Gone))
