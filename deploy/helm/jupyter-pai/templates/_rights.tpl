@@ -54,3 +54,24 @@
   verbs: [get, create]
 {{- end }}
 {{- end -}}
+
+{{/* Nodes are in no namespace. One watch follows the tasks of all namespaces where there are several. */}}
+{{- define "jupyter-pai.clusterRights.controller" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, list, watch]
+{{- if ne .Values.tasks.per "cluster" }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list]
+- apiGroups: [""]
+  resources: [pods, events]
+  verbs: [list, watch]
+{{- end }}
+{{- end -}}
+
+{{- define "jupyter-pai.clusterRights.api" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list, watch]
+{{- end -}}

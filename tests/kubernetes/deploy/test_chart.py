@@ -1,0 +1,173 @@
+"""What the chart makes of its values: objects that a strict server takes, pods that a restricted namespace lets run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from pai_backend.config.load import load
+from tests.kubernetes.cluster.kubectl import Json, Kubectl
+from tests.kubernetes.deploy.helm import NEEDED, Helm
+from tests.kubernetes.fixtures import Kubernetes
+
+pytestmark = pytest.mark.asyncio
+
+SCHEMAS = "1.34"
+OTHERS = ("gateway.networking.k8s.io",)  # custom resources, of which neither schemas nor servers here know
+
+EVERYTHING: dict[str, Any] = {
+    "api": {
+        "publicUrl": "https://pai.example.com",
+        "serviceDomain": "services.example.com",
+        "service": {"type": "NodePort", "nodePort": 30080, "annotations": {"a": "b"}},
+        "affinity": {"nodeAffinity": {}},
+        "podAnnotations": {"a": "b"},
+    },
+    "controller": {"replicas": 2, "nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}]},
+    "gateway": {
+        "publicHost": "ssh.example.com",
+        "publicPort": 22,
+        "service": {"type": "LoadBalancer", "externalTrafficPolicy": "Local"},
+    },
+    "image": {**NEEDED["image"], "pullSecrets": ["registry"]},
+    "config": {"virtual_clusters": ["default", "vision"], "kubernetes": {"pods": {"names": "dns"}}},
+    "commonLabels": {"team": "ml"},
+    "storage": {"className": "nfs", "size": "1Ti"},
+    "rbac": {"portForward": True},
+    "ingress": {"enabled": True, "className": "nginx", "host": "pai.example.com", "tlsSecretName": "tls"},
+    "gatewayApi": {
+        "enabled": True,
+        "host": "pai.example.com",
+        "parentRefs": [{"name": "web"}],
+        "ssh": {"enabled": True, "parentRefs": [{"name": "tcp"}]},
+    },
+    "networkPolicy": {"apiFrom": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
+    "priorityClassName": "system-cluster-critical",
+}
+CASES: dict[str, dict[str, Any]] = {
+    "the least": {},
+    "everything": EVERYTHING,
+    "standalone": {"standalone": True, "storage": {"accessModes": ["ReadWriteOnce"]}},
+    "others' objects": {
+        "storage": {"existingClaim": "logs"},
+        "rbac": {"create": False},
+        "serviceAccount": {"create": False, "names": {"api": "a", "controller": "c", "gateway": "g"}},
+        "tasks": {"createNamespaces": False, "namespace": "batch"},
+        "networkPolicy": {"enabled": False},
+        "podDisruptionBudget": {"enabled": False},
+        "runAs": None,
+    },
+    "namespaces of users": {"tasks": {"per": "user", "names": ["alice", "bob"], "podSecurity": "privileged"}},
+}
+cases = pytest.mark.parametrize("values", CASES.values(), ids=CASES.keys())
+
+
+def full(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {**NEEDED, **values}
+
+
+def named(objects: list[Json], kind: str) -> dict[str, Json]:
+    return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+
+
+def pods_of(objects: list[Json]) -> dict[str, Json]:
+    return {
+        name.rsplit("-", 1)[1]: each["spec"]["template"]["spec"] for name, each in named(objects, "Deployment").items()
+    }
+
+
+@cases
+async def test_the_chart_is_clean_and_its_objects_are_valid(helm: Helm, values: dict[str, Any]) -> None:
+    linted = await helm.lint(full(values))
+    assert linted.code == 0, linted.out + linted.err
+    objects = await helm.objects(full(values))
+    assert objects
+    for each in objects:
+        if not each["apiVersion"].startswith(OTHERS):
+            kubernetes_validate.validate(each, SCHEMAS, strict=True)
+
+
+@cases
+async def test_the_backend_takes_the_configuration_that_is_written(
+    helm: Helm, values: dict[str, Any], tmp_path: Any
+) -> None:
+    (written,) = named(await helm.objects(full(values)), "ConfigMap").values()
+    file = tmp_path / "config.yaml"
+    file.write_text(written["data"]["config.yaml"])
+    settings = load(["--config", str(file)]).settings
+    assert settings.engine.kind == "kubernetes"
+    assert settings.kubernetes.pods.runtime_image == NEEDED["runtimeImage"]
+    assert settings.kubernetes.pods.inputs_image == "registry.example.com/jupyter-pai:1"
+    assert settings.virtual_clusters == tuple(values.get("config", {}).get("virtual_clusters", ["default"]))
+    assert settings.api.public_url == values.get("api", {}).get("publicUrl")
+
+
+async def test_each_pod_is_given_the_secrets_that_it_needs_and_no_other(helm: Helm) -> None:
+    found = {
+        part: {each["name"].removeprefix("PAI_BACKEND_") for each in pod["containers"][0]["env"]}
+        for part, pod in pods_of(await helm.objects(full({}))).items()
+    }
+    common = {"DATABASE", "SECRET_KEY"}
+    assert found == {
+        "api": common | {"STORAGE__OPTIONS", "API__TOKENS", "API__USERS"},
+        "controller": common | {"STORAGE__OPTIONS"},
+        "gateway": common,
+    }
+
+
+async def test_who_may_reach_tasks_is_who_the_backend_is(helm: Helm) -> None:
+    objects = await helm.objects(full({}))
+    (written,) = named(objects, "ConfigMap").values()
+    (door,) = yaml.safe_load(written["data"]["config.yaml"])["kubernetes"]["pods"]["front_doors"]
+    assert door["namespace_labels"] == {"kubernetes.io/metadata.name": "pai"}
+    for deployment in named(objects, "Deployment").values():
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        assert door["pod_labels"].items() <= labels.items()
+
+
+async def test_services_and_budgets_find_pods(helm: Helm) -> None:
+    for values in ({}, CASES["standalone"]):
+        objects = await helm.objects(full(values))
+        pods = [each["spec"]["template"] for each in named(objects, "Deployment").values()]
+        labels = [pod["metadata"]["labels"] for pod in pods]
+        ports = {port["name"] for pod in pods for port in pod["spec"]["containers"][0].get("ports", ())}
+        selectors = [each["spec"]["selector"] for each in named(objects, "Service").values()]
+        selectors += [
+            each["spec"]["selector"]["matchLabels"] for each in named(objects, "PodDisruptionBudget").values()
+        ]
+        for selector in selectors:
+            assert sum(selector.items() <= each.items() for each in labels) == 1
+        assert {each["spec"]["ports"][0]["targetPort"] for each in named(objects, "Service").values()} == ports
+
+
+@pytest.mark.parametrize("case", ["the least", "everything", "standalone"])
+async def test_a_strict_server_takes_everything_into_a_restricted_namespace(
+    kubernetes: Kubernetes, namespace: Kubectl, helm: Helm, case: str
+) -> None:
+    level = "pod-security.kubernetes.io/enforce=restricted"
+    await namespace("label", "namespace", namespace.namespace, level)
+    # Into one namespace, because others that are only tried out are not there for what is to be in them.
+    values = {**full(CASES[case]), "tasks": {"namespace": namespace.namespace}}
+    objects = [
+        each for each in await helm.objects(values, namespace.namespace) if not each["apiVersion"].startswith(OTHERS)
+    ]
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, **template["metadata"]},
+            "spec": {key: value for key, value in template["spec"].items() if key != "serviceAccountName"},
+        }
+        for name, template in ((n, d["spec"]["template"]) for n, d in named(objects, "Deployment").items())
+    ]
+    whole = {"apiVersion": "v1", "kind": "List", "items": [*objects, *pods]}
+    words = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+    said = await namespace.attempt(*words, given=json.dumps(whole))
+    assert said.code == 0, said.err
+    assert "would violate" not in said.err
+    assert said.out.count("(server dry run)") == len(objects) + len(pods)
