@@ -14,11 +14,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from pai_backend.engine.kubernetes.client import Ask, Query, Stream
+from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.failures import (
     AlreadyExists,
     ClusterError,
@@ -50,6 +52,11 @@ class Patch(StrEnum):
 
 class Transport(Protocol):
     """What carries single requests: :class:`~pai_backend.engine.kubernetes.client.Client`."""
+
+    @property
+    def time(self) -> ClusterTime:
+        """What its answers say of the time."""
+        ...
 
     async def send(self, ask: Ask) -> bytes:
         """The whole answer, or a typed error."""
@@ -93,6 +100,10 @@ class Calls:
         self._chance = chance
         self._clock = clock
         self._pause = pause
+
+    def now(self) -> datetime:
+        """The time in the cluster, in which pods and nodes say since when they are as they are."""
+        return self._transport.time.now()
 
     async def get(self, path: str, *, query: Query = (), deadline_s: float = DEADLINE_S) -> Object:
         """One object. Raises NotFound and other ClusterErrors."""

@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 
 from pai_backend.engine.kubernetes.access import Access, Credentials, find_cluster
+from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.counts import RequestCounts
 from pai_backend.engine.kubernetes.failures import AccessError, Request, Unreachable, Untrusted, refusal
 
@@ -80,6 +81,7 @@ class Client:
         self._api = ApiClient(credentials.configuration)
         self._identity = self._files()
         self.counts = RequestCounts()
+        self.time = ClusterTime()
 
     def __repr__(self) -> str:
         return f"Client({self.server})"
@@ -183,6 +185,7 @@ class Client:
             _request_timeout=limits,
         )
         assert isinstance(response, aiohttp.ClientResponse)
+        self.time.heard(response.headers.get("Date"))
         return response
 
     def _judge(self, request: Request, response: aiohttp.ClientResponse, body: bytes) -> None:

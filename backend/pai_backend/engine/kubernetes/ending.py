@@ -47,7 +47,7 @@ class Ender:
         """
         marks = await self._write_stop(uid)
         if marks is None:
-            return Marks(uid, stop=rfc3339(datetime.now(UTC)))
+            return Marks(uid, stop=rfc3339(self._calls.now()))
         if marks.forgotten:
             return None
         pod = await find(self._calls, self._places.one(Kind.POD, naming.task_name(uid)))
@@ -61,7 +61,7 @@ class Ender:
 
         None where there is no namespace, and so nothing of the task.
         """
-        name, asked = naming.task_name(uid), rfc3339(datetime.now(UTC))
+        name, asked = naming.task_name(uid), rfc3339(self._calls.now())
         path = self._places.one(Kind.SECRET, name)
         for _ in range(TRIES):
             try:
@@ -105,7 +105,7 @@ class Ender:
             raise EngineError(f"task {uid} has not ended, so it cannot be forgotten")
         if pod is not None:
             await self._keep_log(uid, pod, keep)
-        written = {naming.FORGOTTEN: rfc3339(datetime.now(UTC))}
+        written = {naming.FORGOTTEN: rfc3339(self._calls.now())}
         path = self._places.one(Kind.SECRET, name)
         found = await find(self._calls, path)
         marks = marks_of(found) if found is not None else None

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pai_backend.engine.base import EngineError, EngineEvent, Listed, TaskSeen, TaskState
@@ -172,7 +172,7 @@ class Watcher:
                     for change in news.result():
                         due |= self._note(change)
                     news = asyncio.ensure_future(self._mirrors.take(handover))
-                now = datetime.now(UTC)
+                now = self._calls.now()
                 due |= {uid for uid, known in self._tasks.items() if known.look_at is not None and known.look_at <= now}
                 self._read(due)
                 for event in self._take():
@@ -184,7 +184,7 @@ class Watcher:
     def _patience_left(self) -> float | None:
         """Seconds until some task reads differently though nothing is heard of it."""
         times = [known.look_at for known in self._tasks.values() if known.look_at is not None]
-        return max(0.05, (min(times) - datetime.now(UTC)).total_seconds()) if times else None
+        return max(0.05, (min(times) - self._calls.now()).total_seconds()) if times else None
 
     def _take(self) -> list[EngineEvent]:
         nodes = self._nodes.take()
@@ -197,7 +197,7 @@ class Watcher:
             return set()
         found = change.last if isinstance(change, Gone) else change.object
         if change.resource == "nodes":
-            moved = self._nodes.note(found, gone=isinstance(change, Gone), now=datetime.now(UTC))
+            moved = self._nodes.note(found, gone=isinstance(change, Gone), now=self._calls.now())
             if not moved:
                 return set()  # a heartbeat, of which there are many
             return {uid for uid, known in self._tasks.items() if part(known.pod, "spec").get("nodeName") in moved}
@@ -225,7 +225,7 @@ class Watcher:
         if reading.seen.state is TaskState.EXITED and not reading.decided:
             self._report(reading.seen)
         else:
-            self._report(vanished(uid, reading.seen.since, datetime.now(UTC)))
+            self._report(vanished(uid, reading.seen.since, self._calls.now()))
 
     async def _settle(self, secrets: list[Marks]) -> None:
         """Make what Secrets say agree with what pods there are, at the first listing. Raises ClusterErrors."""
@@ -242,9 +242,9 @@ class Watcher:
                 if found is not None:
                     self._tasks[marks.uid] = _Known(slim_pod(found))
                 elif marks.started:
-                    self._report(vanished(marks.uid, None, datetime.now(UTC)))
+                    self._report(vanished(marks.uid, None, self._calls.now()))
                 else:
-                    self._report(never_started(marks, datetime.now(UTC)))
+                    self._report(never_started(marks, self._calls.now()))
 
     def _read(self, uids: Iterable[TaskUid]) -> None:
         for uid in uids:
@@ -277,7 +277,7 @@ class Watcher:
         """Whether the end of a task is not told yet, because the rest of its log is on its way."""
         if known.copy is None or known.copy.done():
             return False
-        now = datetime.now(UTC)
+        now = self._calls.now()
         known.copy_until = known.copy_until or now + COPY
         if now >= known.copy_until:
             known.copy.cancel()
@@ -289,7 +289,7 @@ class Watcher:
         return read_task(
             known.pod,
             Around(
-                datetime.now(UTC),
+                self._calls.now(),
                 self._patience,
                 node=self._nodes.away(str(part(known.pod, "spec").get("nodeName") or "")),
                 trouble=known.trouble,
@@ -328,7 +328,7 @@ class Watcher:
             yield
         except EngineError as error:
             _log.warning("task %s: %s", uid, error)
-            known.look_at = datetime.now(UTC) + AGAIN
+            known.look_at = self._calls.now() + AGAIN
         finally:
             known.busy = False
             if known.look_at is None:
@@ -344,7 +344,7 @@ class Watcher:
                 if known.inside is None:
                     self._report(seen)
             if known.inside is None:
-                known.look_at = datetime.now(UTC) + AGAIN
+                known.look_at = self._calls.now() + AGAIN
 
     async def _decide(self, uid: TaskUid, known: _Known, seen: TaskSeen) -> None:
         """Write down that time has run out, on the very pod that was read; then delete the pod.
@@ -354,7 +354,7 @@ class Watcher:
         async with self._asking(uid, known):
             assert seen.exit is not None
             if not await self._nodes.confirm(self._calls, str(part(known.pod, "spec").get("nodeName") or "")):
-                known.look_at = datetime.now(UTC) + AGAIN  # the mirror of nodes is behind
+                known.look_at = self._calls.now() + AGAIN  # the mirror of nodes is behind
                 return
             path = places_of(known.pod).one(Kind.POD, name_of(known.pod))
             about = {
@@ -365,7 +365,7 @@ class Watcher:
                 known.pod = slim_pod(await self._calls.patch(path, {"metadata": about}, Patch.MERGE))
                 await self._calls.delete(path, uid=uid_of(known.pod), grace_s=KEPT_GRACE_S)
             except (Conflict, NotFound):
-                known.look_at = datetime.now(UTC) + AGAIN  # it is no longer as it was read: the mirror will say how
+                known.look_at = self._calls.now() + AGAIN  # it is no longer as it was read: the mirror will say how
 
 
 def _is_leaving(pod: Object) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.client import Ask, Stream
+from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.failures import (
     AlreadyExists,
     Busy,
@@ -48,6 +49,8 @@ def not_trusted(ask: Ask) -> Exception:
 
 class Wire:
     """Answers in the order of the script; time passes only in pauses and as scripted."""
+
+    time = ClusterTime()
 
     def __init__(self, *script: Answer, renews: bool = True, slowness_s: float = 0.0) -> None:
         self._script = list(script)

@@ -10,6 +10,7 @@ import pytest
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import Ask
+from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started, rfc3339, tombstone
 from pai_backend.engine.kubernetes.places import Places
@@ -22,6 +23,8 @@ OWNER = ("j1-a0", "u-1")
 
 class Server:
     """Takes every request, and remembers what it deleted."""
+
+    time = ClusterTime()
 
     def __init__(self) -> None:
         self.deleted: list[str] = []

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import Ask, LineTooLong, Stream
+from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
 from pai_backend.engine.kubernetes.failures import AccessError, Busy, Invalid, Unauthorized, Unreachable
 from pai_backend.engine.kubernetes.handover import Change, Handover, Listed, Seen
@@ -52,6 +53,8 @@ class Scripted(Stream):
 
 class Wire:
     """Streams in the order of the script, then one that is silent."""
+
+    time = ClusterTime()
 
     def __init__(self, *script: Any) -> None:
         self._script = list(script)

@@ -14,6 +14,7 @@ from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import Ask
+from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.ending import Ender
 from pai_backend.engine.kubernetes.failures import refusal
 from pai_backend.engine.kubernetes.objects import Object, metadata
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.asyncio
 
 class Server:
     """Keeps objects as an API server does, as far as is asked here; remembers what it was asked, in order."""
+
+    time = ClusterTime()
 
     def __init__(self, refuse: str = "") -> None:
         self.asked: list[str] = []
