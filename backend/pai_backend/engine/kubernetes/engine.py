@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, TaskPlan
+from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import PARALLEL, Calls
@@ -20,7 +20,7 @@ from pai_backend.engine.kubernetes.dialing import Dialer
 from pai_backend.engine.kubernetes.ending import Ender
 from pai_backend.engine.kubernetes.handover import Handover
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
-from pai_backend.engine.kubernetes.logs import TaskLogs
+from pai_backend.engine.kubernetes.logs import FOLLOWED, LOG_BYTES, Collector, Sources, TaskLogs
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started
 from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, OwnerOf, unknown
@@ -54,7 +54,11 @@ class EngineOptions:
     """Name of the backend: what it makes is labelled so."""
     pods: PodSettings
     kept_logs: Path
-    """Directory for the output of tasks whose pods are gone."""
+    """Directory for the output of tasks."""
+    log_bytes: int = LOG_BYTES
+    """Size of a file of that, of which the newest two are kept for a task."""
+    logs_followed: int = FOLLOWED
+    """Logs that are followed at once while their tasks run; those of others are copied when they end."""
     patience: Patience = field(default_factory=Patience)
     nodes: NodeReading = field(default_factory=NodeReading)
     namespace_per: NamespacePer = NamespacePer.CLUSTER
@@ -72,6 +76,7 @@ class _Cluster:
     places: Places
     namespaces: Namespaces
     logs: TaskLogs
+    collector: Collector
     dialer: Dialer
 
 
@@ -130,17 +135,23 @@ class KubernetesEngine:
         mirrors = Mirrors(cluster.calls, of_tasks(namespaces.watched, options.instance), namespaces.has)
         nodes, hosts = self._told_nodes(), HostsKeeper(cluster.calls)
 
-        async def keep_log(uid: TaskUid) -> None:
-            await cluster.logs.keep(uid, follow=True)
-
         watcher = Watcher(
-            cluster.calls, mirrors, nodes, options.patience, self._look_inside, keep_log, hosts
+            cluster.calls,
+            mirrors,
+            nodes,
+            options.patience,
+            self._look_inside,
+            cluster.collector.to_the_end,
+            hosts,
         )
         self._watcher, self._mirrors = watcher, mirrors
         try:
             async for event in watcher.events(self._marks):
+                if isinstance(event, TaskSeen) and event.state is TaskState.RUNNING:
+                    cluster.collector.begin(event.uid)
                 yield event
         finally:
+            await cluster.collector.aclose()
             self._watcher, self._mirrors = None, None
 
     async def start(self, plan: TaskPlan) -> None:
@@ -180,7 +191,7 @@ class KubernetesEngine:
         cluster = await self._found()
         ended = self._watcher is not None and self._watcher.has_ended(uid)
         ender = Ender(cluster.calls, await self._places(uid), self._options.instance)
-        await ender.forget(uid, ended=ended, keep=cluster.logs.keep)
+        await ender.forget(uid, ended=ended, keep=cluster.collector.finish)
         if self._watcher is not None:
             self._watcher.forget(uid)
         now = datetime.now(UTC)
@@ -213,6 +224,7 @@ class KubernetesEngine:
             self._watcher.close()
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
+            await cluster.collector.aclose()
             await cluster.dialer.aclose()
             await cluster.client.aclose()
 
@@ -225,9 +237,16 @@ class KubernetesEngine:
                 client.counts = self._counts
                 places = Places(client.namespace)
                 namespaces = Namespaces(client.namespace, self._options.namespace_per, self._options.owner_of)
-                logs = TaskLogs(client, calls, places, self._options.kept_logs)
-                dialer = Dialer(client, calls, self._places)
-                self._cluster = _Cluster(client, calls, places, namespaces, logs, dialer)
+                sources = Sources(client, calls, self._places, self._options.kept_logs, self._options.log_bytes)
+                self._cluster = _Cluster(
+                    client,
+                    calls,
+                    places,
+                    namespaces,
+                    TaskLogs(sources),
+                    Collector(sources, self._options.logs_followed),
+                    Dialer(client, calls, self._places),
+                )
             return self._cluster
 
     async def _marks(self) -> list[Marks]:

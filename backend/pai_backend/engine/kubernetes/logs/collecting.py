@@ -1,0 +1,191 @@
+"""Copying the output of tasks into our files while they run, before their kubelets rotate it away.
+
+Following costs a connection, and on the node one of few inotify instances (``fs.inotify.max_user_instances``): only so
+many tasks are followed at once, and only those that last. Of the others the output is copied at their end. Where a node
+cannot let a log be followed, it is read anew every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import Final, ParamSpec, TypeVar
+
+from pai_backend.engine.base import EngineError
+from pai_backend.engine.kubernetes.failures import Busy, Invalid, Malformed, NotFound, Unreachable
+from pai_backend.engine.kubernetes.logs.kept import InUse, KeptLog
+from pai_backend.engine.kubernetes.logs.kubelet import Source
+from pai_backend.engine.kubernetes.logs.sources import Sources
+from pai_backend.model.ids import TaskUid
+
+_log = logging.getLogger(__name__)
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+
+FOLLOWED: Final = 200
+BEGIN_S: Final = 5.0  # a shorter task is copied at its end: kubelets look every 10 s whether to rotate
+LOOK_AGAIN_S: Final = (0.1, 5.0)  # after a break, doubling while nothing comes
+SECURE_S: Final = 5.0  # of output that a power cut makes us read from the kubelet again
+GONE_S: Final = 15.0
+"""How long a kubelet may say that there is no such container before it is believed: it says so too while the container
+runtime is being restarted."""
+
+
+class Collector:
+    """Copies the logs of the tasks that one process watches; ``followed`` of them at once while they run."""
+
+    def __init__(self, sources: Sources, followed: int) -> None:
+        self._sources = sources
+        self._slots = asyncio.Semaphore(followed)
+        self._tasks: dict[TaskUid, asyncio.Task[None]] = {}
+        self._begun: set[TaskUid] = set()  # of them: those whose turn has come
+
+    def begin(self, uid: TaskUid) -> None:
+        """Collect the log of a task that runs, if it lasts and its turn comes. Idempotent."""
+        if uid not in self._tasks:
+            self._spawn(uid, self._in_turn(uid))
+
+    async def to_the_end(self, uid: TaskUid) -> None:
+        """Collect the log until the task has ended, whether there is a turn or not; to be cancelled does not stop it.
+
+        What cannot be had is logged: :meth:`finish` tells.
+        """
+        if uid not in self._begun:
+            await self._stop(uid)
+            self._spawn(uid, self._collect(uid))
+        await asyncio.wait({self._tasks[uid]})
+
+    async def finish(self, uid: TaskUid) -> None:
+        """Have all of the log that there is now in our files, durably, and nothing of it any more afterwards.
+
+        Raises ClusterErrors; EngineError when another process is writing it; OSError.
+        """
+        await self._stop(uid)
+        try:
+            await self._copy(uid, growing=False)
+        except InUse as busy:
+            raise EngineError(f"the log of task {uid} cannot be kept yet: {busy}") from None
+
+    async def aclose(self) -> None:
+        """Stop; what was copied stays."""
+        for uid in list(self._tasks):
+            await self._stop(uid)
+
+    def _spawn(self, uid: TaskUid, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks[uid] = task
+
+        def over(_: asyncio.Task[None]) -> None:
+            if self._tasks.get(uid) is task:
+                del self._tasks[uid]
+                self._begun.discard(uid)
+
+        task.add_done_callback(over)
+
+    async def _stop(self, uid: TaskUid) -> None:
+        task = self._tasks.get(uid)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _in_turn(self, uid: TaskUid) -> None:
+        await asyncio.sleep(BEGIN_S)
+        async with self._slots:
+            await self._collect(uid)
+
+    async def _collect(self, uid: TaskUid) -> None:
+        self._begun.add(uid)
+        while True:
+            try:
+                await self._copy(uid, growing=True)
+            except InUse:  # the process that watched before us has not ended yet
+                await asyncio.sleep(LOOK_AGAIN_S[1])
+            except (EngineError, OSError) as error:
+                _log.warning("the log of task %s cannot be collected: %s", uid, error)
+                return
+            else:
+                return
+
+    async def _copy(self, uid: TaskUid, *, growing: bool) -> None:
+        """Copy up to the task's end, with ``growing``, else what there is now. Raises InUse, ClusterErrors, OSError."""
+        kept = self._sources.kept(uid)
+        extent = await asyncio.to_thread(kept.look)
+        if extent is not None and extent.complete:
+            return
+        with contextlib.ExitStack() as held:
+            position = await _whole(held.enter_context, kept.writing())
+            copy = _Copy(self._sources, uid, kept, await self._sources.kubelet(uid, position))
+            await copy.run(growing=growing)
+            await _whole(kept.complete, copy.source.position)
+
+
+class _Copy:
+    """One copying of a log, by the only one who writes it."""
+
+    def __init__(self, sources: Sources, uid: TaskUid, kept: KeptLog, source: Source) -> None:
+        self.source = source
+        self._sources = sources
+        self._uid = uid
+        self._kept = kept
+        self._secured = time.monotonic()
+        self._missing: float | None = None  # since when the kubelet says that there is no container
+        self._said = ""
+
+    async def run(self, *, growing: bool) -> None:
+        """Copy to the end. Raises ClusterErrors without ``growing``, else none that may pass; OSError."""
+        pause = LOOK_AGAIN_S[0]
+        while True:
+            before, over = self.source.position.end, False
+            try:
+                over = not growing or await self._sources.is_over(self._uid)
+                if await self._take(self.source.rest() if over else self.source.growing()) and over:
+                    return
+            except (Unreachable, Busy) as error:
+                if not growing:
+                    raise
+                self._tell(str(error))
+            pause = LOOK_AGAIN_S[0] if self.source.position.end > before else min(2 * pause, LOOK_AGAIN_S[1])
+            await asyncio.sleep(pause)
+
+    async def _take(self, pieces: AsyncGenerator[bytes, None]) -> bool:
+        """Keep these; whether they are all that can be had, if the task is over. Raises Unreachable, Busy, OSError."""
+        try:
+            async with aclosing(pieces):
+                async for data in pieces:
+                    await _whole(self._kept.append, data, self.source.position)
+                    await self._secure()
+        except Invalid:
+            return True  # it has not begun
+        except Malformed as error:
+            _log.warning("%s", error)
+        except NotFound as error:
+            now = time.monotonic()
+            self._missing = self._missing or now
+            if now - self._missing < GONE_S and await self._sources.has_pod(self._uid):
+                return False
+            _log.warning("the end of the log of task %s is lost: %s", self._uid, error)
+        return True
+
+    async def _secure(self) -> None:
+        if time.monotonic() - self._secured > SECURE_S:
+            await _whole(self._kept.secure, self.source.position)
+            self._secured = time.monotonic()
+
+    def _tell(self, trouble: str) -> None:
+        if trouble != self._said:
+            self._said = trouble
+            _log.info("the log of task %s is read again: %s", self._uid, trouble)
+
+
+async def _whole(act: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs) -> _Made:
+    """Do it in a thread, to its end even when we are cancelled: files are let go of afterwards."""
+    work = asyncio.ensure_future(asyncio.to_thread(act, *given, **named))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        raise
