@@ -115,8 +115,7 @@ class Ender:
         if pod is None or _has_login(pod, uid):
             await self._calls.delete(self._places.one(Kind.SECRET, naming.login_name(uid)))
         if pod is not None:
-            left = await self._calls.delete(self._places.one(Kind.POD, name), uid=uid_of(pod), grace_s=KEPT_GRACE_S)
-            await self._release(name, uid_of(pod), left)
+            await remove_pod(self._calls, self._places, name, uid_of(pod))
 
     async def _keep_log(self, uid: TaskUid, pod: Object, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
         try:
@@ -129,23 +128,6 @@ class Ender:
             _log.warning("the log of task %s is lost with its node: %s", uid, error)
         except OSError as error:
             raise EngineError(f"the log of task {uid} cannot be kept: {error.strerror or error}") from None
-
-    async def _release(self, name: str, pod_uid: str, pod: Object | None) -> None:
-        """Take our finalizer off the pod, which was as given a moment ago, and nobody else's."""
-        path = self._places.one(Kind.POD, name)
-        for _ in range(TRIES):
-            holders = metadata(pod).get("finalizers") or [] if pod is not None else []
-            if pod is None or uid_of(pod) != pod_uid or naming.FINALIZER not in holders:
-                return
-            change = _at_version(pod, {"finalizers": [each for each in holders if each != naming.FINALIZER] or None})
-            try:
-                await self._calls.patch(path, change, Patch.MERGE)
-                return
-            except NotFound:
-                return
-            except Conflict:
-                pod = await find(self._calls, path)  # its kubelet has written meanwhile
-        raise EngineError(f"the pod {name} keeps changing while it is to be released; it is tried again")
 
     async def sweep(self, secrets: list[Marks], now: datetime) -> None:
         """Delete what is left of attempts of which every task was forgotten long ago. Raises ClusterErrors."""
@@ -186,6 +168,25 @@ async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: 
         return
     # Never 0: the API server would let go of the pod before its kubelet has ended it.
     await calls.delete(path, uid=uid_of(pod), grace_s=max(1, math.ceil(grace)))
+
+
+async def remove_pod(calls: Calls, places: Places, name: str, pod_uid: str) -> None:
+    """Delete the pod of that uid and take our finalizer off it, and nobody else's. Raises EngineError, ClusterErrors."""
+    path = places.one(Kind.POD, name)
+    pod = await calls.delete(path, uid=pod_uid, grace_s=KEPT_GRACE_S)
+    for _ in range(TRIES):
+        holders = metadata(pod).get("finalizers") or [] if pod is not None else []
+        if pod is None or uid_of(pod) != pod_uid or naming.FINALIZER not in holders:
+            return
+        change = _at_version(pod, {"finalizers": [each for each in holders if each != naming.FINALIZER] or None})
+        try:
+            await calls.patch(path, change, Patch.MERGE)
+            return
+        except NotFound:
+            return
+        except Conflict:
+            pod = await find(calls, path)  # its kubelet has written meanwhile
+    raise EngineError(f"the pod {name} keeps changing while it is to be released; it is tried again")
 
 
 async def find(calls: Calls, path: str) -> Object | None:

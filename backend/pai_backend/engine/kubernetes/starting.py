@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.ending import end_pod
+from pai_backend.engine.kubernetes.ending import end_pod, remove_pod
 from pai_backend.engine.kubernetes.failures import AlreadyExists, Forbidden, NotFound, Refused
 from pai_backend.engine.kubernetes.marks import Marks, marks_of
 from pai_backend.engine.kubernetes.namespaces import is_missing
@@ -127,7 +127,10 @@ class Starter:
                 await self._calls.delete(self._places.one(Kind.SECRET, name_of(secret)))
             raise error from None
         marks = await write_started(self._calls, self._places, naming.task_name(plan.uid), uid_of(made))
-        if marks is not None and marks.stop:
+        if marks is not None and marks.forgotten is not None:
+            # Another controller started, ended and forgot the task while this one slept between Secret and pod.
+            await remove_pod(self._calls, self._places, naming.task_name(plan.uid), uid_of(made))
+        elif marks is not None and marks.stop:
             await end_pod(self._calls, self._places, made, marks.stop, self._settings.grace_s)
 
     async def _make_all(self, bodies: Sequence[Object | None]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from pai_backend.engine.base import EngineError, EngineEvent, Listed, TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find
+from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find, remove_pod
 from pai_backend.engine.kubernetes.failures import Conflict, NotFound
 from pai_backend.engine.kubernetes.handover import Change, Gone, Handover
 from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
@@ -231,7 +231,10 @@ class Watcher:
         """Make what Secrets say agree with what pods there are, at the first listing. Raises ClusterErrors."""
         for marks in secrets:
             if marks.forgotten:
+                late = self._tasks.get(marks.uid)  # made by a controller that slept meanwhile, and was killed then
                 self.forget(marks.uid)
+                if late is not None:
+                    await remove_pod(self._calls, places_of(late.pod), name_of(late.pod), uid_of(late.pod))
             elif marks.uid in self._tasks:
                 if not marks.started:
                     pod = self._tasks[marks.uid].pod

@@ -130,6 +130,26 @@ async def test_a_pod_that_is_refused_for_good_leaves_no_secret(make_plan: MakePl
     assert server.named("secrets") == []
 
 
+class Sleepers(Server):
+    """Another controller starts, ends and forgets the task just before our pod is made."""
+
+    def _create(self, ask: Ask, path: str, kind: str) -> bytes:
+        if kind == "pods":
+            (secret,) = [each for path, each in self.objects.items() if "/secrets/" in path]
+            metadata(secret)["annotations"] |= {naming.STARTED: "theirs", naming.FORGOTTEN: "2026-11-21T00:00:00Z"}
+        return super()._create(ask, path, kind)
+
+
+async def test_a_pod_that_comes_after_its_task_was_forgotten_is_taken_away_again(
+    make_plan: MakePlan, settings: PodSettings
+) -> None:
+    server = Sleepers()
+    await starter(server, settings, "carol").start(make_plan())
+    (pod,) = [each for path, each in server.objects.items() if "/pods/" in path]
+    assert "deletionTimestamp" in metadata(pod)
+    assert metadata(pod)["finalizers"] is None
+
+
 async def kept(uid: TaskUid) -> bool:
     return True
 
