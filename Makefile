@@ -76,8 +76,13 @@ runtime: install ## Build the bundle that Kubernetes tasks run in, and its image
 bench: install ## Measure against the floors in bench/floors.toml
 	@$(BIN)/python -m bench
 
-crash: install ## Kill the backend KILLS times under a stream of jobs (make crash KILLS=100)
+crash: install ## Kill the backend KILLS times under a stream of jobs; with ENGINE=kubernetes the cluster, too
+ifeq ($(ENGINE),kubernetes)
+	@tools/system-packages kubernetes
+	@$(BIN)/python -m tests.kubernetes.faults --kills $(KILLS) --jobs $(JOBS)
+else
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --jobs $(JOBS)
+endif
 
 fuzz: install ## Give readers, masking and converters odd documents for FUZZ_S seconds (make fuzz FUZZ_S=300)
 	@PAI_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -q tests/fuzz

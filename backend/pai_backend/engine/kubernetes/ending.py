@@ -171,7 +171,7 @@ async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: 
 
 
 async def remove_pod(calls: Calls, places: Places, name: str, pod_uid: str) -> None:
-    """Delete the pod of that uid and take our finalizer off it, and nobody else's. Raises EngineError, ClusterErrors."""
+    """Delete the pod of that uid and take our finalizer off it, and nobody else's. Raises EngineError."""
     path = places.one(Kind.POD, name)
     pod = await calls.delete(path, uid=pod_uid, grace_s=KEPT_GRACE_S)
     for _ in range(TRIES):
