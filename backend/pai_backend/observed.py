@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.engine.base import (
     Connection,
     Engine,
+    EngineError,
     EngineEvent,
     Listed,
     LogStream,
@@ -17,26 +19,69 @@ from pai_backend.engine.base import (
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node, Placement
 
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+
+class Insight(Protocol):
+    """What the engine of a cluster tells of its knowledge of it, besides events."""
+
+    def troubles(self) -> Sequence[str]:
+        """Why that cannot be relied on now, in words."""
+        ...
+
+    def figures(self) -> Collector:
+        """Figures for metrics, read when they are scraped."""
+        ...
+
+    def follow_nodes(self) -> AsyncIterator[EngineEvent]:
+        """Nodes as they are, ``Listed``, then changes, beside the watch of another process."""
+        ...
+
 
 class ObservedEngine:
     """An engine that remembers the nodes it was heard to name, and whether its first listing is complete."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, insight: Insight | None = None) -> None:
         self._engine = engine
+        self.insight = insight
         self.nodes: dict[str, Node] = {}
         self.listed = False
+        self._ended_by = ""
+
+    def troubles(self) -> list[str]:
+        """Why what is known of nodes and tasks cannot be relied on now, in words; empty when it can."""
+        if self.insight is not None and (said := list(self.insight.troubles())):
+            return said
+        return [] if self.listed else [self._ended_by or "is not listed yet"]
+
+    async def follow_nodes(self) -> None:
+        """Keep :attr:`nodes` current where nobody watches in this process, for ever. Raises EngineError.
+
+        An engine without a cluster has the nodes that are configured: nothing is to be followed.
+        """
+        if self.insight is not None:
+            async for _ in self._noted(self.insight.follow_nodes()):
+                pass
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
         """As the engine; the memory is for this watch and empty after it."""
+        async for event in self._noted(self._engine.watch()):
+            yield event
+
+    async def _noted(self, events: AsyncIterator[EngineEvent]) -> AsyncIterator[EngineEvent]:
         try:
-            async for event in self._engine.watch():
+            async for event in events:
                 if isinstance(event, NodeSeen):
                     self.nodes[event.node.name] = event.node
                 elif isinstance(event, NodeGone):
                     self.nodes.pop(event.name, None)
                 elif isinstance(event, Listed):
-                    self.listed = True
+                    self.listed, self._ended_by = True, ""
                 yield event
+        except EngineError as error:
+            self._ended_by = str(error)
+            raise
         finally:
             self.nodes.clear()
             self.listed = False

@@ -16,7 +16,9 @@ from pai_backend.runtime_files import read_json
 
 if TYPE_CHECKING:
     from pai_backend.engine.kubernetes.engine import KubernetesEngine
+    from pai_backend.engine.kubernetes.namespaces import JobOwner
     from pai_backend.engine.local.engine import LocalEngine
+    from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
     from pai_backend.observed import ObservedEngine
     from pai_backend.scheduling.config.model import ClusterConfig
@@ -167,7 +169,11 @@ class Parts:
             from pai_backend.observed import ObservedEngine
 
             kubernetes = self.settings.engine.kind == "kubernetes"
-            self._engine = ObservedEngine(self._kubernetes_engine() if kubernetes else self._local_engine())
+            if kubernetes:
+                cluster = self._kubernetes_engine()
+                self._engine = ObservedEngine(cluster, cluster)
+            else:
+                self._engine = ObservedEngine(self._local_engine())
         return self._engine
 
     def _local_engine(self) -> LocalEngine:
@@ -184,7 +190,26 @@ class Parts:
             raise RoleError(
                 f"engine.kind: kubernetes needs {error.name}; pip install 'jupyter-pai[kubernetes]'"
             ) from None
-        return engine_of(self.settings.kubernetes, self.settings.cluster_name, self.settings.data_dir / "task-logs")
+        kept_logs = self.settings.data_dir / "task-logs"
+        settings = self.settings
+        return engine_of(
+            settings.kubernetes, settings.cluster_name, kept_logs, settings.engine.log_bytes, self._owner_of
+        )
+
+    async def _owner_of(self, uid: JobUid) -> JobOwner | None:
+        """Whose a job is; None for one that is not stored. Raises EngineError while the store is away."""
+        from pai_backend.engine.base import EngineError
+        from pai_backend.engine.kubernetes.namespaces import JobOwner
+        from pai_backend.model.errors import NoSuchJob
+
+        try:
+            store = await self.store_or_stop()
+            job = await store.job(uid) if store is not None else None
+        except NoSuchJob:
+            return None
+        except Unavailable as error:
+            raise EngineError(f"whose job it is cannot be read now: {error.message}") from None
+        return JobOwner(job.user, job.spec.virtual_cluster) if job is not None else None
 
     async def aclose(self) -> None:
         """Close what was opened."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pai_backend.model.base import Model
 from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
 from pai_backend.model.pod_settings import PodSettings
+
+LONGEST: Final = 40  # characters of what names of namespaces begin with; a digest of 22 may follow, and 63 is the limit
+_BASE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
 
 
 class KubernetesSettings(Model):
@@ -31,6 +36,13 @@ class KubernetesSettings(Model):
     requests_at_once: int = Field(
         default=32, ge=1, le=1000, description="Requests to the API server under way at once, watches not counted."
     )
+    logs_followed: int = Field(
+        default=200,
+        ge=1,
+        le=10_000,
+        description="Logs of running tasks that are followed at once; those of others are copied when they end. Each "
+        "costs a connection, and an inotify instance of its node.",
+    )
     namespace_per: NamespacePer = Field(
         default=NamespacePer.CLUSTER,
         description="`cluster`: all tasks are in `namespace`. `virtual-cluster` or `user`: those of each are in one of "
@@ -39,3 +51,14 @@ class KubernetesSettings(Model):
     pods: PodSettings = Field(default=PodSettings(), description="The pods of tasks.")
     patience: Patience = Field(default=Patience(), description="How long troubles of tasks may go on.")
     nodes: NodeReading = Field(default=NodeReading(), description="What is to be known of nodes.")
+
+    @model_validator(mode="after")
+    def _names_begin_alike(self) -> Self:
+        """All names of namespaces begin with ``namespace``, also those that are shortened: by that they are known."""
+        base = self.namespace or ""
+        if self.namespace_per is not NamespacePer.CLUSTER and not (len(base) <= LONGEST and _BASE.fullmatch(base)):
+            raise ValueError(
+                f"namespace must be given with namespace_per: at most {LONGEST} characters, a letter first, and no two "
+                "hyphens in a row"
+            )
+        return self

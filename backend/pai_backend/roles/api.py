@@ -27,6 +27,7 @@ from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
 from pai_backend.config.settings import ApiSettings, Role, Settings
+from pai_backend.engine.base import EngineError
 from pai_backend.listening import bind_kept
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
@@ -39,6 +40,7 @@ from pai_backend.store.base import Lease, Store
 
 log = logging.getLogger(__name__)
 
+AGAIN_S = 5.0  # before nodes are followed again that could not be
 PATIENCE_S = 3.0  # the address is told at the latest after this long, with or without a database
 DRAIN_S = 5.0  # answers under way may take this long at the end
 
@@ -63,7 +65,10 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
             files = parts.files()
             front.target = await _application(parts, store, site, cells, tokens, changes, metrics, files)
             ready.role_is_ready(Role.API, url=url)
-            await parts.stop.wait()
+            async with asyncio.TaskGroup() as group:
+                following = group.create_task(_follow_nodes(parts))
+                await parts.stop.wait()
+                following.cancel()
             await changes.aclose()
             files.close()
     server.stop()
@@ -85,8 +90,10 @@ async def _application(
     signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
     proxy = ServiceProxy(store, engine, domain=site.service_domain, signing_key=signing_key, authenticate=tokens.user)
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
-    if Role.CONTROLLER in parts.roles:
+    if _hears_of_nodes(parts):
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
+    if engine.insight is not None:
+        metrics.registry.register(engine.insight.figures())
     ctx = ApiContext(
         site=site,
         cells=cells,
@@ -181,9 +188,30 @@ def _gateway(parts: Parts) -> Address | None:
 
 
 def _nodes(parts: Parts) -> Sequence[Node]:
-    """The nodes as the controller sees them; without a controller in this process, as configured."""
+    """The nodes as the engine tells them in this process; where it does not, as configured."""
     engine = parts.engine()
-    return list(engine.nodes.values()) if Role.CONTROLLER in parts.roles else parts.configured_nodes
+    return list(engine.nodes.values()) if _hears_of_nodes(parts) else parts.configured_nodes
+
+
+def _hears_of_nodes(parts: Parts) -> bool:
+    """Whether this process has news of nodes: by the controller's watch, or from the cluster itself."""
+    return Role.CONTROLLER in parts.roles or parts.engine().insight is not None
+
+
+async def _follow_nodes(parts: Parts) -> None:
+    """Follow the nodes of a cluster where no controller of this process does; trouble is told by ``/readyz``."""
+    if Role.CONTROLLER in parts.roles:
+        return
+    ending = asyncio.create_task(parts.stop.wait())
+    try:
+        while not parts.stop.is_set():
+            try:
+                return await parts.engine().follow_nodes()
+            except EngineError as error:
+                log.warning("the nodes of the cluster cannot be followed: %s", error)
+                await asyncio.wait({ending}, timeout=AGAIN_S)
+    finally:
+        ending.cancel()
 
 
 def _controller_check(lease: Lease | None) -> Check:
@@ -194,15 +222,15 @@ def _controller_check(lease: Lease | None) -> Check:
 
 
 async def _checks(parts: Parts, store: Store) -> Sequence[Check]:
-    """The database and the controller's lease always; the engine when its watcher is in this process."""
+    """The database and the controller's lease always; the engine when this process hears of its nodes."""
     try:
         lease = await store.lease()
     except Unavailable as error:
         return [Check(name="database", ok=False, message=error.message)]
     checks = [Check(name="database", ok=True, message="answers"), _controller_check(lease)]
-    if Role.CONTROLLER in parts.roles:
-        listed = parts.engine().listed
-        checks.append(Check(name="engine", ok=listed, message="is listed" if listed else "is not listed yet"))
+    if _hears_of_nodes(parts):
+        troubles = parts.engine().troubles()
+        checks.append(Check(name="engine", ok=not troubles, message="; ".join(troubles) or "is listed"))
     return checks
 
 

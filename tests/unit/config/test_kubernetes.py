@@ -6,18 +6,23 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pai_backend.config.files import ConfigError
+from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
+from pai_backend.engine.kubernetes.naming import namespace_of
+from pai_backend.model.cluster_settings import NamespacePer
 
 
 def test_a_kubeconfig_is_found_from_wherever_the_backend_was_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = ["--kubernetes-kubeconfig", "lab.yaml", "--kubernetes-context", "lab", "--kubernetes-namespace", "team-a"]
-    kubernetes = load(given).settings.kubernetes
+    flags = ["--kubernetes-kubeconfig", "lab.yaml", "--kubernetes-context", "lab", "--kubernetes-namespace", "team-a"]
+    kubernetes = load(flags).settings.kubernetes
     assert kubernetes.kubeconfig == tmp_path / "lab.yaml"
     assert (kubernetes.context, kubernetes.namespace, kubernetes.requests_at_once) == ("lab", "team-a", 32)
     assert load([]).settings.kubernetes.kubeconfig is None
@@ -42,6 +47,7 @@ def test_what_no_cluster_can_have_is_refused_with_its_place(flag: str, value: st
 FILE = """\
 engine: {kind: kubernetes}
 kubernetes:
+  namespace: pai
   namespace_per: user
   pods:
     runtime_image: r:1
@@ -71,10 +77,10 @@ def test_what_a_file_says_of_pods_patience_and_nodes_is_taken_as_it_is_meant(tmp
 
 
 def test_processes_that_we_start_read_the_same(tmp_path: Path) -> None:
-    settings = load(["--config", write(tmp_path, FILE)]).settings
-    told = json.loads(settings.reveal("1"))
+    loaded = load(["--config", write(tmp_path, FILE)]).settings
+    told = json.loads(loaded.reveal("1"))
     told.pop("version")
-    assert Settings.model_validate(told) == settings
+    assert Settings.model_validate(told) == loaded
 
 
 MISTAKES = [
@@ -122,3 +128,19 @@ def test_a_mistake_names_the_flag_or_the_variable_that_was_given(monkeypatch: py
 def test_pods_need_a_launcher() -> None:
     with pytest.raises(ConfigError, match=r"kubernetes\.pods\.runtime_image is required with engine.kind: kubernetes"):
         load(["--engine-kind", "kubernetes"])
+
+
+@pytest.mark.parametrize("base", [None, "", "9pai", "a" * 41, "a--b"])
+def test_namespaces_of_users_begin_with_a_name_that_is_given(base: str | None) -> None:
+    flags = ["--kubernetes-namespace-per", "user", *(["--kubernetes-namespace", base] if base is not None else [])]
+    with pytest.raises(ConfigError, match="namespace"):
+        load(flags)
+
+
+@settings(deadline=None)
+@given(st.from_regex(r"\A[a-z][a-z0-9]{0,5}(-[a-z0-9]{1,10}){0,3}\Z").map(lambda base: base[:40]), st.text(max_size=80))
+def test_all_names_of_namespaces_begin_with_it(base: str, user: str) -> None:
+    """The backend knows its own namespaces by that."""
+    keys = KubernetesSettings(namespace=base.rstrip("-"), namespace_per=NamespacePer.USER)
+    name = namespace_of(str(keys.namespace), keys.namespace_per, virtual_cluster="v", user=user or "u")
+    assert name.startswith(f"{keys.namespace}-")

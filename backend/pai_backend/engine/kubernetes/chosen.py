@@ -7,7 +7,8 @@ from typing import Protocol
 
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
-from pai_backend.model.cluster_settings import NodeReading, Patience
+from pai_backend.engine.kubernetes.namespaces import OwnerOf
+from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
 from pai_backend.model.pod_settings import PodSettings
 
 
@@ -30,8 +31,18 @@ class Keys(Protocol):
         ...
 
     @property
+    def namespace_per(self) -> NamespacePer:
+        """What has a namespace of its own."""
+        ...
+
+    @property
     def requests_at_once(self) -> int:
         """Requests under way at once."""
+        ...
+
+    @property
+    def logs_followed(self) -> int:
+        """Logs that are followed at once."""
         ...
 
     @property
@@ -50,14 +61,18 @@ class Keys(Protocol):
         ...
 
 
-def engine_of(keys: Keys, instance: str, kept_logs: Path) -> KubernetesEngine:
-    """The engine; nothing is connected to."""
+def engine_of(keys: Keys, instance: str, kept_logs: Path, log_bytes: int, owner_of: OwnerOf) -> KubernetesEngine:
+    """The engine; nothing is connected to. ``owner_of`` is asked where each owner has a namespace."""
     options = EngineOptions(
         instance=instance,
         pods=keys.pods,
         kept_logs=kept_logs,
+        log_bytes=log_bytes,
+        logs_followed=keys.logs_followed,
         patience=keys.patience,
         nodes=keys.nodes,
         requests_at_once=keys.requests_at_once,
+        namespace_per=keys.namespace_per,
+        owner_of=owner_of,
     )
     return KubernetesEngine(Access(keys.kubeconfig, keys.context, keys.namespace), options)

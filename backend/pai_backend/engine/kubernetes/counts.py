@@ -43,6 +43,15 @@ class Health:
         """Whether it can be relied on: listed, and not older than that."""
         return self.listed and self.age_s <= patience_s
 
+    def complaint(self, patience_s: float) -> str:
+        """Why it cannot be relied on; empty when it can."""
+        if self.ready(patience_s):
+            return ""
+        why = f": {self.trouble}" if self.trouble else ""
+        if not self.listed:
+            return f"{self.resource} were never listed{why}"
+        return f"{self.resource} were last known to be current {self.age_s:.0f} s ago{why}"
+
 
 class ClusterCollector(Collector):
     """The figures of one cluster for a Prometheus registry, read when they are scraped."""

@@ -43,6 +43,9 @@ _READ = f'[ -e {layout.EXIT_FILE} ] && {{ IFS= read -r record <{layout.EXIT_FILE
 READ_RECORD: Final = (layout.BASH, "-c", _READ)
 """Prints a launcher's record by the bash of the bundle: the task's image may have no program at all."""
 LOOK_INSIDE_S: Final = 10.0  # for that
+CURRENT_S: Final = 180.0
+"""Age of what is known beyond which it is not relied on: a bookmark comes every minute, a watch without any is given up
+after 100 s, and a new list takes a while."""
 SWEEP_EVERY: Final = timedelta(minutes=10)  # at most so often old marks are looked for, and only while tasks end
 
 
@@ -73,7 +76,6 @@ class _Cluster:
 
     client: Client
     calls: Calls
-    places: Places
     namespaces: Namespaces
     logs: TaskLogs
     collector: Collector
@@ -100,6 +102,11 @@ class KubernetesEngine:
     def health(self) -> list[Health]:
         """How well pods and nodes are known now; empty while nobody watches."""
         return self._mirrors.health() if self._mirrors is not None else []
+
+    def troubles(self) -> list[str]:
+        """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nobody watches."""
+        needed = [each for each in self.health() if each.resource != "events"]  # a help, and no need
+        return [said for each in needed if (said := each.complaint(CURRENT_S))]
 
     def figures(self) -> ClusterCollector:
         """Figures of this process's requests and of what it knows, for metrics."""
@@ -161,7 +168,8 @@ class KubernetesEngine:
         later try may succeed.
         """
         cluster = await self._found()
-        await Starter(cluster.calls, cluster.namespaces.of_plan(plan), self._options.instance, self._options.pods).start(plan)
+        places = cluster.namespaces.of_plan(plan)
+        await Starter(cluster.calls, places, self._options.instance, self._options.pods, self._has_node).start(plan)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds, rounded up; durable on return."""
@@ -228,6 +236,9 @@ class KubernetesEngine:
             await cluster.dialer.aclose()
             await cluster.client.aclose()
 
+    def _has_node(self, name: str) -> bool:
+        return self._watcher is not None and self._watcher.has_node(name)
+
     async def _found(self) -> _Cluster:
         """The cluster, connected to when this is first asked. Raises AccessError."""
         async with self._connecting:
@@ -235,13 +246,11 @@ class KubernetesEngine:
                 client = await connect(self._access)
                 calls = Calls(client, parallel=self._options.requests_at_once)
                 client.counts = self._counts
-                places = Places(client.namespace)
                 namespaces = Namespaces(client.namespace, self._options.namespace_per, self._options.owner_of)
                 sources = Sources(client, calls, self._places, self._options.kept_logs, self._options.log_bytes)
                 self._cluster = _Cluster(
                     client,
                     calls,
-                    places,
                     namespaces,
                     TaskLogs(sources),
                     Collector(sources, self._options.logs_followed),

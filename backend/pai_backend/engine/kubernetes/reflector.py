@@ -74,7 +74,7 @@ class Reflector:
         self._reflection = Reflection(resource.name, streaming=streaming, slim=slim)
         self._current_at = -math.inf  # on the monotonic clock
         self._watching = False
-        self._trouble = "is not listed yet"
+        self._trouble = "the list is still to come"
 
     @property
     def objects(self) -> Mapping[str, Object]:
