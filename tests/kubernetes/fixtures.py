@@ -49,7 +49,7 @@ async def testbed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
     """The run's own cluster, shared by all workers, with two nodes of one GPU that does not exist."""
     if os.environ.get(GIVEN):
         pytest.skip(f"{GIVEN} names a cluster that is not ours to cut the power of")
-    await asyncio.to_thread(_need_machine)
+    await asyncio.to_thread(need_machine)
     async with shared(run_directory(tmp_path_factory)) as cluster:
         yield cluster
 
@@ -85,7 +85,7 @@ async def namespace(kubernetes: Kubernetes) -> AsyncIterator[Kubectl]:
 @pytest_asyncio.fixture
 async def scale() -> AsyncIterator[Simulation]:
     """A control plane of the test's own with kwok, for hundreds of simulated nodes: ``await scale.add_nodes(50)``."""
-    await asyncio.to_thread(_need_machine)
+    await asyncio.to_thread(need_machine)
     place = await asyncio.to_thread(programs.build, *programs.CONTROL_PLANE, "kwok")
     async with started(timing=RARE) as cluster:
         simulation = Simulation(cluster)
@@ -157,7 +157,7 @@ def run_directory(factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-def _need_machine() -> None:
+def need_machine() -> None:
     lacks = programs.lacking()
     if lacks:
         help_ = "`tools/system-packages kubernetes` helps"

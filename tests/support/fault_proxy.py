@@ -48,7 +48,9 @@ class Slow:
 
 @dataclass(frozen=True)
 class LoseAnswer:
-    """The request is carried out, and its answer lost with the connection."""
+    """The request is carried out, and its answer lost with the connection; ``then`` may kill whoever asked."""
+
+    then: Callable[[], object] = lambda: None
 
 
 Fault = Answer | Hang | EndStreams | Slow | LoseAnswer
@@ -134,6 +136,7 @@ class FaultProxy:
                 response.content_type = upstream.content_type
                 if isinstance(fault, LoseAnswer):
                     await upstream.read()
+                    fault.then()
                     raise ConnectionResetError
                 await response.prepare(request)
                 try:

@@ -1,0 +1,48 @@
+"""A cluster for faults alone: nobody who expects peace shares it. One backend serves all tests that it survives."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.kubernetes.cluster.cluster import Cluster, started
+from tests.kubernetes.faults.product import Product, Site, product_on, site_on
+from tests.kubernetes.fixtures import NODES, need_machine
+from tests.kubernetes.runtime_image import loaded
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def faulty() -> AsyncIterator[Cluster]:
+    """One control plane and two nodes, which tests of this package may harm."""
+    await asyncio.to_thread(need_machine)
+    async with started(NODES) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def bundle(faulty: Cluster) -> str:
+    """The runtime image, on both nodes."""
+    return await loaded(faulty)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def site(faulty: Cluster, bundle: str, tmp_path: Path) -> AsyncIterator[Site]:
+    """A namespace of the test's own."""
+    async with site_on(faulty, f"faults-{uuid.uuid4().hex[:8]}", tmp_path, bundle) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def product(faulty: Cluster, bundle: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Product]:
+    """A backend in a namespace of its own, with api and controller as two processes."""
+    place = tmp_path_factory.mktemp("product")
+    async with (
+        site_on(faulty, f"faults-{uuid.uuid4().hex[:8]}", place, bundle) as site,
+        product_on(site, place / "backend") as made,
+    ):
+        yield made
