@@ -11,11 +11,12 @@ import pytest
 import pytest_asyncio
 
 from tests.conformance.engines.room import Job, Room, opened
+from tests.kubernetes.backend_image import backend_image
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes, kubernetes, remove_namespace, testbed
 from tests.kubernetes.runtime_image import runtime_image
 
-__all__ = ["kubernetes", "runtime_image", "testbed"]
+__all__ = ["backend_image", "kubernetes", "runtime_image", "testbed"]
 
 GPU = "TITANX"  # what the seeds' documents ask for
 NODES = [
@@ -26,7 +27,7 @@ SETTINGS = (
     *("--engine-grace-s", "2"),
     *("--virtual-clusters", json.dumps(["default", "your_virtual_cluster"])),
 )
-LIMIT_S = 300
+LIMIT_S = 900  # the first test of an engine also waits for images, cluster and backend
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
@@ -62,6 +63,7 @@ def _on_kubernetes(request: pytest.FixtureRequest, files: Path) -> tuple[str, li
     namespace: Kubectl = request.getfixturevalue("room_namespace")
     pods = {
         "runtime_image": request.getfixturevalue("runtime_image"),
+        "inputs_image": request.getfixturevalue("backend_image"),
         "grace_s": 2,
         "cpu_limits": False,
         "volumes": [{"name": "files", "host_path": str(files), "path": str(files)}],

@@ -151,10 +151,10 @@ class Room:
         """End the backend as its administrator would, when it has not been killed."""
         self._open.close()
 
-    def submit(self, document: Document) -> Job:
-        """Submit a document with this room's image, under a name of its own."""
+    def submit(self, document: Document, image: str = "") -> Job:
+        """Submit a document with this room's image, or with another, under a name of its own."""
         self._given += 1
-        text = json.dumps(with_image(document, self.image)).encode()
+        text = json.dumps(with_image(document, image or self.image)).encode()
         name = f"conformance{self._given}"
         return Job(self, self.client.submit(text, name=name, filename="job.json")["uid"])
 
