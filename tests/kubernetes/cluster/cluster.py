@@ -20,6 +20,9 @@ from tests.kubernetes.cluster.node import Node, NodePlan
 from tests.kubernetes.cluster.slots import Slot
 
 _PLAN = "cluster.json"
+_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+FOLLOWED = 1024
+"""inotify instances of a user: a kubelet takes one for each log that is followed, and Linux gives 128 for all nodes."""
 READY_S = 90.0
 
 
@@ -114,6 +117,7 @@ class Cluster:
     async def create(self) -> None:
         """Make network and control plane."""
         self._name = uuid.uuid4().hex
+        _let_logs_be_followed()
         await disk.create(self.directory)
         self._write()
         await network.create(self.slot.addresses)
@@ -126,6 +130,11 @@ class Cluster:
         for row in plan["nodes"]:
             if row["name"] not in self.nodes:
                 self._node(NodePlan(**row))
+
+
+def _let_logs_be_followed() -> None:
+    if int(_INSTANCES.read_text()) < FOLLOWED:
+        _INSTANCES.write_text(str(FOLLOWED))
 
 
 async def sweep(slot: Slot) -> None:
