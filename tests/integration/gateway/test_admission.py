@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,10 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.access.keys import known_hosts_line, make_ed25519
+from pai_backend.engine.base import Connection
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import JobExit, Phase, State, TaskExit
+from pai_backend.model.node import Placement
 from pai_backend.testing.builders import make_role, make_spec, make_uid
 from tests.support.ssh_world import World, answers, eventually, gateway, login, make_world, running_job, write_key
 
@@ -50,6 +54,31 @@ async def test_every_form_of_a_name_reaches_its_task(world: World, name: str, ta
         world.store.host_keys[f"{make_uid(7)}-{index}"] = world.store.host_keys[f"{world.job.uid}-0-0"]
     assert (await world.ssh("echo in", name=name)).stdout == b"in\n"
     assert world.engine.dials == [(f"{make_uid(7)}-{task}-0", world.task_port)]
+
+
+async def test_a_task_is_entered_through_a_stream_without_an_address(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an engine makes it that passes bytes on itself, such as through a cluster's API server."""
+    straight, pumps = world.engine.dial, []
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.write_eof()
+
+    async def passed_on(placement: Placement, uid: TaskUid, port: int) -> Connection:
+        there = await straight(placement, uid, port)
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        pumps.extend([asyncio.create_task(pump(there.reader, writer)), asyncio.create_task(pump(reader, there.writer))])
+        return Connection(*await asyncio.open_connection(sock=theirs))
+
+    monkeypatch.setattr(world.engine, "dial", passed_on)
+    assert (await world.ssh("echo in")).stdout == b"in\n"
+    for each in pumps:
+        each.cancel()
+    await asyncio.gather(*pumps, return_exceptions=True)
 
 
 async def test_a_stranger_is_denied_whatever_the_name(world: World) -> None:

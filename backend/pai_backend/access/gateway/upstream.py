@@ -51,7 +51,7 @@ async def open_back(
     host_key = await store.task_keys(entry.slot)
     if host_key is None:
         raise Refused(f"The host key of {entry.name} is not known, so the task cannot be recognised.")
-    settings = await _settings(public_line(host_key), client_key, options, lost)
+    settings = await _settings(entry, public_line(host_key), client_key, options, lost)
     try:
         async with asyncio.timeout(options.connect_timeout_s):
             return await _connect(entry, engine, settings)
@@ -68,11 +68,13 @@ async def open_back(
 
 
 async def _settings(
-    task_key: str, client_key: asyncssh.SSHKey, options: GatewayOptions, lost: Callable[[], None]
+    entry: Entry, task_key: str, client_key: asyncssh.SSHKey, options: GatewayOptions, lost: Callable[[], None]
 ) -> asyncssh.SSHClientConnectionOptions:
     pinned = asyncssh.import_public_key(task_key)
     settings: asyncssh.SSHClientConnectionOptions = await asyncssh.SSHClientConnectionOptions.construct(
         client_factory=lambda: _Client(lost),
+        host=entry.name,  # asyncssh wants to know; a stream that is passed on through others has no address of its own
+        port=entry.port,
         config=None,
         known_hosts=([pinned], [], []),
         server_host_key_algs=[pinned.algorithm.decode("ascii")],
