@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pai_backend.access.secrecy import JobSecrets
-from pai_backend.lifecycle.events import JobEvent, TaskExited, Waiting
+from pai_backend.lifecycle.events import JobEvent, TaskDelayed, TaskExited, Waiting
 from pai_backend.model.job import Job
 from pai_backend.model.scrub import Scrubber
 
@@ -23,6 +23,8 @@ def without_secrets(event: JobEvent, scrubber: Scrubber) -> JobEvent:
     match event:
         case TaskExited(uid=uid, exit=exit_):
             return TaskExited(uid, exit_.model_copy(update={"message": scrubber.text(exit_.message)}))
+        case TaskDelayed(uid=uid, why=why):
+            return TaskDelayed(uid, scrubber.text(why))
         case Waiting(why=why):
             return Waiting(scrubber.text(why))
         case _:
@@ -33,7 +35,7 @@ def _words(event: JobEvent) -> str:
     match event:
         case TaskExited(exit=exit_):
             return exit_.message
-        case Waiting(why=why):
+        case TaskDelayed(why=why) | Waiting(why=why):
             return why
         case _:
             return ""

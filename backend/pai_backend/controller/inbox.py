@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen, TaskSeen, TaskState
-from pai_backend.lifecycle.events import JobEvent, TaskExited, TaskPulling, TaskRunning
+from pai_backend.lifecycle.events import JobEvent, TaskDelayed, TaskExited, TaskPulling, TaskRunning
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
@@ -82,9 +82,12 @@ class Inbox:
 def job_events(seen: TaskSeen) -> list[JobEvent]:
     """What an engine's word about a task means to its job; nothing when it says nothing new.
 
-    A short task may be over before it was seen running: its start time still counts.
+    A short task may be over before it was seen running: its start time still counts. What an engine says of a task that
+    has not begun yet, such as that its image cannot be fetched, is why its job waits.
     """
     events: list[JobEvent] = []
+    if seen.message and seen.state in (TaskState.STARTING, TaskState.PULLING):
+        events.append(TaskDelayed(seen.uid, seen.message))
     if seen.state is TaskState.PULLING:
         events.append(TaskPulling(seen.uid))
     if seen.state in (TaskState.RUNNING, TaskState.EXITED) and seen.since is not None:

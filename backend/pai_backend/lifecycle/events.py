@@ -67,6 +67,14 @@ class TaskPulling:
 
 
 @dataclass(frozen=True)
+class TaskDelayed:
+    """The task was placed and has not begun, for this reason, such as an image that cannot be fetched."""
+
+    uid: TaskUid
+    why: str
+
+
+@dataclass(frozen=True)
 class TaskRunning:
     """The task's command runs."""
 
@@ -96,5 +104,5 @@ class TaskGone:
     uid: TaskUid
 
 
-TaskEvent = TaskPulling | TaskRunning | TaskExited | TaskForgotten | TaskGone
+TaskEvent = TaskPulling | TaskDelayed | TaskRunning | TaskExited | TaskForgotten | TaskGone
 JobEvent = Look | Waiting | Placed | Preempted | Displaced | Unreserved | TaskEvent

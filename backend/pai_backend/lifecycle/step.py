@@ -20,6 +20,7 @@ from pai_backend.lifecycle.events import (
     Look,
     Placed,
     Preempted,
+    TaskDelayed,
     TaskExited,
     TaskForgotten,
     TaskGone,
@@ -90,6 +91,8 @@ def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
             return _with_reserved(job, {})
         case TaskPulling(uid=uid):
             return _with_task(job, uid, Happening.PULLING, {})
+        case TaskDelayed(uid=uid, why=why):
+            return _delayed(job, uid, why)
         case TaskRunning(uid=uid, since=since):
             task = job.task(uid)
             started = task.started_at if task is not None and task.started_at is not None else since
@@ -126,6 +129,14 @@ def _with_reserved(job: Job, reserved: Mapping[TaskUid, Placement] | None) -> Jo
         for task in job.tasks
     )
     return job.model_copy(update={"tasks": tasks})
+
+
+def _delayed(job: Job, uid: TaskUid, why: str) -> Job:
+    """The job with the reason for which a task has not begun. Late news about one that has says nothing."""
+    task = job.task(uid)
+    if task is None or task.phase not in (Phase.STARTING, Phase.PULLING):
+        return job
+    return job.model_copy(update={"why": why})
 
 
 def _end(job: Job, uid: TaskUid, exit_: TaskExit, now: datetime, keep: timedelta) -> Job:

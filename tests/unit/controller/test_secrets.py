@@ -12,7 +12,7 @@ import pytest
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.cleaning import cleaned, without_secrets
 from pai_backend.engine.base import EngineError, StartRefused, TaskSeen, TaskState
-from pai_backend.lifecycle.events import Look, TaskExited, Waiting
+from pai_backend.lifecycle.events import Look, TaskDelayed, TaskExited, Waiting
 from pai_backend.model.job import Job, State, TaskExit
 from pai_backend.model.scrub import Scrubber
 from pai_backend.model.spec import Dialect, JobSpec
@@ -108,4 +108,6 @@ def test_only_the_words_of_an_engine_change() -> None:
 
     assert after == TaskExited(event.uid, exit_.model_copy(update={"message": "*" * len(SECRET)}))
     assert without_secrets(Waiting(f"x {SECRET}"), scrubber) == Waiting(f"x {'*' * len(SECRET)}")
+    delayed = TaskDelayed(event.uid, f"x {SECRET}")
+    assert without_secrets(delayed, scrubber) == TaskDelayed(event.uid, f"x {'*' * len(SECRET)}")
     assert without_secrets(Look(), scrubber) == Look()

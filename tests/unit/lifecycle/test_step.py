@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from pai_backend.controller.inbox import job_events
+from pai_backend.engine.base import TaskSeen, TaskState
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import Forget, Start, Stop, open_effects
 from pai_backend.lifecycle.events import Look, Placed, TaskExited, TaskRunning, Waiting
@@ -32,6 +34,20 @@ def test_waiting_says_why_and_being_placed_clears_it() -> None:
     job, effects = step(make_job(), Waiting("all GPUs are in use"), T0)
     assert (job.why, effects) == ("all GPUs are in use", ())
     assert placed(job).why == ""
+
+
+def test_why_a_placed_task_has_not_begun_is_told_until_it_has() -> None:
+    """As an engine says it; what it says too late is no reason for anything any more."""
+    job = placed(make_job())
+    seen = TaskSeen(job.tasks[0].uid, TaskState.PULLING, message="no such image")
+    for event in job_events(seen):
+        job, _ = step(job, event, T0)
+    assert (job.phase, job.why) == (Phase.PULLING, "no such image")
+    job, _ = step(job, TaskRunning(seen.uid, T0), T0)
+    for state in (TaskState.STARTING, TaskState.PULLING):
+        for event in job_events(TaskSeen(seen.uid, state, message="too late")):
+            job, _ = step(job, event, T0)
+    assert (job.phase, job.why) == (Phase.RUNNING, "")
 
 
 def test_placing_opens_one_start_for_each_task() -> None:
