@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 
 from pai_backend.engine.base import EngineError, StartRefused
@@ -118,8 +119,7 @@ class Starter:
         try:
             if trouble is not None:
                 raise trouble
-            if login is not None:
-                await self._make(login)
+            await self._make_all([login])
             made = await self._make(pod)
         except Refused as refused:
             error = start_error(refused)
@@ -134,21 +134,21 @@ class Starter:
             await end_pod(self._calls, self._places, made, marks.stop, self._settings.grace_s)
 
     async def _make_all(self, bodies: Sequence[Object | None]) -> None:
+        """Make objects that may be there already, by an earlier try or for another task of the attempt."""
         for body in bodies:
             if body is not None:
-                await self._make(body)
+                with contextlib.suppress(AlreadyExists):
+                    await self._calls.create(self._places.all(_KINDS[str(body["kind"])]), body)
 
-    async def _make(self, body: Object) -> Object:
-        """Make an object that may be there already."""
-        kind = _KINDS[str(body["kind"])]
+    async def _make(self, pod: Object) -> Object:
+        """Make a pod that may be there already."""
         try:
-            return await self._calls.create(self._places.all(kind), body)
+            return await self._calls.create(self._places.all(Kind.POD), pod)
         except AlreadyExists:
-            return await self._calls.get(self._places.one(kind, name_of(body)))
+            return await self._calls.get(self._places.one(Kind.POD, name_of(pod)))
 
 
 _KINDS = {
-    "Pod": Kind.POD,
     "Secret": Kind.SECRET,
     "Service": Kind.SERVICE,
     "NetworkPolicy": Kind.NETWORK_POLICY,

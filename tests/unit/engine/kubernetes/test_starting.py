@@ -64,6 +64,8 @@ class Server:
         if kind == self._refuse:
             raise self._refusal(ask, 422, "Invalid")
         made = json.loads(json.dumps(ask.body))
+        if f"{path}/{metadata(made)['name']}" in self.objects:
+            raise self._refusal(ask, 409, "AlreadyExists")
         metadata(made).update(uid=f"uid-of-{kind}", resourceVersion=self._next())
         self.objects[f"{path}/{metadata(made)['name']}"] = made
         return json.dumps(made).encode()
@@ -107,6 +109,19 @@ async def test_a_node_that_is_known_is_not_asked_for_and_the_pod_comes_last(
     assert server.asked[0] == "POST configmaps"
     assert sorted(server.asked[1:3]) == ["POST networkpolicies", "POST secrets"]
     assert server.asked[3:] == ["POST pods", "PATCH secrets"]
+
+
+async def test_what_another_task_of_the_attempt_has_made_is_not_asked_for_but_for_its_owner(
+    make_plan: MakePlan, settings: PodSettings
+) -> None:
+    server = Server()
+    await starter(server, settings, "carol").start(make_plan(job_tasks=2))
+    server.asked.clear()
+    other = make_plan(job_tasks=2, uid=TaskUid("j0123456789abcdef-0-4-1"), index=4)
+    await starter(server, settings, "carol").start(other)
+    assert server.asked[:2] == ["POST configmaps", "GET configmaps"]
+    assert sorted(server.asked[2:4]) == ["POST networkpolicies", "POST secrets"]
+    assert server.asked[4:] == ["POST pods", "PATCH secrets"]
 
 
 async def test_a_node_that_nobody_has_told_of_is_asked_for(make_plan: MakePlan, settings: PodSettings) -> None:
