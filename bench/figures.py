@@ -10,6 +10,10 @@ from pathlib import Path
 FLOORS = Path(__file__).with_name("floors.toml")
 
 
+class CannotRun(Exception):
+    """What a benchmark needs is not here; the text says what."""
+
+
 @dataclass(frozen=True)
 class Figure:
     """One measurement. ``peer`` says in words what the same machine did for something comparable in this run."""

@@ -222,7 +222,9 @@ def pod(phase: str) -> dict[str, Any]:
         "resources": {"limits": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1"}},
         "volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in ("pai", "shm", "plan")],
     }
-    fields = {"f:spec": {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}, "f:value": {}} for name in names}}
+    fields: dict[str, Any] = {
+        "f:spec": {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}, "f:value": {}} for name in names}
+    }
     state = {"running": {"startedAt": "2026-11-21T12:00:00Z"}} if phase == "Running" else {"waiting": {"reason": "x"}}
     return {
         "apiVersion": "v1",
