@@ -22,6 +22,7 @@ from jupyter_pai.sync import Client
 from jupyter_pai.wire import ACTIVE_STATES, JobDetail
 
 EXAMPLES = Path(__file__).resolve().parent
+LOCAL = EXAMPLES / "backend.yaml"
 CELL_TIMEOUT_S = 80
 END_TIMEOUT_S = 20
 
@@ -30,12 +31,12 @@ class DemoFailed(Exception):
     """Something did not work; the message is one line."""
 
 
-def isolate(place: Path) -> None:
-    """Let the backend, the kernel and OpenSSH of this run use nothing of the user's."""
+def isolate(place: Path, config: Path) -> None:
+    """Let the backend, the kernel and OpenSSH of this run use nothing of the user's but this configuration."""
     for name in [name for name in os.environ if name.startswith("PAI_")]:
         del os.environ[name]
     os.environ["PAI_DATA_DIR"] = str(place / "data")
-    os.environ["PAI_BACKEND_CONFIG"] = str(EXAMPLES / "backend.yaml")
+    os.environ["PAI_BACKEND_CONFIG"] = str(config)
     os.environ["PAI_SSH_DIR"] = str(place / "ssh")
     os.environ["IPYTHONDIR"] = str(place / "ipython")
     os.environ["JUPYTER_RUNTIME_DIR"] = str(place / "runtime")
@@ -103,14 +104,14 @@ def stop_everything(private: Embedded) -> None:
     private.stop()
 
 
-def demo(place: Path, notebook: Path) -> None:
-    """Run it all and print the summary. Raises DemoFailed, ClientError."""
-    isolate(place)
-    private = Embedded(place / "data", EXAMPLES / "backend.yaml")
+def demo(place: Path, notebook: Path, config: Path = LOCAL, nodes: str = "two simulated nodes") -> None:
+    """Run it all with a backend of this configuration, and print the summary. Raises DemoFailed, ClientError."""
+    isolate(place, config)
+    private = Embedded(place / "data", config)
     began = time.monotonic()
     try:
         endpoint = private.ensure()
-        print(f"  {time.monotonic() - began:5.1f} s  backend at {endpoint.url}, two simulated nodes", flush=True)
+        print(f"  {time.monotonic() - began:5.1f} s  backend at {endpoint.url}, {nodes}", flush=True)
         run_notebook(notebook)
         with Client(endpoint) as client:
             jobs = [client.job(job["uid"]) for job in client.jobs()]

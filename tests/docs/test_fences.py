@@ -24,6 +24,19 @@ NOT_RUN = {
     ("docs/scheduling.md", "pai cluster show > cluster.yaml     # what is in force; edit it"): (
         "tests/integration/front/test_cluster.py runs them"
     ),
+    ("docs/quick-start-kubernetes.md", "pip install 'jupyter-pai[kubernetes]'"): "tests make a namespace of their own",
+    ("docs/quick-start-kubernetes.md", "export PAI_BACKEND_CONFIG=$PWD/backend.yaml"): (
+        "tests/kubernetes/test_quick_start.py runs it on a real cluster"
+    ),
+    ("docs/quick-start-kubernetes.md", "cat >hello.yaml <<'END'"): "as above",
+    (
+        "docs/quick-start-kubernetes.md",
+        "python -m pai_backend cluster init --config backend.yaml --vc vision=50 --output cells.yaml",
+    ): "as above",
+    (
+        "docs/quick-start-kubernetes.md",
+        "python -m pai_backend cluster init --layout layout.yaml --output cells.yaml",
+    ): "as above",
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""

@@ -1,0 +1,93 @@
+"""What docs/quick-start-kubernetes.md tells to do, done on a real cluster by a shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.docs.pages import Fence, fences
+from tests.kubernetes.cluster.kubectl import Kubectl
+from tests.kubernetes.fixtures import Kubernetes
+from tests.support.backend_process import until
+
+PAGE = "docs/quick-start-kubernetes.md"
+LONG_S = 120
+PROGRAMS = Path(sys.executable).parent
+
+
+def fence(first: str) -> Fence:
+    """The fence of the page that begins so."""
+    (found,) = [each for each in fences(PAGE) if each.first.startswith(first)]
+    return found
+
+
+class Shell:
+    """Runs lines of the page where nothing is the user's own."""
+
+    def __init__(self, place: Path, kubeconfig: Path) -> None:
+        self._place = place
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PAI_")}
+        kept = {"PAI_DATA_DIR": "data", "PAI_SSH_DIR": "ssh", "XDG_CONFIG_HOME": "config", "PWD": ""}
+        path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+        self.variables = {**own, **{key: str(place / value) for key, value in kept.items()}, "PATH": path}
+        self.variables["KUBECONFIG"] = str(kubeconfig)
+        self.variables["PAI_BACKEND_CONFIG"] = str(place / "backend.yaml")
+
+    def attempt(self, text: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "-e", "-c", text]
+        return subprocess.run(
+            command, cwd=self._place, env=self.variables, capture_output=True, text=True, timeout=LONG_S, check=False
+        )
+
+    def __call__(self, text: str) -> str:
+        done = self.attempt(text)
+        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture
+def shell(kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str, tmp_path: Path) -> Iterator[Shell]:
+    """With the page's configuration, in the test's namespace and with images that the nodes have."""
+    config = yaml.safe_load(fence("# backend.yaml").text)
+    config["kubernetes"]["namespace"] = namespace.namespace
+    config["kubernetes"]["pods"] = {"runtime_image": runtime_image, "grace_s": 1}
+    (tmp_path / "backend.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    made = Shell(tmp_path, kubernetes.kubeconfig)
+    assert fence("export PAI_BACKEND_CONFIG").text.splitlines() == [
+        "export PAI_BACKEND_CONFIG=$PWD/backend.yaml",
+        "pai backend start",
+    ]
+    until(lambda: made.attempt("pai backend start").returncode == 0, LONG_S)  # it gives up after a minute
+    yield made
+    made("pai backend stop")
+
+
+def test_the_first_job_runs_as_the_page_says(kubernetes: Kubernetes, shell: Shell) -> None:
+    whole = fence("cat >hello.yaml").text.replace("python:3.12-slim", kubernetes.python)
+    written, commands = whole.split("\nEND\n")
+    submit, why, logs, ssh, stop = commands.splitlines()
+    assert shell(f"{written}\nEND\n{submit}")
+    assert "hello" in shell(why)
+    until(lambda: shell(logs) == "hello from worker-0\n", LONG_S)
+    until(lambda: shell.attempt(ssh).returncode == 0, LONG_S)
+    assert shell(ssh.replace("ls -a", "hostname")) == "worker-0\n"
+    shell(stop)
+    until(lambda: "STOPPED" in shell("pai list"), LONG_S)
+
+
+def test_the_first_configuration_is_made_as_the_page_says(shell: Shell, tmp_path: Path) -> None:
+    init, plan = fence("python -m pai_backend cluster init --config").text.splitlines()
+    shell(init)
+    assert "vision:" in (tmp_path / "cells.yaml").read_text(encoding="utf-8")
+    assert "vision" in shell(plan)
+    layout = "{machine-sku: {G: {mem: 220Gi, cpu: {vcore: 24}, computing-device: {model: K80, count: 4}}}, "
+    layout += "machine-list: [{hostname: carol, machine-type: G, pai-worker: 'true'}]}"
+    (tmp_path / "layout.yaml").write_text(layout, encoding="utf-8")
+    shell(fence("python -m pai_backend cluster init --layout").text.replace("cells.yaml", "other.yaml"))
+    assert "K80-NODE-4" in (tmp_path / "other.yaml").read_text(encoding="utf-8")
