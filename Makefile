@@ -6,6 +6,7 @@ BIN    := .venv/bin
 KILLS  ?= 100
 JOBS   ?= 300
 FUZZ_S ?= 300
+ENGINE ?= local
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -24,8 +25,14 @@ install: .venv/.installed ## Install everything into .venv, editable
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: install ## Run the main job: the example notebook, from submit to SSH
+demo: install ## Run the main job, from submit to SSH; make demo ENGINE=kubernetes runs it on real Kubernetes nodes
+ifeq ($(ENGINE),kubernetes)
+	@tools/system-packages kubernetes
+	@tools/system-packages runtime
+	@$(BIN)/python -m examples.demo_kubernetes
+else
 	@$(BIN)/python examples/demo.py
+endif
 
 demo-lab: install ## Run the seeds' scheduling lab on two simulated machines; prints its report, draws lab-gantt.svg
 	@$(BIN)/python examples/demo_lab.py
