@@ -6,9 +6,11 @@ Its network, mounts, processes, host name and control group are its own. Killing
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.kubernetes.cluster import cgroups, network, node_files
 from tests.kubernetes.cluster.addresses import Addresses
@@ -103,6 +105,15 @@ class Node:
         if self.plan.taints:
             command.append("--register-with-taints=" + ",".join(self.plan.taints))
         await self._start_inside("kubelet", command)
+
+    def change_kubelet(self, **changes: Any) -> dict[str, Any]:
+        """Change its configuration for the next start; what it was. None is the default; a power cut undoes it."""
+        configuration = self.home / "kubelet.json"
+        settings: dict[str, Any] = json.loads(configuration.read_text())
+        before = {name: settings.get(name) for name in changes}
+        settings.update(changes)
+        configuration.write_text(json.dumps({name: value for name, value in settings.items() if value is not None}))
+        return before
 
     async def kill(self, part: str) -> None:
         """Kill ``kubelet``, ``containerd`` or ``kube-proxy`` as the kernel would, and wait until it is gone."""
