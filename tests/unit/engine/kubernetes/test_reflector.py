@@ -202,7 +202,7 @@ async def test_nothing_is_known_before_the_first_list() -> None:
     health = Reflector(Calls(Wire()), PODS, Handover()).health
     assert (health.listed, health.watching, health.age_s) == (False, False, math.inf)
     assert not health.ready(1e9)
-    assert health.trouble == "is not listed yet"
+    assert health.trouble == "the list is still to come"
 
 
 class Content:
