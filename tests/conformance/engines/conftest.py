@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from tests.conformance.engines.room import Job, Room, opened
 from tests.kubernetes.backend_image import backend_image
+from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes, kubernetes, remove_namespace, testbed
 from tests.kubernetes.runtime_image import runtime_image
@@ -27,7 +28,9 @@ SETTINGS = (
     *("--engine-grace-s", "2"),
     *("--virtual-clusters", json.dumps(["default", "your_virtual_cluster"])),
 )
-LIMIT_S = 900  # the first test of an engine also waits for images, cluster and backend
+LIMIT_S, BUILD_S = 900, 2400
+"""The first test of an engine also waits for images, cluster and backend, on a new machine until they are built."""
+WORDS = 6000  # of a backend, beside a failure
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
@@ -36,7 +39,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents and (engine := _engine_of(item)):
             item.add_marker(pytest.mark.xdist_group(f"room-{engine}"))
-            item.add_marker(pytest.mark.timeout(LIMIT_S))
+            unbuilt = engine != "local" and programs.unbuilt()
+            item.add_marker(pytest.mark.timeout(BUILD_S if unbuilt else LIMIT_S))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the backend said last beside a failure."""
+    report = yield
+    room = getattr(item, "funcargs", {}).get("room")
+    if report.failed and isinstance(room, Room):
+        report.sections.append(("backend", room.backend.errors.read_text(errors="replace")[-WORDS:]))
+    return report
 
 
 def _engine_of(item: pytest.Item) -> str:

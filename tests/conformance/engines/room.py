@@ -22,6 +22,7 @@ from tests.support.backend_process import Backend, backend, kill, until
 JOB_S = 150.0
 """Any state of a job is waited for so long: others may use the machine, and its nodes, at the same time."""
 SSH_S = 60.0
+AGAIN = b"Try again in a moment"
 
 
 class Job:
@@ -187,9 +188,19 @@ class Room:
         return ["-F", "none", *(word for name, value in given.items() for word in ("-o", f"{name}={value}"))]
 
     def ssh(self, job: Job, *words: str, login: str = "", given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Run a command in a task by its login name, by default the job's first one."""
+        """Run a command in a task by its login name, by default the job's first one.
+
+        On a busy machine a task's server may answer too late for the gateway, which then says so: it is tried again.
+        """
         line = ["ssh", *self.ssh_options(job), "-l", login or job.detail["alias"], "gateway", *words]
-        return subprocess.run(line, input=given, capture_output=True, timeout=SSH_S)
+        done: list[subprocess.CompletedProcess[bytes]] = []
+
+        def answered() -> bool:
+            done.append(subprocess.run(line, input=given, capture_output=True, timeout=SSH_S))
+            return AGAIN not in done[-1].stderr
+
+        until(answered, JOB_S)
+        return done[-1]
 
     def _key(self) -> Path:
         key = self.directory / "id_ed25519"

@@ -7,11 +7,18 @@ import sys
 from pathlib import Path
 
 from tests.conformance.engines.documents import commands, submitted, v1, v1_role, v2, v2_role
-from tests.conformance.engines.room import Job, Room
+from tests.conformance.engines.room import JOB_S, Job, Room
+from tests.support.backend_process import until
 from tests.support.ssh_world import free_port
 
 PAGE = Path(__file__).parents[3] / "docs" / "engines.md"
 FILL = "python3 -c 'text = bytearray(300_000_000); print(len(text))'"
+MARK = "$PAI_DEFAULT_FS_URI/$PAI_JOB_NAME"
+SHARED = """python3 - <<'END'
+import os
+found = os.statvfs("/dev/shm") if os.path.exists("/dev/shm") else None
+print(found and found.f_blocks * found.f_frsize)
+END"""
 LISTEN = f"""python3 - <<'END'
 import os, socket
 server = socket.create_server((os.environ["PAI_CONTAINER_HOST_IP"], {free_port()}))
@@ -45,11 +52,10 @@ def test_difference_memory(room: Room, job: Job) -> None:
         assert (job.exit()["reason"], job.exit()["phrase"]) == ("out-of-memory", "OutOfMemory")
 
 
-@submitted(v1(v1_role("stat --file-system --format '%b %S' /dev/shm", shmMB=32)))
+@submitted(v1(v1_role(SHARED, shmMB=32)))
 def test_difference_shared_memory(room: Room, job: Job) -> None:
     job.ended("SUCCEEDED")
-    blocks, size = map(int, job.log().split())
-    assert (blocks * size == 32 * 2**20) == (not room.local)
+    assert (job.log() == f"{32 * 2**20}\n") == (not room.local)
 
 
 @submitted(commands("hostname; echo $PATH; ls -d /pai"))
@@ -75,6 +81,27 @@ def test_difference_ports(room: Room, job: Job) -> None:
     else:
         for index in (0, 1):
             job.until_said("listening", index=index)
+
+
+@submitted(commands("echo out", "echo err >&2"))
+def test_difference_streams(room: Room, job: Job) -> None:
+    job.ended("SUCCEEDED")
+    out, err = (sorted(job.log(stream=stream).split()) for stream in ("stdout", "stderr"))
+    assert (out, err) == ((["out"], ["err"]) if room.local else (["err", "out"], []))
+
+
+@submitted(commands("printf 'one\\r\\ntwo'", f"touch {MARK}-written; until test -e {MARK}-seen; do sleep 0.2; done"))
+def test_difference_lines(room: Room, job: Job) -> None:
+    mark = room.files / job.detail["name"]
+    until(mark.with_name(f"{mark.name}-written").exists, JOB_S)
+    if room.local:
+        job.until_said("one\r\ntwo")
+    else:
+        job.until_said("one\n")
+        assert job.log() == "one\n"
+    mark.with_name(f"{mark.name}-seen").touch()
+    job.ended("SUCCEEDED")
+    assert job.log() == ("one\r\ntwo" if room.local else "one\ntwo")
 
 
 @submitted(commands("echo ${PAI_POD_IP-none} ${PAI_NODE_NAME-none}"))

@@ -17,6 +17,16 @@ for number in os.environ["PAI_CONTAINER_HOST_web_PORT_LIST"].split(","):
     socket.create_server(("", int(number)))
     print(number)
 END"""
+FIND = """python3 - <<'END'
+import os, socket
+for index in (0, 1):
+    socket.gethostbyname(os.environ[f"PAI_HOST_IP_a.b_{index}"])
+END"""
+SELF = """python3 - <<'END'
+import os, socket
+socket.gethostbyname("localhost")
+socket.create_server((os.environ["PAI_CONTAINER_HOST_IP"], 0))
+END"""
 FIXED = free_port()
 
 
@@ -41,18 +51,13 @@ def test_tasks_of_all_roles_meet_where_their_variables_say(job: Job) -> None:
             assert told["variables"][f"PAI_TASK_ROLE_{role}_HOST_LIST"] == listed
 
 
-@submitted(v1(v1_role("getent hosts $PAI_HOST_IP_a_b_0 $PAI_HOST_IP_a_b_1 | wc -l", "a.b", 2, minSucceededTaskCount=2)))
+@submitted(v1(v1_role(FIND, "a.b", 2, minSucceededTaskCount=2)))
 def test_addresses_of_peers_are_found_by_the_systems_own_lookup(job: Job) -> None:
     job.ended("SUCCEEDED")
-    assert [job.log("a.b", index).strip() for index in (0, 1)] == ["2", "2"]
 
 
-@submitted(
-    commands(
-        "getent hosts localhost >/dev/null && python3 -c 'import socket; socket.gethostbyname(socket.gethostname())'"
-    )
-)
-def test_a_task_finds_itself_by_name(job: Job) -> None:
+@submitted(commands(SELF))
+def test_a_task_alone_finds_itself_and_localhost(job: Job) -> None:
     job.ended("SUCCEEDED")
 
 
