@@ -32,7 +32,7 @@ USER, HOME = 64000, "var/lib/jupyter-pai"
 KEPT = 2  # older archives, which another run may be loading
 _ROOT = Path(__file__).resolve().parents[2]
 _NAME = "localhost/jupyter-pai/backend"
-_CONFIG = {
+CONFIG = {
     "User": f"{USER}:{USER}",
     "WorkingDir": f"/{HOME}",
     "Entrypoint": ["python", "-P", "-m", "pai_backend"],
@@ -58,7 +58,7 @@ def built(place: Path) -> tuple[str, Path]:
             version = python_of(below[0])
             libraries = _libraries(place, Path(draft), wheel, version)
             project = _project(Path(draft), wheel, version)
-            images.assemble([*below, libraries, project], reference, _CONFIG, archive)
+            images.assemble([*below, libraries, project], reference, CONFIG, archive)
     return reference, archive
 
 
