@@ -74,7 +74,7 @@ def test_the_first_job_runs_as_the_page_says(kubernetes: Kubernetes, shell: Shel
     submit, why, logs, ssh, stop = commands.splitlines()
     assert shell(f"{written}\nEND\n{submit}")
     assert "hello" in shell(why)
-    until(lambda: shell(logs) == "hello from worker-0\n", LONG_S)
+    until(lambda: shell.attempt(logs).stdout == "hello from worker-0\n", LONG_S)
     until(lambda: shell.attempt(ssh).returncode == 0, LONG_S)
     assert shell(ssh.replace("ls -a", "hostname")) == "worker-0\n"
     shell(stop)
