@@ -6,12 +6,13 @@ BIN    := .venv/bin
 KILLS  ?= 100
 JOBS   ?= 300
 FUZZ_S ?= 300
+IMAGE  ?= jupyter-pai:latest
 ENGINE ?= local
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime bench crash fuzz format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench crash fuzz format pictures docs shape clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +80,9 @@ cluster-stop: ## Stop that Kubernetes and remove it
 runtime: install ## Build the bundle that Kubernetes tasks run in, and its image, into build/runtime
 	@tools/system-packages runtime
 	@$(BIN)/python -m backend.runtime.bundle
+
+image: install ## Build the backend's image by docker, podman or buildah (make image IMAGE=name:tag)
+	@tools/backend-image $(IMAGE)
 
 bench: install ## Measure against the floors in bench/floors.toml
 	@$(BIN)/python -m bench
