@@ -18,6 +18,8 @@ from tests.kubernetes.cluster.cluster import Cluster
 Object: TypeAlias = dict[str, Any]
 CONNECTIONS = 32  # as many requests at once as the engine makes
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+MADE = "app.kubernetes.io/managed-by=jupyter-pai"  # also on what is copied from ours
+EMPTY_S, PAUSE_S = 600.0, 0.2
 LIST = METADATA.replace("Metadata;", "MetadataList;")
 _PATHS = {
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
@@ -48,12 +50,12 @@ class Plain:
             found: Object = json.loads(await answer.read())
             return found
 
-    async def count(self, kind: str) -> int:
-        """How many objects of a kind there are."""
-        async with self._session.get(self._path(kind), params={"limit": "1"}, headers={"Accept": LIST}) as answer:
+    async def has(self, kind: str) -> bool:
+        """Whether there are objects of a kind that we or the peer have made."""
+        query = {"limit": "1", "labelSelector": MADE}
+        async with self._session.get(self._path(kind), params=query, headers={"Accept": LIST}) as answer:
             answer.raise_for_status()
-            found = json.loads(await answer.read())
-        return len(found["items"] or ()) + int(found["metadata"].get("remainingItemCount", 0))
+            return bool(json.loads(await answer.read())["items"])
 
     async def patch(self, kind: str, name: str, change: Object) -> None:
         """Merge a change into an object. Raises aiohttp.ClientResponseError."""
@@ -70,13 +72,15 @@ class Plain:
             await answer.read()
 
     async def delete_all(self, *kinds: str) -> None:
-        """Delete everything of these kinds in the namespace, and wait until it is gone."""
+        """Delete everything of these kinds that we or the peer have made, and wait until it is gone."""
         now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        for kind in kinds:
-            async with asyncio.timeout(300):
-                while await self.count(kind) > 0:  # a collection that is large goes in several requests
-                    async with self._session.delete(self._path(kind), json=now) as answer:
+        async with asyncio.timeout(EMPTY_S):
+            for kind in kinds:
+                while await self.has(kind):  # a collection that is large goes in several requests
+                    query = {"labelSelector": MADE}
+                    async with self._session.delete(self._path(kind), json=now, params=query) as answer:
                         await answer.read()
+                    await asyncio.sleep(PAUSE_S)
 
     @asynccontextmanager
     async def watching(self, kind: str, selector: str = "", *, whole: bool = False) -> AsyncIterator[Watch]:

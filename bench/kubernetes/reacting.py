@@ -93,7 +93,7 @@ class _Scene:
     async def idle(self) -> float:
         """Requests to the API server that are no watches, while nothing happens."""
         async with asyncio.timeout(LIMIT_S):
-            while await self.plain.count("Pod"):  # noqa: ASYNC110 - what is left of the last round
+            while await self.plain.has("Pod"):  # noqa: ASYNC110 - what is left of the last round
                 await asyncio.sleep(0.1)
         before = await self._requests()
         await asyncio.sleep(IDLE_S)  # the time that is measured

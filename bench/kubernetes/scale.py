@@ -84,6 +84,15 @@ class _Placing:
     controller: Running
     watch: Watch
 
+    async def ended(self, jobs: int) -> None:
+        """Wait until so many jobs have succeeded and nothing is left of their pods: their ends are recorded then."""
+        await self.watch.until(lambda: len(self.watch.gone) >= jobs, ENDED_S)
+        query = {"state": "SUCCEEDED", "keyword": "job-", "limit": "1", "withTotalCount": "true"}
+        async with self.client.get("/api/v2/jobs", params=query) as answer:
+            answer.raise_for_status()
+            succeeded = (await answer.json())["totalCount"]
+        assert succeeded == jobs, f"{succeeded} of {jobs} jobs have succeeded"
+
 
 class _Side:
     """Ours and the peer's, on one cluster. Each begins with an empty namespace and leaves it so."""
@@ -100,7 +109,7 @@ class _Side:
             (owner,) = placing.watch.latest[pod]["metadata"]["ownerReferences"]
             names = {"ConfigMap": owner["name"], "NetworkPolicy": owner["name"], "Secret": pod, "Pod": pod}
             found = {kind: await self._plain.get(kind, names[kind]) for kind in KINDS}
-            await _until_ended(placing.client, 1)
+            await placing.ended(1)
         await self._plain.delete_all(*KINDS)
         return found
 
@@ -109,7 +118,7 @@ class _Side:
         async with self._placing(jobs, finished, run_s) as placing:
             began, before_s = time.perf_counter(), placing.controller.cpu_s()
             await placing.watch.until(lambda: len(placing.watch.added) >= jobs, PLACED_S)
-            await _until_ended(placing.client, jobs)
+            await placing.ended(jobs)
             took_s, used_s = time.perf_counter() - began, placing.controller.cpu_s() - before_s
             rate, most_mib = _rate(placing.watch), placing.controller.most_mib
         await self._plain.delete_all(*KINDS)
@@ -171,15 +180,3 @@ async def _submit(client: aiohttp.ClientSession, name: str) -> None:
     async with client.post("/api/v2/jobs", data=document(name, gpus=1)) as answer:
         answer.raise_for_status()
         await answer.read()
-
-
-async def _until_ended(client: aiohttp.ClientSession, jobs: int) -> None:
-    """Wait until so many jobs of ours have succeeded."""
-    query = {"state": "SUCCEEDED", "keyword": "job-", "limit": "1", "withTotalCount": "true"}
-    async with asyncio.timeout(ENDED_S):
-        while True:
-            async with client.get("/api/v2/jobs", params=query) as answer:
-                answer.raise_for_status()
-                if (await answer.json())["totalCount"] >= jobs:
-                    return
-            await asyncio.sleep(0.5)  # a count of so many jobs is dear, and nothing tells of it
