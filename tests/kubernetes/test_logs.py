@@ -51,6 +51,7 @@ for number in itertools.count():
 """
 ON_REQUEST = """
 import itertools, pathlib, time
+print("ready", flush=True)
 for number in itertools.count():
     while not pathlib.Path(f"/pai/work/go-{number}").exists():
         time.sleep(0.05)
@@ -63,7 +64,9 @@ for number in itertools.count():
 
 def printed_on_request(count: int) -> bytes:
     """What ON_REQUEST has printed after so many requests."""
-    return b"".join(b"%d %d %s\n" % (number, line, b"x" * 250) for number in range(count) for line in range(1000))
+    return b"ready\n" + b"".join(
+        b"%d %d %s\n" % (number, line, b"x" * 250) for number in range(count) for line in range(1000)
+    )
 
 
 class Site:
@@ -244,7 +247,7 @@ async def test_what_a_kubelet_has_rotated_away_is_kept_at_its_offsets(
 
     await engine.start(plan)
     async with with_small_logs(testbed, "dan"), watching(engine) as watch, reader.reading():
-        await until(lambda: _soon(any(seen.state is TaskState.RUNNING for seen in watch.of(plan.uid))), "it", LIMIT_S)
+        await site.until_kept(plan.uid, 1)
         for count in (1, 2):
             before = rotated()
             await printed(count)

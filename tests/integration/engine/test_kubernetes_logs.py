@@ -89,6 +89,9 @@ class Kubelet:
             self.following -= 1
         return response
 
+    def _has_more(self, seen: int) -> Callable[[], bool]:
+        return lambda: self.over or len(self.file) > seen
+
     async def _follow(self, request: web.Request, response: web.StreamResponse, said: bytes) -> None:
         if self.cut_after is not None and len(said) > self.cut_after:
             await response.write(said[: self.cut_after])
@@ -99,7 +102,7 @@ class Kubelet:
         seen = len(self.file)
         while self.refuses is None and not self.over:
             async with self._news:
-                await self._news.wait_for(lambda at=seen: self.over or len(self.file) > at)
+                await self._news.wait_for(self._has_more(seen))
             fresh, begins = b"", not seen or self.file[seen - 1].text.endswith(b"\n")
             for part in self.file[seen:]:
                 fresh += (part.stamp + b" " if begins else b"") + part.text
