@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from pai_backend.engine.kubernetes.client import Client, connect
 from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
 from pai_backend.engine.kubernetes.dialing import Dialer
 from pai_backend.engine.kubernetes.ending import Ender
+from pai_backend.engine.kubernetes.failures import Forbidden
 from pai_backend.engine.kubernetes.handover import Handover
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.logs import FOLLOWED, LOG_BYTES, Collector, Sources, TaskLogs
@@ -38,6 +40,8 @@ from pai_backend.engine.kubernetes.watching import Watcher
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.node import Node, Placement
+
+_log = logging.getLogger(__name__)
 
 _READ = f'[ -e {layout.EXIT_FILE} ] && {{ IFS= read -r record <{layout.EXIT_FILE}; printf %s "$record"; }}'
 READ_RECORD: Final = (layout.BASH, "-c", _READ)
@@ -263,11 +267,14 @@ class KubernetesEngine:
         cluster = await self._found()
         labels = {**naming.ours(self._options.instance), naming.COMPONENT: naming.Component.TASK}
         query = (("labelSelector", naming.selector(labels)),)
-        found = [
-            marks_of(each)
-            for places in await cluster.namespaces.all(cluster.calls)
-            async for each in cluster.calls.list(places.all(Kind.SECRET), query=query)
-        ]
+        found: list[Marks | None] = []
+        for places in await cluster.namespaces.all(cluster.calls):
+            try:
+                found += [marks_of(each) async for each in cluster.calls.list(places.all(Kind.SECRET), query=query)]
+            except Forbidden as error:
+                if self._options.namespace_per is NamespacePer.CLUSTER:
+                    raise
+                _log.warning("whoever has this namespace waits until the backend may work in it: %s", error)
         return [marks for marks in found if marks is not None]
 
     async def _places(self, uid: TaskUid) -> Places:

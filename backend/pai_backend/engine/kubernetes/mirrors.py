@@ -58,7 +58,7 @@ class Mirrors:
     async def following(self, handover: Handover) -> AsyncIterator[None]:
         """Follow the cluster for the length of a block."""
         self._reflectors = [
-            Reflector(self._calls, each, handover, slim=self._slim_pod if each.name == "pods" else self._slim)
+            Reflector(self._calls, each, handover, slim=self._slim_pod if each.name == "pods" else self.slim)
             for each in self._resources
         ]
         self._running = [asyncio.create_task(each.run()) for each in self._reflectors]
@@ -87,14 +87,14 @@ class Mirrors:
             return True
         return self._ours(namespace_of(change.last if isinstance(change, Gone) else change.object))
 
-    def _slim(self, found: Object) -> Object:
+    def slim(self, found: Object) -> Object:
         """What is kept of an object; of those that do not count no more than mirroring needs."""
         if self._ours(namespace_of(found)):
             return without_managed_fields(found)
         return {"metadata": {key: metadata(found).get(key) for key in ("name", "namespace", "uid", "resourceVersion")}}
 
     def _slim_pod(self, found: Object) -> Object:
-        return slim_pod(self._slim(found))
+        return slim_pod(self.slim(found))
 
     def health(self) -> list[Health]:
         """How well each resource is known now; empty while nobody watches."""
