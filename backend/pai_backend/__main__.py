@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     if arguments[:2] == ["cluster", "init"]:
         from pai_backend.cluster_init import main as cluster_init
 
-        return cluster_init(arguments[2:], package_version())
+        return cluster_init(arguments[2:])
     if arguments[:2] == ["cluster", "compare"]:
         from pai_backend.cluster_compare import main as cluster_compare
 

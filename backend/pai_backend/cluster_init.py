@@ -48,9 +48,8 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"command line: {message}")
 
 
-def main(arguments: Sequence[str], version: str) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the configuration, or write it; exit code 2, and one line a fault, when that cannot be."""
-    del version
     try:
         own, others = _parser().parse_known_args(list(arguments))
         if own.force and own.output is None:
