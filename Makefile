@@ -53,13 +53,13 @@ test: install ## Run every test but those on Kubernetes: what CI runs
 	@tools/system-packages test
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore=tests/kubernetes --ignore=tests/integration/runtime
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not room_kubernetes" --ignore=tests/kubernetes --ignore=tests/integration/runtime
 	@cd labextension && jlpm test:ci
 
 test-kubernetes: building install ## Run the tests on a real Kubernetes cluster, which they start
 	@tools/system-packages kubernetes
 	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1
-	@$(BIN)/python -m pytest tests/integration/runtime tests/kubernetes
+	@$(BIN)/python -m pytest -m "not room_local" tests/integration/runtime tests/kubernetes tests/conformance/engines
 
 check: install ## Lint, types, import rules: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .

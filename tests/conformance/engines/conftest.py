@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import os
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -11,10 +14,12 @@ import pytest
 import pytest_asyncio
 
 from tests.conformance.engines.room import Job, Room, opened
+from tests.kubernetes import notebook_image
 from tests.kubernetes.backend_image import backend_image
-from tests.kubernetes.cluster import programs
+from tests.kubernetes.cluster import programs, slots
+from tests.kubernetes.cluster.cluster import Cluster, joined
 from tests.kubernetes.cluster.kubectl import Kubectl
-from tests.kubernetes.fixtures import Kubernetes, kubernetes, remove_namespace, testbed
+from tests.kubernetes.fixtures import GIVEN, Kubernetes, kubernetes, remove_namespace, testbed
 from tests.kubernetes.runtime_image import runtime_image
 
 __all__ = ["backend_image", "kubernetes", "runtime_image", "testbed"]
@@ -38,6 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of an engine in one worker, where they share a backend."""
     for item in items:
         if Path(__file__).parent in item.path.parents and (engine := _engine_of(item)):
+            item.add_marker(f"room_{engine}")
             item.add_marker(pytest.mark.xdist_group(f"room-{engine}"))
             unbuilt = engine != "local" and programs.unbuilt()
             item.add_marker(pytest.mark.timeout(BUILD_S if unbuilt else LIMIT_S))
@@ -100,6 +106,25 @@ async def room_namespace(kubernetes: Kubernetes) -> AsyncIterator[Kubectl]:
     await namespace("wait", "--for=create", "--timeout=30s", "serviceaccount/default")
     yield namespace
     await remove_namespace(namespace)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def scm_images(kubernetes: Kubernetes, request: pytest.FixtureRequest) -> None:
+    """On our own nodes, images that documents of SCM name: only their authors' registry has them."""
+    archive = await asyncio.to_thread(notebook_image.built, programs.images())
+    async with contextlib.AsyncExitStack() as uses:
+        if not os.environ.get(GIVEN):
+            cluster: Cluster = request.getfixturevalue("testbed")
+        elif slots.ROOT in kubernetes.kubeconfig.resolve().parents:
+            cluster = await uses.enter_async_context(joined(int(kubernetes.kubeconfig.parent.name)))
+        else:
+            pytest.skip(f"the nodes of the cluster that {GIVEN} names cannot be given images")
+        first, *others = notebook_image.REFERENCES
+        for node in cluster.nodes.values():
+            if not await node.has_image(first):
+                await node.load_image(archive)
+            for other in others:
+                await node.ctr("images", "tag", "--force", first, other)
 
 
 @pytest.fixture

@@ -153,9 +153,12 @@ class Room:
         self._open.close()
 
     def submit(self, document: Document, image: str = "") -> Job:
-        """Submit a document with this room's image, or with another, under a name of its own."""
+        """Submit a document with this room's image, or with another."""
+        return self.submit_as_it_is(json.dumps(with_image(document, image or self.image)).encode())
+
+    def submit_as_it_is(self, text: bytes) -> Job:
+        """Submit a document under a name of its own."""
         self._given += 1
-        text = json.dumps(with_image(document, image or self.image)).encode()
         name = f"conformance{self._given}"
         return Job(self, self.client.submit(text, name=name, filename="job.json")["uid"])
 

@@ -1,6 +1,6 @@
-"""The seeds' distributed examples, as they are but for their image and for numbers that only a large machine has.
+"""The seeds' documents: those of SCM as they are; the distributed ones but for image and numbers of a large machine.
 
-What they call (wget, git, hdfs, the training program) is stood in for by programs that check how they are called and
+What these call (wget, git, hdfs, the training program) is stood in for by programs that check how they are called and
 exit non-zero otherwise; the tasks meet each other at the addresses of their host lists.
 """
 
@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import yaml
 
 from jupyter_pai import wire
 from tests.conformance.engines.documents import Document
-from tests.conformance.engines.room import Job, Room, facts
+from tests.conformance.engines.room import JOB_S, Job, Room, facts
+from tests.support.backend_process import until
 
 TESTS = Path(__file__).parents[2]
 DOCUMENTS = TESTS / "data" / "documents"
@@ -111,3 +114,30 @@ def test_the_v2_example_runs_to_the_completion_it_asks_for(room: Room, programs:
         assert told["cwd"] == f"{work}/script_tensorflow_cnnbenchmarks/scripts/tf_cnn_benchmarks"
         logs += job.log(role, stream="all")
     assert "cGFzc3dvcmQ=" not in logs
+
+
+@pytest.fixture(scope="module")
+def scm(room: Room, request: pytest.FixtureRequest) -> Room:
+    """The room with the images that documents of SCM name."""
+    if not room.local:
+        request.getfixturevalue("scm_images")
+    return room
+
+
+def test_the_first_scm_example_sees_its_gpu(scm: Room) -> None:
+    job = scm.submit_as_it_is((DOCUMENTS / "scm-helloworld.json").read_bytes())
+    assert job.ended("SUCCEEDED")["dialect"] == "scm"
+    assert "NVIDIA-SMI" in job.log("task_1")
+    assert job.task("task_1")["gpuType"] == "TITANX"
+
+
+def test_the_jupyter_of_the_scm_example_answers_at_its_address(scm: Room) -> None:
+    job = scm.submit_as_it_is((DOCUMENTS / "scm-jupyter.json").read_bytes())
+    (service,) = job.running()["services"]
+    headers = {"Authorization": f"Bearer {scm.backend.token}", "Host": urlsplit(service["url"]).netloc}
+    with httpx.Client(base_url=scm.backend.url, headers=headers, timeout=20) as client:
+        until(lambda: client.get("/api/status").status_code == 200, JOB_S)
+        assert client.get("/api/status").json()["kernels"] == 0
+        assert client.get("/").headers["location"].startswith("/tree")
+    job.stop()
+    job.ended("STOPPED")
