@@ -23,7 +23,7 @@ pytest.register_assert_rewrite("pai_backend.testing.engine_contract")
 __all__ = ["api_server", "backend_image", "kubernetes", "namespace", "runtime_image", "scale", "testbed", "worlds"]
 
 LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
-TEST_S, BUILD_S = 300, 2400
+TEST_S, FAULT_S, BUILD_S = 300, 900, 2400
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
@@ -32,10 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if Path(__file__).parent in item.path.parents]
     limit_s = BUILD_S if ours and programs.unbuilt() else TEST_S
     for item in ours:
-        # Faults have a cluster of their own, so another worker can have them.
-        group = "kubernetes-faults" if "faults" in item.path.parts else "kubernetes"
-        item.add_marker(pytest.mark.xdist_group(group))
-        item.add_marker(pytest.mark.timeout(limit_s))
+        # Faults have a cluster of their own, so another worker can have them; they wait for whole backends to start.
+        faults = "faults" in item.path.parts
+        item.add_marker(pytest.mark.xdist_group("kubernetes-faults" if faults else "kubernetes"))
+        item.add_marker(pytest.mark.timeout(max(limit_s, FAULT_S) if faults else limit_s))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import Counter
+from collections.abc import Sequence
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.model.job import Job
@@ -25,19 +24,30 @@ async def settled(product: Product, database: str = "") -> None:
     store = SqlStore(database or f"sqlite:///{data / 'pai.sqlite'}", KeyFile(data / "secret.key"))
     await store.open()
     try:
-        deadline = time.monotonic() + LIMIT_S
-        while not all(task.forgotten for job in (await _jobs(store)).values() for task in job.tasks):
-            assert time.monotonic() < deadline, f"tasks are not forgotten\n{product.log()}"
-            await asyncio.sleep(0.1)
-        jobs = await _jobs(store)
-        found = [line for wanted in product.wanted for line in _ending(wanted, jobs.get(wanted.name))]
-        found += _runs(product.site, jobs)
-        found += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.port_leases()]
-        for job in jobs.values():
-            found += await _story(store, job)
+        await forgotten(store)
+        assert await broken(store, product.site, product.wanted) == []
     finally:
         await store.aclose()
-    assert found + await _leftovers(product.site) == []
+
+
+async def forgotten(store: SqlStore) -> None:
+    """Wait until the engine has cleaned up after every task."""
+
+    async def all_are() -> bool:
+        return all(task.forgotten for job in (await _jobs(store)).values() for task in job.tasks)
+
+    await until(all_are, "all tasks to be forgotten", LIMIT_S)
+
+
+async def broken(store: SqlStore, site: Site, wanted: Sequence[Wanted]) -> list[str]:
+    """Every promise that does not hold, in words."""
+    jobs = await _jobs(store)
+    found = [line for each in wanted for line in _ending(each, jobs.get(each.name))]
+    found += _runs(site, jobs)
+    found += [f"port {lease.port} is still leased to {lease.owner}" for lease in await store.port_leases()]
+    for job in jobs.values():
+        found += await _story(store, job)
+    return found + await _leftovers(site)
 
 
 async def _jobs(store: SqlStore) -> dict[str, Job]:

@@ -37,7 +37,7 @@ async def site(faulty: Cluster, bundle: str, tmp_path: Path) -> AsyncIterator[Si
         yield made
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def product(faulty: Cluster, bundle: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Product]:
     """A backend in a namespace of its own, with api and controller as two processes."""
     place = tmp_path_factory.mktemp("product")

@@ -24,6 +24,7 @@ async def test_api_server_and_etcd_are_killed_under_load(
 ) -> None:
     through = await product.submit(patient("through-kills"))
     await product.running(through)
+    record_property("s_of_a_job_without_faults", await product.probe())
     await product.hand_in(3)
     await faulty.plane.api.kill()
     await product.hand_in(2)  # taken while there is no API server
