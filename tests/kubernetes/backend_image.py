@@ -37,7 +37,7 @@ CONFIG = {
     "WorkingDir": f"/{HOME}",
     "Entrypoint": ["python", "-P", "-m", "pai_backend"],
     "Cmd": ["serve"],
-    "Env": [f"PAI_BACKEND_DATA_DIR=/{HOME}", "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1"],
+    "Env": [f"PAI_BACKEND_DATA_DIR=/{HOME}", "LOGNAME=jupyter-pai", "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1"],
 }
 
 

@@ -43,6 +43,8 @@ spec:
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       args: {{- toYaml .arguments | nindent 8 }}
       env:
+        - name: LOGNAME # the number of the user has no name in any image, and libraries ask for one
+          value: jupyter-pai
         {{- range .secrets }}
         - name: {{ .variable }}
           valueFrom:
