@@ -164,8 +164,10 @@ class Watcher:
         try:
             while not self._closed:
                 wake = asyncio.ensure_future(self._wake.wait())
-                await asyncio.wait({news, wake}, timeout=self._patience_left(), return_when=asyncio.FIRST_COMPLETED)
-                wake.cancel()
+                try:
+                    await asyncio.wait({news, wake}, timeout=self._patience_left(), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    wake.cancel()
                 self._wake.clear()
                 due, self._due = self._due, set()
                 if news.done():
