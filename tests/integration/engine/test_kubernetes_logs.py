@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class Kubelet:
         self.cut_after: int | None = None  # bytes of an answer that follows
         self.says: bytes | None = None  # in the place of any output
         self.refuses: bytes | None = None  # after what there is, in the place of following
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None  # happens before the next answer
         self.following = 0
         self.asked = 0
         self._news = asyncio.Condition()
@@ -73,6 +74,9 @@ class Kubelet:
 
     async def log(self, request: web.Request) -> web.StreamResponse:
         self.asked += 1
+        if (act := self.meanwhile) is not None:
+            self.meanwhile = None
+            await act()
         response = web.StreamResponse()
         await response.prepare(request)
         if self.says is not None:
@@ -289,3 +293,23 @@ async def test_a_reader_gets_what_is_kept_and_what_the_kubelet_has_beyond_it(
             await kubelet.prints(b"more")
             await kubelet.ends()
     assert data == b"beyond\nmore"
+
+
+async def test_how_long_a_log_is_while_its_pod_is_being_forgotten(
+    kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
+) -> None:
+    """Part of it is kept when the reader looks; by its turn at the kubelet all is, and the container is gone."""
+    await kubelet.prints(b"kept\n")
+    collector = collectors()
+    collector.begin(UID)
+    await until(lambda: kept_bytes(sources) == 5)
+    await collector.aclose()
+    await kubelet.prints(b"beyond\n")
+    await kubelet.ends()
+
+    async def forgotten() -> None:
+        await collectors().finish(UID)
+        kubelet.says = REMOVED
+
+    kubelet.meanwhile = forgotten
+    assert await TaskLogs(sources).extent(UID, LogStream.ALL) == (0, 12)

@@ -61,9 +61,11 @@ class TaskLogs:
                 async with aclosing(source.rest()) as pieces:
                     async for _ in pieces:
                         pass
-            except (Invalid, Malformed, NotFound):
-                pass  # it has not begun, is gone, or its kubelet will never read it
-        return extent.base, source.position.end
+            except (Invalid, Malformed):
+                pass  # it has not begun, or its kubelet will never read it
+            except NotFound:  # whoever has removed its pod since has kept the rest before
+                extent = await asyncio.to_thread(self._sources.kept(uid).look) or extent
+        return extent.base, max(source.position.end, extent.position.end)
 
 
 class _Reading:
