@@ -64,7 +64,8 @@ class TaskLogs:
             except (Invalid, Malformed):
                 pass  # it has not begun, or its kubelet will never read it
             except NotFound:  # whoever has removed its pod since has kept the rest before
-                extent = await asyncio.to_thread(self._sources.kept(uid).look) or extent
+                now = await asyncio.to_thread(self._sources.kept(uid).look)
+                extent = now or extent
         return extent.base, max(source.position.end, extent.position.end)
 
 
