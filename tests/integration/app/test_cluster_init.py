@@ -55,7 +55,7 @@ def test_a_wrong_configuration_is_named_with_its_place(tmp_path: Path) -> None:
     assert "cell type NODE is not defined" in done.stderr
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_a_file_is_written_once_unless_it_may_be_replaced(tmp_path: Path) -> None:
     file, config = tmp_path / "cells.yaml", settings(tmp_path)
     asked = ("cluster", "init", "--config", config, "--output", str(file))
@@ -90,7 +90,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, words: list[str], said:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_a_layout_of_openpai_becomes_cells(tmp_path: Path) -> None:
     layout = tmp_path / "layout.yaml"
     layout.write_text(
