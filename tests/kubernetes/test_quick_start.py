@@ -17,7 +17,7 @@ from tests.kubernetes.fixtures import Kubernetes
 from tests.support.backend_process import until
 
 PAGE = "docs/quick-start-kubernetes.md"
-LONG_S = 120
+LONG_S = 240
 PROGRAMS = Path(sys.executable).parent
 
 
