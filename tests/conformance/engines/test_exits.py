@@ -23,6 +23,7 @@ def test_a_command_that_succeeds_lets_the_job_succeed(job: Job) -> None:
             ("no-such-program-anywhere", 127, "CommandNotFound"),
             ("touch plain; ./plain", 126, "CommandNotExecutable"),
             ("exit 255", 255, "CommandFailed"),
+            ("timeout 1 sleep 1000", 124, "CommandFailed"),
         )
     ],
 )
