@@ -8,8 +8,8 @@ from tests.conformance.engines.room import Job, Room
 EVERY_BYTE = bytes(range(256)) * 40
 WRITE = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 40)"
 MANY = 8_000
-"""Lines that fit into a pipe at once: of a task that ends right after writing more, a container runtime without CPU time
-keeps the first 64 KiB (containerd on a machine with a load of 25 for each core)."""
+"""Lines that fit into a pipe at once. Of a task that ends right after writing more, a container runtime that gets no CPU
+time may keep only the first 64 KiB (containerd, on a machine with 25 runnable processes for each core)."""
 PART = 10_000
 WAIT = "until test -e $PAI_DEFAULT_FS_URI/$PAI_JOB_NAME; do sleep 0.2; done"
 
@@ -51,10 +51,8 @@ def test_parts_of_a_long_log(job: Job) -> None:
     end = job.chunk(offset=-1000)
     assert (end.data, end.first, end.next) == (whole[-1000:], len(whole) - 1000, len(whole))
     found, offset = b"", 0
-    while (
-        chunk := job.room.client.log(job.uid, role="main", index=0, stream="stdout", offset=offset, limit=PART)
-    ).data:
-        found, offset = found + chunk.data, chunk.next
+    while data := (chunk := job.room.client.log(job.uid, stream="stdout", offset=offset, limit=PART)).data:
+        found, offset = found + data, chunk.next
     assert found == whole
 
 
