@@ -16,7 +16,7 @@ from contextlib import aclosing
 from typing import Final, ParamSpec, TypeVar
 
 from pai_backend.engine.base import EngineError
-from pai_backend.engine.kubernetes.failures import Busy, Invalid, Malformed, NotFound, Unreachable
+from pai_backend.engine.kubernetes.failures import Busy, Invalid, Malformed, NotFound, Unauthorized, Unreachable
 from pai_backend.engine.kubernetes.logs.kept import InUse, KeptLog
 from pai_backend.engine.kubernetes.logs.kubelet import Source
 from pai_backend.engine.kubernetes.logs.sources import Sources
@@ -139,17 +139,19 @@ class _Copy:
         """Copy to the end. Raises ClusterErrors without ``growing``, else none that may pass; OSError."""
         pause = LOOK_AGAIN_S[0]
         while True:
-            before, over = self.source.position.end, False
             try:
                 over = not growing or await self._sources.is_over(self._uid)
+                before = self.source.position.end
                 if await self._take(self.source.rest() if over else self.source.growing()) and over:
                     return
-            except (Unreachable, Busy) as error:
+                if self.source.position.end > before:
+                    pause = LOOK_AGAIN_S[0]
+            except (Unreachable, Busy, Unauthorized) as error:  # asking whether it is over renews credentials
                 if not growing:
                     raise
-                self._tell(str(error))
-            pause = LOOK_AGAIN_S[0] if self.source.position.end > before else min(2 * pause, LOOK_AGAIN_S[1])
+                self._tell(logging.INFO, f"is read again: {error}")
             await asyncio.sleep(pause)
+            pause = min(2 * pause, LOOK_AGAIN_S[1])
 
     async def _take(self, pieces: AsyncGenerator[bytes, None]) -> bool:
         """Keep these; whether they are all that can be had, if the task is over. Raises Unreachable, Busy, OSError."""
@@ -158,16 +160,17 @@ class _Copy:
                 async for data in pieces:
                     await _whole(self._kept.append, data, self.source.position)
                     await self._secure()
+            self._missing = None
         except Invalid:
             return True  # it has not begun
         except Malformed as error:
-            _log.warning("%s", error)
+            self._tell(logging.WARNING, f"cannot be had: {error}")
         except NotFound as error:
             now = time.monotonic()
             self._missing = self._missing or now
             if now - self._missing < GONE_S and await self._sources.has_pod(self._uid):
                 return False
-            _log.warning("the end of the log of task %s is lost: %s", self._uid, error)
+            self._tell(logging.WARNING, f"has lost its end: {error}")
         return True
 
     async def _secure(self) -> None:
@@ -175,10 +178,11 @@ class _Copy:
             await _whole(self._kept.secure, self.source.position)
             self._secured = time.monotonic()
 
-    def _tell(self, trouble: str) -> None:
+    def _tell(self, level: int, trouble: str) -> None:
+        """Once, however often it is met in a row."""
         if trouble != self._said:
             self._said = trouble
-            _log.info("the log of task %s is read again: %s", self._uid, trouble)
+            _log.log(level, "the log of task %s %s", self._uid, trouble)
 
 
 async def _whole(act: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs) -> _Made:

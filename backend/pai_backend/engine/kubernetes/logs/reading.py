@@ -45,8 +45,9 @@ class TaskLogs:
                     yield data
             if reading.done:
                 return
-            pause = LOOK_AGAIN_S[0] if reading.offset > before else min(2 * pause, LOOK_AGAIN_S[1])
+            pause = LOOK_AGAIN_S[0] if reading.offset > before and not reading.broke else pause
             await asyncio.sleep(pause)
+            pause = min(2 * pause, LOOK_AGAIN_S[1])
 
     async def extent(self, uid: TaskUid, stream: LogStream) -> tuple[int, int]:
         """(oldest byte, bytes there ever were) now. Raises KeyError for an unknown uid, ClusterErrors."""
@@ -70,11 +71,11 @@ class TaskLogs:
 
 
 class _Reading:
-    """One reader's way through a log. ``done``: nothing more can come, or is wanted."""
+    """One reader's way through a log. ``done``: nothing more can come, or is wanted. ``broke``: it was cut off."""
 
     def __init__(self, sources: Sources, uid: TaskUid, offset: int) -> None:
         self.offset = offset
-        self.done = False
+        self.done = self.broke = False
         self._sources = sources
         self._uid = uid
         self._kept = sources.kept(uid)
@@ -94,7 +95,7 @@ class _Reading:
             self._reached = extent.position
         source = await self._sources.kubelet(self._uid, self._reached)
         pieces = source.growing() if follow and not over else source.rest()
-        self.done = over or not follow
+        self.done, self.broke = over or not follow, False
         try:
             async with aclosing(pieces):
                 async for data in pieces:
@@ -109,7 +110,7 @@ class _Reading:
         except ClusterError:
             if not follow:
                 raise
-            self.done = False
+            self.done, self.broke = False, True
         self._reached = source.position
 
     async def _from_files(self, kept: KeptLog, extent: Extent) -> AsyncGenerator[bytes, None]:
