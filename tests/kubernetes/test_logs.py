@@ -295,7 +295,6 @@ async def _soon(value: bool) -> bool:
 async def with_small_logs(testbed: Cluster, name: str) -> AsyncIterator[None]:
     """Let a node rotate logs often: whenever its kubelet looks, every 10 s. Sooner, its followers cannot keep up."""
     node = testbed.nodes[name]
-
     await node.kill("kubelet")
     usual = await asyncio.to_thread(node.change_kubelet, containerLogMaxSize="64Ki")
     try:
