@@ -1,0 +1,39 @@
+"""A backend whose cluster is away: it starts, answers, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.backend_process import backend, until
+from tests.support.kubeconfigs import kubeconfig
+
+WORDS = "the API server cannot be reached"
+
+
+@pytest.mark.parametrize("processes", ['[["api", "controller"]]', '[["api"], ["controller"]]'])
+def test_a_backend_without_its_cluster_is_not_ready_and_says_why(tmp_path: Path, processes: str) -> None:
+    """Also the process of the API alone, which hears of nodes from the cluster itself."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(kubeconfig(f"http://{place}", token="none")))
+    arguments = ["--engine-kind", "kubernetes", "--kubernetes-kubeconfig", str(path), "--processes", processes]
+    pods = ["--kubernetes-pods", json.dumps({"runtime_image": "r:1"})]
+    with backend(tmp_path / "b", [*arguments, *pods], whole=False) as running, running.client() as client:
+
+        def told() -> bool:
+            answer = client.get("/readyz")
+            checks = {check["name"]: check["message"] for check in answer.json().get("checks", ())}
+            said = checks.get("engine", "")
+            return answer.status_code == 503 and "nodes were never listed: " in said and WORDS in said
+
+        until(told)
+        figures = client.get("/metrics").text
+        assert 'pai_kubernetes_knowledge_age_seconds{resource="nodes"} +Inf' in figures
+        assert 'answer="unreachable"' in figures
+        assert client.get("/api/v2/cluster/nodes").json()["data"] == []
