@@ -1,0 +1,123 @@
+"""GPUs of tasks on a real kubelet: those that a device plugin gives, and those that a task may see."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.kubernetes.cluster import images
+from tests.kubernetes.cluster.cluster import Cluster
+from tests.kubernetes.devices.conftest import CAROL, BackendMaker, plugin
+from tests.support.backend_process import Backend, until
+from tests.support.documents import scm_document
+
+LONG_S = 240
+SHOW = "echo sees=$NVIDIA_VISIBLE_DEVICES; "
+
+
+class Jobs:
+    """Jobs of one task each on a backend."""
+
+    def __init__(self, running: Backend, client: httpx.Client) -> None:
+        self._running, self._client = running, client
+
+    def submit(self, name: str, gpus: int, command: str) -> None:
+        role = {"name": "r", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": gpus, "command": command}
+        document = scm_document(name, taskRoles=[role], gpuType="", image=images.BUSYBOX)
+        answer = self._client.post("/api/v2/jobs", content=document, params={"name": name, "filename": "job.json"})
+        assert answer.status_code == 202, answer.text
+
+    def get(self, name: str, what: str = "") -> Any:
+        return self._client.get(f"/api/v2/jobs/{name}{what}").json()
+
+    def until(self, name: str, *states: str) -> None:
+        until(lambda: self.get(name)["state"] in states, LONG_S)
+
+    def until_waiting_for(self, name: str, words: str) -> None:
+        until(lambda: words in self.get(name, "/why")["sentence"], LONG_S)
+
+    def sees(self, name: str) -> str:
+        """What a job said of the devices that it sees."""
+        until(lambda: "sees=" in self._log(name), LONG_S)
+        return self._log(name).partition("sees=")[2].splitlines()[0]
+
+    def placed(self, name: str) -> str:
+        """Numbers of the GPUs on which the scheduler placed it."""
+        ((task,),) = [role["taskStatuses"] for role in self.get(name)["taskRoles"]]
+        return ",".join(map(str, task["gpus"]))
+
+    def stop(self, name: str) -> None:
+        answer = self._client.put(f"/api/v2/jobs/{name}/executionType", json={"value": "STOP"})
+        assert answer.status_code == 202, answer.text
+        self.until(name, "STOPPED", "SUCCEEDED", "FAILED")
+
+    def gpus_of_the_node(self) -> int:
+        nodes = self._client.get("/api/v2/cluster/nodes").json()["data"]
+        return sum(len(node["gpus"]) for node in nodes if node["name"] == CAROL)
+
+    def _log(self, name: str) -> str:
+        answer = self._client.get(f"/api/v2/jobs/{name}/logs")
+        return answer.text if answer.status_code == 200 else ""
+
+
+@pytest.mark.timeout(900)
+def test_a_device_plugin_gives_gpus_and_takes_them_back(
+    machine: Cluster, backend_with: BackendMaker, tmp_path: Path
+) -> None:
+    """Each to one task alone; a sick one to nobody; and all again after the kubelet was killed."""
+    with plugin(machine.nodes[CAROL], 2, tmp_path) as gpus, backend_with() as running, running.client() as client:
+        jobs = Jobs(running, client)
+        until(lambda: jobs.gpus_of_the_node() == 2, LONG_S)
+        for name in ("one", "two"):
+            jobs.submit(name, 1, SHOW + "sleep 1000")
+        assert {jobs.sees("one"), jobs.sees("two")} == {"0", "1"}
+        jobs.submit("third", 1, SHOW)
+        jobs.until_waiting_for("third", "waits for 1 GPU")
+        for name in ("one", "two"):
+            jobs.stop(name)
+        jobs.until("third", "SUCCEEDED")
+        jobs.submit("none", 0, SHOW)
+        assert jobs.sees("none") == "none"
+
+        gpus.fall_ill(0)
+        until(lambda: jobs.gpus_of_the_node() == 1, LONG_S)
+        jobs.submit("both", 2, SHOW + "sleep 1000")
+        jobs.until_waiting_for("both", "2 GPU")
+        jobs.submit("healthy", 1, SHOW)
+        assert jobs.sees("healthy") == "1"
+        gpus.fall_ill()
+        assert jobs.sees("both") == "0,1"
+
+        asyncio.run(machine.nodes[CAROL].kill("kubelet"))
+        asyncio.run(machine.nodes[CAROL].start_kubelet())
+        until(lambda: gpus.registered() == 2, LONG_S)
+        until(lambda: jobs.gpus_of_the_node() == 2, LONG_S)
+        assert jobs.get("both")["state"] == "RUNNING"
+        assert jobs.get("both")["retryDetails"]["platform"] == 0
+        jobs.stop("both")
+        jobs.submit("after", 2, SHOW)
+        assert jobs.sees("after") == "0,1"
+
+
+def test_visible_devices_are_exactly_those_that_were_placed(machine: Cluster, backend_with: BackendMaker) -> None:
+    """HiveD's way: a label counts them, and nothing but our scheduler gives them."""
+    asyncio.run(machine.kubectl("label", "--overwrite", "node", CAROL, "jupyter-pai/gpu-count=4"))
+    with backend_with(gpus={"by": "visible-devices"}) as running, running.client() as client:
+        jobs = Jobs(running, client)
+        until(lambda: jobs.gpus_of_the_node() == 4, LONG_S)
+        jobs.submit("one", 1, SHOW + "sleep 1000")
+        jobs.submit("two", 2, SHOW + "sleep 1000")
+        seen = {name: jobs.sees(name) for name in ("one", "two")}
+        assert seen == {name: jobs.placed(name) for name in ("one", "two")}
+        numbers = [number for each in seen.values() for number in each.split(",")]
+        assert len(numbers) == 3
+        assert set(numbers) < {"0", "1", "2", "3"}
+        jobs.stop("one")
+        jobs.submit("none", 0, SHOW)
+        assert jobs.sees("none") == "none"
+        jobs.stop("two")
+    asyncio.run(machine.kubectl("label", "node", CAROL, "jupyter-pai/gpu-count-"))
