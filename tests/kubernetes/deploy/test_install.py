@@ -72,7 +72,7 @@ async def test_no_part_may_read_what_is_not_its_own(release: Release) -> None:
         for namespace in (own, "kube-system"):  # where the database's password is, and the cluster's own
             assert not await release.may(part, "get", "secrets", namespace)
             assert not await release.may(part, "create", "pods", namespace)
-        assert not await release.may(part, "create", "pods/attach", tasks)
+        assert not await release.may(part, "update", "pods", tasks)
         assert not await release.may(part, "patch", "nodes", tasks)
     assert not await release.may("gateway", "get", "secrets", tasks)
     assert not await release.may("gateway", "list", "nodes", tasks)
