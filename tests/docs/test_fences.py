@@ -37,6 +37,22 @@ NOT_RUN = {
         "docs/quick-start-kubernetes.md",
         "python -m pai_backend cluster init --layout layout.yaml --output cells.yaml",
     ): "as above",
+    (
+        "docs/install-kubernetes.md",
+        "make image IMAGE=registry.example.com/jupyter-pai:0.1.0    # the backend, by docker, podman or buildah",
+    ): "pushes to a registry; tests/kubernetes/deploy/test_image.py runs what builds the images",
+    (
+        "docs/install-kubernetes.md",
+        "kubectl create namespace pai",
+    ): "tests/kubernetes/deploy/release.py makes the like, in a namespace of its own",
+    (
+        "docs/install-kubernetes.md",
+        "helm install pai deploy/helm/jupyter-pai --namespace pai --values values.yaml --wait",
+    ): "tests/kubernetes/deploy/test_install.py runs it with values for the test cluster",
+    (
+        "docs/install-kubernetes.md",
+        "kubectl -n pai-tasks delete pods -l app.kubernetes.io/managed-by=jupyter-pai --wait=false",
+    ): "removes what tests share",
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""
