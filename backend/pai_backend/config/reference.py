@@ -46,7 +46,7 @@ All are for their owner only (0600, directories 0700).
 | file | what |
 |---|---|
 | `backend.lock` | Locked by the supervisor: one backend for one data directory. Holds its process id. |
-| `controller.lock` | Locked by the controller. |
+| `controller.lock` | Locked by the controller, with SQLite: its lease cannot be taken while it lives. |
 | `runtime/supervisor.json` | `{pid, started, version}` |
 | `runtime/api.json` | `{pid, url, started, version}`, written when the API answers, removed at a clean end. |
 | `runtime/gateway.json` | `{pid, host, port}` |
