@@ -21,12 +21,15 @@ class JobParts:
     shared: dict[str, str]
     left_out: tuple[str, ...]
     info: str
+    placed: int
+    """How many of its tasks have a place."""
 
 
 def job_parts(job: Job, default_fs_uri: str = "") -> JobParts:
     """The parts of ``job`` as it is placed now; takes time in proportion to its tasks."""
     shared = shared_environment(job, default_fs_uri)
-    return JobParts(shared.variables, shared.left_out, job_info(job))
+    placed = sum(task.placement is not None for task in job.tasks)
+    return JobParts(shared.variables, shared.left_out, job_info(job), placed)
 
 
 class PartsMemory:

@@ -58,7 +58,7 @@ def build_plan(
         index=task.index,
         job_attempt=task.job_attempt,
         job_tasks=job.spec.task_count,
-        job_placed=sum(each.placement is not None for each in job.tasks),
+        job_placed=parts.placed,
         virtual_cluster=job.spec.virtual_cluster,
         image=job.spec.image_of(role),
         command=_command(job.spec, role, secrets, env.get(TRUNCATED, "")),

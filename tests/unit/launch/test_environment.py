@@ -301,7 +301,8 @@ def test_the_page_has_each_variable_and_no_other(document_job: DocumentJob) -> N
     job = document_job("scm-jupyter.json")
     spec = job.spec.model_copy(update={"kill_all_on_completed": 1})
     table = environment(job.model_copy(update={"spec": spec}), job.tasks[0])
-    given = {*table, *path_variables(table, work_dir="/w", job_info_file="/i"), TRUNCATED}
+    by_engines = {"PAI_TASK_UID"}
+    given = {*table, *path_variables(table, work_dir="/w", job_info_file="/i"), TRUNCATED, *by_engines}
     parts = {"role": "task_1", "index": "0", "label": "(jupyter|http|ssh)", "number": "0"}
     patterns = {name: re.sub(r"<(\w+)>", lambda part: parts[part[1]], name) for name in documented()}
     assert [name for name, pattern in patterns.items() if not any(re.fullmatch(pattern, real) for real in given)] == []

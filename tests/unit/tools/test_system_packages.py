@@ -94,7 +94,9 @@ def test_the_tests_need_more_and_each_package_is_named_once(machine: Machine) ->
 
 def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
     programs = "bash ssh ssh-keygen python3 chromium sshd git curl wget java mvn pg_config dpkg apt-get"
-    programs += " go containerd runc iptables conntrack ip nsenter busybox debootstrap zstd"  # nodes of Kubernetes
+    programs += (
+        " go containerd runc iptables conntrack ip nsenter busybox debootstrap zstd faketime"  # nodes of Kubernetes
+    )
     programs += " bash-static patchelf gcc musl-gcc"  # the runtime bundle
     for program in programs.split():
         machine.add(program)

@@ -93,7 +93,7 @@ class Readyz(_ClusterHandler):
 
     @operation(Operation("Whether jobs can be taken and run; 503 when not.", query=ReadyQuery, answer=Readiness))
     async def get(self, query: ReadyQuery) -> Readiness:
-        """Every check, or the one that is asked for; none of that name is not ready."""
+        """Every check, or the one that is asked for."""
         readiness = await self.cluster.readiness(query.check)
         self.set_status(200 if readiness.ready else 503)
         return readiness

@@ -18,7 +18,7 @@ from pai_backend.api.wire import (
     VirtualCluster,
     VirtualClusters,
 )
-from pai_backend.model.errors import NoVirtualCluster
+from pai_backend.model.errors import InvalidParameters, NoVirtualCluster
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
@@ -97,9 +97,13 @@ class ClusterService:
             )
 
     async def readiness(self, name: str | None = None) -> Readiness:
-        """Every check with its outcome, or those of this name, without which nothing is ready."""
-        checks = tuple(check for check in await self._ctx.checks() if name in (None, check.name))
-        return Readiness(ready=bool(checks) and all(check.ok for check in checks), checks=checks)
+        """Every check with its outcome, or that of this name. Raises InvalidParameters when there is none such."""
+        every = await self._ctx.checks()
+        checks = tuple(check for check in every if name in (None, check.name))
+        if not checks:
+            names = ", ".join(check.name for check in every)
+            raise InvalidParameters("There is no check of that name.", hint=f"The checks here: {names}.")
+        return Readiness(ready=all(check.ok for check in checks), checks=checks)
 
     async def metrics(self) -> bytes:
         """What Prometheus scrapes."""

@@ -7,12 +7,13 @@ connections go anywhere the task could connect to, and listeners are on loopback
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 import asyncssh
 
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.forwarding import connected_to, connected_to_socket
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ssh_session import Process, TaskWorld, serve
 
@@ -43,13 +44,15 @@ class TaskServer(asyncssh.SSHServer):
         """Every user name must authenticate, and any will do: the key says who it is."""
         return True
 
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> Awaitable[asyncssh.SSHTCPSession[bytes]]:
         """Connections from the task's machine (``ssh -L``, ``-W``, ``-D``)."""
-        return True
+        return connected_to(dest_host, dest_port)
 
-    def unix_connection_requested(self, dest_path: str) -> bool:
+    def unix_connection_requested(self, dest_path: str) -> Awaitable[asyncssh.SSHUNIXSession[bytes]]:
         """Connections to sockets in the file system."""
-        return True
+        return connected_to_socket(dest_path)
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
         """Listen for the client (``ssh -R``), on loopback whatever it asks for, as OpenSSH does by default."""
