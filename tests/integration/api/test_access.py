@@ -103,7 +103,7 @@ async def test_probes_and_metrics_need_no_token(api: ApiSite) -> None:
     assert not_ready.status_code == 503
     assert not_ready.json()["checks"][1] == {"name": "controller", "ok": False, "message": "holds no lease"}
     assert [answer.status_code for answer in alone] == [200, 503, 400]
-    assert [check["ok"] for answer in alone for check in answer.json()["checks"]] == [True, False]
+    assert [check["ok"] for answer in alone[:2] for check in answer.json()["checks"]] == [True, False]
     assert 'pai_jobs{state="WAITING"} 1.0' in metrics
     assert 'pai_api_requests_total{method="POST",route="/api/v2/jobs",status="202"} 1.0' in metrics
     assert "process_resident_memory_bytes" in metrics
