@@ -26,7 +26,7 @@ taskRoles:
     dockerImage: image
     resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}
     commands:
-      - echo "the word is <%% $secrets.token %%>, twice: $TOKEN"
+      - echo "the word is <%% $secrets.token %%>, twice $TOKEN"
       - trap 'echo end; exit' TERM; number=0; while true; do echo $number; number=$((number + 1)); sleep 0.02; done
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -187,8 +188,11 @@ def server_of(container: Container) -> int:
     """The process id of the listening server; 0: none."""
     threads = Path(f"/proc/{container.launcher}/task").iterdir()
     pids = [pid for thread in threads for pid in (thread / "children").read_text().split()]
-    named = [int(pid) for pid in pids if Path(f"/proc/{pid}/exe").resolve().name in ("sshd",)]
-    return named[0] if named else 0
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError):  # it ended while we looked
+            if Path(f"/proc/{pid}/exe").resolve().name == "sshd":
+                return int(pid)
+    return 0
 
 
 def first_words(server: socket.socket) -> bytes:
