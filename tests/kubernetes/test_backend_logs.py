@@ -27,6 +27,7 @@ taskRoles:
     resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}
     commands:
       - echo "the word is <%% $secrets.token %%>, twice $TOKEN"
+      - exec 2>/dev/null  # bash tells of its sleep that was ended
       - trap 'echo end; exit' TERM; number=0; while true; do echo $number; number=$((number + 1)); sleep 0.02; done
 """
 
