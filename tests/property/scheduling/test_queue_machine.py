@@ -108,9 +108,11 @@ class Waiting(RuleBasedStateMachine):
                 and ticket.line.variant.asleep
                 and kind_of(ticket.entry.group) == kind_of(entry.group)
             }
-        before = self._places()
+        before, claims = self._places(), dict(self.queue.claims)
         self.advance()
         stayed = all(self._places().get(each) == place for each, place in before.items())
+        # Cells that were kept for somebody may have been offered to all before they were kept again.
+        stayed = stayed and all(self.queue.claims.get(each) is claim for each, claim in claims.items())
         assert not aside or not stayed or name in self.queue.waiting, "it was asked again though nothing changed"
 
     @rule(data=st.data())
@@ -278,7 +280,8 @@ class Waiting(RuleBasedStateMachine):
 QUIET = settings(deadline=None, stateful_step_count=30, suppress_health_check=list(HealthCheck))
 
 TestWaiting = Waiting.TestCase
-TestWaiting.settings = settings(QUIET, max_examples=150)
+# Without explaining, which traces every line and takes minutes.
+TestWaiting.settings = settings(QUIET, max_examples=150, phases=[each for each in Phase if each is not Phase.explain])
 
 
 @pytest.mark.parametrize("mutant", mutants.RANDOM, ids=lambda mutant: f"{mutant[0].__name__}.{mutant[1]}")

@@ -130,6 +130,6 @@ class _Search:
 def starts(queue: Queue, entry: Entry, now: datetime) -> bool:
     """Whether a changed entry would start at once; False as well when it can never be right."""
     try:
-        return queue.would_start(entry, now)
+        return queue.would_be_asked(entry) and queue.would_start(entry, now)
     except PaiError:
         return False

@@ -90,8 +90,7 @@ class Kind:
     def add(self, ticket: Ticket, chains: Sequence[str]) -> None:
         """One more waits; changes in these chains may help it."""
         entry = ticket.entry
-        members = (entry.group.members, *(other.members for other in entry.others))
-        key = (entry.needs, entry.group.ignore_suggested, members, bool(entry.loose))
+        key = _variant_key(entry)
         variant = self.variants.get(key)
         if variant is None:
             variant = self.variants[key] = Variant(self, key, chains)
@@ -139,6 +138,11 @@ class Kind:
         front = self.front()
         return None if front is None else front.key
 
+    def sleeps(self, entry: Entry) -> bool:
+        """Whether an entry of this kind would join a variant that is asleep."""
+        variant = self.variants.get(_variant_key(entry))
+        return variant is not None and variant.asleep
+
     def retry(self, variant: Variant) -> None:
         """The variant's nodes may have room again."""
         if variant.asleep:
@@ -150,6 +154,11 @@ class Kind:
         """The cap has room again."""
         line.parked = None
         self._heads.push(line)
+
+
+def _variant_key(entry: Entry) -> Hashable:
+    members = (entry.group.members, *(other.members for other in entry.others))
+    return (entry.needs, entry.group.ignore_suggested, members, bool(entry.loose))
 
 
 def _head(line: Line) -> Key | None:

@@ -13,7 +13,7 @@ from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
 from pai_backend.scheduling.queue.books import Books
 from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.decider import CellsOnly, Decider, Suggest, anywhere
-from pai_backend.scheduling.queue.entry import Entry, Ticket, lane_of
+from pai_backend.scheduling.queue.entry import Entry, Ticket, kind_of, lane_of
 from pai_backend.scheduling.queue.fronts import Fronts
 from pai_backend.scheduling.queue.holdback import Ends, fits_elsewhere, in_the_way, is_good, never_known
 from pai_backend.scheduling.queue.index import kind_at
@@ -80,6 +80,11 @@ class Queue(Books):
         if not isinstance(decision, Bound) or decision.displaced or decision.cancelled:
             return False
         return not self._fronts.must_wait(entry, lane_of(entry.group), decision.placement.chain, now)
+
+    def would_be_asked(self, entry: Entry) -> bool:
+        """Whether the entry, were it to wait, would be asked about: not if nodes refused its like, and none changed."""
+        kind = self.index.kinds.get(kind_of(entry.group, entry.others))
+        return kind is None or not kind.sleeps(entry)
 
     @property
     def is_settled(self) -> bool:

@@ -44,6 +44,17 @@ def test_what_gives_up_less_comes_first() -> None:
     assert found(line, "g", ("a",)) == [("fewer-tasks", 4), ("opportunistic", None)]
 
 
+def test_what_nodes_have_just_refused_is_not_told() -> None:
+    line = busy()
+    line.submit("refused", (1, 3))
+    line.queue.set_aside("refused")
+    line.submit("g", (3, 3))
+    assert ("fewer-tasks", 1) not in found(line, "g", ("a",))
+    line.queue.nodes_changed()
+    line.end("refused")
+    assert ("fewer-tasks", 1) in found(line, "g", ("a",))
+
+
 def test_another_virtual_cluster_is_told_only_to_who_may_use_it() -> None:
     line = Line()
     line.submit("full", (3, 4))
