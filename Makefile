@@ -53,7 +53,7 @@ test: install ## Run every test but those on Kubernetes: what CI runs
 	@tools/system-packages test
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not room_kubernetes" --ignore=tests/kubernetes --ignore=tests/integration/runtime
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart 0 -m "not room_kubernetes" --ignore=tests/kubernetes --ignore=tests/integration/runtime
 	@cd labextension && jlpm test:ci
 
 test-kubernetes: building install ## Run the tests on a real Kubernetes cluster, which they start
