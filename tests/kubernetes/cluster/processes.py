@@ -89,11 +89,14 @@ def _noted(note: Path) -> int | None:
 
 
 def _birth(pid: int) -> str | None:
-    """When a process began, on which boot; None where there is none, or only its record waits to be collected."""
+    """When a process began, on which boot; None where there is none, or only its record waits to be collected.
+
+    The first thread may have ended before the others, which still have open what it had.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    state, began = fields[0], fields[19]
+    state, threads, began = fields[0], int(fields[17]), fields[19]
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return None if state in "ZX" else f"{boot} {began}"
+    return None if state in "ZX" and threads <= 1 else f"{boot} {began}"

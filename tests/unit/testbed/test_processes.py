@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 from pathlib import Path
@@ -9,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.kubernetes.cluster import processes
+from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.cluster.processes import Daemon
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.skipif(sys.platform != "linux", reason="clusters need Linux")]
+
+FIRST_THREAD_ENDS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
 
 
 def exists(pid: int) -> bool:
@@ -60,4 +68,22 @@ async def test_what_ended_by_itself_does_not_run(tmp_path: Path) -> None:
     part = Daemon(tmp_path, "part")
     part.start(["true"], tmp_path)
     await part.kill()
+    assert part.pid is None
+
+
+async def test_what_has_threads_is_not_gone_when_its_first_has_ended(tmp_path: Path) -> None:
+    part = Daemon(tmp_path, "part")
+    part.start([sys.executable, "-c", FIRST_THREAD_ENDS], tmp_path)
+    pid = part.pid
+    assert pid is not None
+
+    async def first_thread_has_ended() -> bool:
+        text = await asyncio.to_thread(Path(f"/proc/{pid}/stat").read_text)
+        return text.rpartition(")")[2].split()[0] == "Z"
+
+    try:
+        await until(first_thread_has_ended, "the end of the first thread", 20, 0.02)
+        assert part.pid == pid
+    finally:
+        await part.kill()
     assert part.pid is None
