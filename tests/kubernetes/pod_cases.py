@@ -17,10 +17,10 @@ from pai_backend.engine.kubernetes.pods.job import attempt_map
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import task_secret
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.ids import JobUid, task_uid
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import StagedInput, TaskPlan
+from pai_backend.model.pod_settings import PodSettings
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.cluster.kubectl import Json, Kubectl

@@ -15,9 +15,9 @@ from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
+from pai_backend.model.pod_settings import PodSettings
 from pai_backend.testing.engine_contract import Behind, EngineMaker, Given, Kept, Reach, Runs
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes

@@ -18,11 +18,11 @@ from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.places import Places
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, task_uid
 from pai_backend.model.job import Causer
 from pai_backend.model.node import Placement
+from pai_backend.model.pod_settings import PodSettings
 from pai_backend.testing.engine_contract import watching
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes

@@ -11,10 +11,10 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.namespaces import JobOwner
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement
+from pai_backend.model.pod_settings import PodSettings
 from pai_backend.testing.engine_contract import watching
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes, remove_namespace

@@ -15,12 +15,12 @@ from pai_backend.engine.kubernetes.objects import slim_pod
 from pai_backend.engine.kubernetes.pods.job import network_policy, service
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import login_secret
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.status.refusals import start_error
 from pai_backend.engine.kubernetes.status.task import Around, read_task
 from pai_backend.engine.kubernetes.status.view import time_of
-from pai_backend.engine.kubernetes.status.waits import Patience
+from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.plan import RegistryLogin, StagedInput
+from pai_backend.model.pod_settings import PodSettings
 from tests.kubernetes import pod_cases
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.commands import until

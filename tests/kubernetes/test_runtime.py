@@ -17,9 +17,9 @@ from pydantic import SecretStr
 
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import task_secret
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.model.plan import SshPlan, TaskPlan
+from pai_backend.model.pod_settings import PodSettings
 from tests.kubernetes import pod_cases
 from tests.kubernetes.cluster.commands import Ended, attempt, run, until
 from tests.kubernetes.cluster.kubectl import Json, Kubectl

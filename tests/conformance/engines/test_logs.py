@@ -7,9 +7,7 @@ from tests.conformance.engines.room import Job, Room
 
 EVERY_BYTE = bytes(range(256)) * 40
 WRITE = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 40)"
-MANY = 8_000
-"""Lines that fit into a pipe at once. Of a task that ends right after writing more, a container runtime that gets no
-CPU time may keep only the first 64 KiB (containerd, on a machine with 25 runnable processes for each core)."""
+MANY = 20_000  # lines: more than a pipe holds, written by a task that ends at once
 PART = 10_000
 WAIT = "until test -e $PAI_DEFAULT_FS_URI/$PAI_JOB_NAME; do sleep 0.2; done"
 

@@ -17,11 +17,11 @@ from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.places import Kind, Places
-from pai_backend.engine.kubernetes.pods.settings import Names, PodSettings
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import TaskPlan
+from pai_backend.model.pod_settings import Names, PodSettings
 from tests.kubernetes.cluster.commands import until
 
 INSTANCE = "rights"  # its objects are no other backend's

@@ -19,8 +19,8 @@ from aiohttp import web
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.job import Job, NewEvent, Phase
+from pai_backend.model.pod_settings import PodSettings
 from pai_backend.protocol import read_document
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import SqlStore

@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid
 from pai_backend.engine.kubernetes.places import Kind, Places, node
 from pai_backend.engine.kubernetes.status.task import Around, read_task
 from pai_backend.engine.kubernetes.status.view import part
-from pai_backend.engine.kubernetes.status.waits import Patience
+from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 
 _log = logging.getLogger(__name__)

@@ -27,19 +27,17 @@ from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started
 from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, OwnerOf, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
-from pai_backend.engine.kubernetes.nodes import NodeReading
 from pai_backend.engine.kubernetes.places import Kind, Places
 from pai_backend.engine.kubernetes.pods import layout
-from pai_backend.engine.kubernetes.pods.settings import Network, PodSettings
 from pai_backend.engine.kubernetes.refreshing import refresh
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
-from pai_backend.engine.kubernetes.status.waits import Patience
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.engine.kubernetes.watching import Watcher
-from pai_backend.model.cluster_settings import NamespacePer
+from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
 from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.node import Node, Placement
+from pai_backend.model.pod_settings import Network, PodSettings
 
 _log = logging.getLogger(__name__)
 

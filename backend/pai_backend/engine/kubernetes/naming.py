@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from pai_backend.model.cluster_settings import NamespacePer as NamespacePer
+from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.labels import is_label_value
 from pai_backend.model.plan import TaskPlan

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.nodes import NodeReading, node_of
+from pai_backend.engine.kubernetes.nodes import node_of
 from pai_backend.engine.kubernetes.places import node
-from pai_backend.engine.kubernetes.pods.settings import GpuSettings
+from pai_backend.model.cluster_settings import NodeReading
+from pai_backend.model.pod_settings import GpuSettings
 
 PROBE_S: Final = 1.0  # a port that nothing answers for so long counts as free: a kubelet refuses the pod if it is not
 

@@ -15,12 +15,12 @@ from pydantic import ValidationError
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
-from pai_backend.engine.kubernetes.pods.settings import GpuSettings
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.engine.kubernetes.status.view import Condition, items, part, time_of, words
-from pai_backend.model.cluster_settings import NodeReading as NodeReading
+from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Taint, Toleration
 from pai_backend.model.node import Gpu, Node
+from pai_backend.model.pod_settings import GpuSettings
 
 GPU_TYPE: Final = naming.PREFIX + "gpu-type"
 """Label of a node: the SKU word of its GPUs, where the administrator says it."""

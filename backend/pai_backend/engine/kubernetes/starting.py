@@ -19,9 +19,9 @@ from pai_backend.engine.kubernetes.pods.job import attempt_map, network_policy, 
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import login_secret, task_secret
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.status.refusals import start_error
 from pai_backend.model.plan import TaskPlan
+from pai_backend.model.pod_settings import PodSettings
 
 
 class Starter:

@@ -10,12 +10,13 @@ from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.handover import Change, Gone
 from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
-from pai_backend.engine.kubernetes.nodes import NodeReading, away, node_of
+from pai_backend.engine.kubernetes.nodes import away, node_of
 from pai_backend.engine.kubernetes.objects import Object, name_of
 from pai_backend.engine.kubernetes.places import node
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.status.task import NodeAway
+from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.node import Node
+from pai_backend.model.pod_settings import PodSettings
 
 
 class ToldNodes:

@@ -31,8 +31,9 @@ from pai_backend.engine.kubernetes.starting import write_started
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, Reading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import part
-from pai_backend.engine.kubernetes.status.waits import Patience, Trouble
+from pai_backend.engine.kubernetes.status.waits import Trouble
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
+from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 
 _log = logging.getLogger(__name__)

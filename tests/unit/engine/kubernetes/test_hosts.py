@@ -11,7 +11,7 @@ from pai_backend.engine.kubernetes.hosts import COMPLETE, Peer, Roll, addresses_
 from pai_backend.engine.kubernetes.objects import slim_pod
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
+from pai_backend.model.pod_settings import PodSettings
 
 from .pods.conftest import MakePlan, make_plan, owner, settings
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_backend.engine.kubernetes.nodes import NodeReading, away, node_of, quantity
+from pai_backend.engine.kubernetes.nodes import away, node_of, quantity
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods.settings import GpuSettings
 from pai_backend.engine.kubernetes.status.task import NodeAway
+from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Effect, Operator, Taint, Toleration
 from pai_backend.model.node import Gpu
+from pai_backend.model.pod_settings import GpuSettings
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "kubernetes" / "nodes" / "carol.json"
 PLUGIN, PLAIN = GpuSettings(), NodeReading()

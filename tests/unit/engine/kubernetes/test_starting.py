@@ -19,10 +19,10 @@ from pai_backend.engine.kubernetes.ending import Ender
 from pai_backend.engine.kubernetes.failures import refusal
 from pai_backend.engine.kubernetes.objects import Object, metadata
 from pai_backend.engine.kubernetes.places import Places
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import RegistryLogin
+from pai_backend.model.pod_settings import PodSettings
 
 from .pods.conftest import MakePlan, make_plan, settings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.plan import TaskPlan
+from pai_backend.model.pod_settings import PodSettings
 
 NO_DEVICES = "none"
 """Keeps the container runtime from giving a task the GPUs that its image asks for in a variable."""

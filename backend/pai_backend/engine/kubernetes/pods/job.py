@@ -10,9 +10,9 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
 from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed
-from pai_backend.engine.kubernetes.pods.settings import FrontDoor, Names, Network, PodSettings
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
+from pai_backend.model.pod_settings import FrontDoor, Names, Network, PodSettings
 
 
 def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:

@@ -17,7 +17,6 @@ from pai_backend.engine.kubernetes.pods.devices import device_variables, init_re
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
 from pai_backend.engine.kubernetes.pods.secret import keeps_hosts, remote_outputs
 from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, task_security
-from pai_backend.engine.kubernetes.pods.settings import Binding, Names, Network, PodSettings
 from pai_backend.engine.kubernetes.pods.volumes import (
     Mounted,
     inputs_mounts,
@@ -29,6 +28,7 @@ from pai_backend.engine.kubernetes.pods.volumes import (
 from pai_backend.model.ids import job_of
 from pai_backend.model.labels import Effect, Operator, Toleration
 from pai_backend.model.plan import TaskPlan
+from pai_backend.model.pod_settings import Binding, Names, Network, PodSettings
 
 STAGING = "pai_backend.engine.kubernetes.stage_inputs"
 """The program that fetches inputs, in the image that has this backend."""

@@ -18,10 +18,10 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
-from pai_backend.engine.kubernetes.pods.settings import Names, Network, PodSettings
 from pai_backend.launch.environment import path_variables
 from pai_backend.launch.room import VARIABLE_BYTES, entry_bytes
 from pai_backend.model.plan import RegistryLogin, StagedInput, TaskPlan
+from pai_backend.model.pod_settings import Names, Network, PodSettings
 
 SECRET_BYTES: Final = 1_048_576
 """All values of a Secret or ConfigMap together."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.plan import TaskPlan
+from pai_backend.model.pod_settings import PodSettings
 
 
 def pod_security(settings: PodSettings) -> Object:

@@ -13,9 +13,9 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.secret import keeps_hosts
-from pai_backend.engine.kubernetes.pods.settings import MountPath, PodSettings, VolumeSettings
 from pai_backend.model.ids import job_of
 from pai_backend.model.plan import TaskPlan, TeamStorage
+from pai_backend.model.pod_settings import MountPath, PodSettings, VolumeSettings
 
 STATE_MB: Final = 64  # of memory: job info, hosts and variables in clear are a few MiB at most
 OWN_VOLUME: Final = "volume-"  # before the names of the administrator's, so that none meets one of ours

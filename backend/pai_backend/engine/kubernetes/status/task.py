@@ -20,7 +20,8 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import exit_of
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
-from pai_backend.engine.kubernetes.status.waits import Patience, Trouble, waiting
+from pai_backend.engine.kubernetes.status.waits import Trouble, waiting
+from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 

@@ -18,7 +18,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import Container, PodView, time_of, words
-from pai_backend.model.cluster_settings import Patience as Patience
+from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.job import Causer
 
 PULL_TROUBLES: Final = frozenset(

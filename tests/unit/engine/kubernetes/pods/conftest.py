@@ -9,9 +9,9 @@ from pydantic import SecretStr
 
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.engine.kubernetes.pods.owner import Owner
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
+from pai_backend.model.pod_settings import PodSettings
 
 MakePlan = Callable[..., TaskPlan]
 

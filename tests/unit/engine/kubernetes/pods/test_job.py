@@ -18,7 +18,7 @@ from pai_backend.engine.kubernetes.pods.job import (
 )
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
-from pai_backend.engine.kubernetes.pods.settings import FrontDoor, PodSettings
+from pai_backend.model.pod_settings import FrontDoor, PodSettings
 
 from .conftest import MakePlan
 

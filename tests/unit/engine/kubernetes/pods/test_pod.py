@@ -12,9 +12,9 @@ from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.labels import Effect, Operator, Toleration
 from pai_backend.model.plan import RegistryLogin, StagedInput, TeamStorage
+from pai_backend.model.pod_settings import PodSettings
 
 from .conftest import MakePlan
 

@@ -15,8 +15,8 @@ from pai_backend.engine.base import SshPlan, StartRefused
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, login_secret, registry_of, task_secret
-from pai_backend.engine.kubernetes.pods.settings import PodSettings
 from pai_backend.model.plan import RegistryLogin, StagedInput
+from pai_backend.model.pod_settings import PodSettings
 
 from .conftest import MakePlan
 

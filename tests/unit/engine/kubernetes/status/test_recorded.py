@@ -15,7 +15,7 @@ from pai_backend.engine.base import TaskState
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.task import Around, read_task
 from pai_backend.engine.kubernetes.status.view import time_of
-from pai_backend.engine.kubernetes.status.waits import Patience
+from pai_backend.model.cluster_settings import Patience
 from tests.support.pod_readings import READINGS, Expected, assert_reads
 
 PODS = Path(__file__).resolve().parents[4] / "data" / "kubernetes" / "pods"

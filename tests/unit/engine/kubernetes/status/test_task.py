@@ -15,7 +15,8 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, NodeAway, Reading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import NotATask
-from pai_backend.engine.kubernetes.status.waits import Patience, Trouble
+from pai_backend.engine.kubernetes.status.waits import Trouble
+from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 
