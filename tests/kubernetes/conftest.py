@@ -1,4 +1,4 @@
-"""Tests on a real Kubernetes: in one worker, which has the run's cluster; logs of all its parts are kept for a failure.
+"""Tests on a real Kubernetes: in a few workers, each with its own cluster; logs of all parts are kept for a failure.
 
 The first test that needs the cluster waits until its programs are built, which takes minutes on a new machine.
 """
@@ -24,18 +24,19 @@ __all__ = ["api_server", "backend_image", "kubernetes", "namespace", "runtime_im
 
 LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
 TEST_S, FAULT_S, BUILD_S = 300, 900, 2400
+GROUPS = {"faults": "kubernetes-faults", "deploy": "kubernetes-deploy", "devices": "kubernetes-deploy"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep these tests in one worker, and give them time for real nodes, or for building what nodes are made of."""
+    """Keep tests in the worker that has their cluster, and give them time for real nodes, or until these are built."""
     ours = [item for item in items if Path(__file__).parent in item.path.parents]
     limit_s = BUILD_S if ours and programs.unbuilt() else TEST_S
     for item in ours:
-        # Faults have a cluster of their own, so another worker can have them; they wait for whole backends to start.
-        faults = "faults" in item.path.parts
-        item.add_marker(pytest.mark.xdist_group("kubernetes-faults" if faults else "kubernetes"))
-        item.add_marker(pytest.mark.timeout(max(limit_s, FAULT_S) if faults else limit_s))
+        group = next((name for part, name in GROUPS.items() if part in item.path.parts), "kubernetes")
+        item.add_marker(pytest.mark.xdist_group(group))
+        # Faults wait for whole backends to start.
+        item.add_marker(pytest.mark.timeout(max(limit_s, FAULT_S) if "faults" in item.path.parts else limit_s))
 
 
 @pytest.hookimpl(wrapper=True)

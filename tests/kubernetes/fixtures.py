@@ -1,4 +1,4 @@
-"""Fixtures of tests on Kubernetes: the run's cluster, a namespace of the test's own, simulated nodes.
+"""Fixtures of tests on Kubernetes: the worker's cluster, a namespace of the test's own, simulated nodes.
 
 ``kubernetes`` is for tests that any cluster can serve, ``testbed`` for those that cut its power. With
 ``PAI_TEST_KUBECONFIG`` the former use the cluster that it names, and the latter are skipped. Where no cluster can run,
@@ -8,12 +8,10 @@ all are skipped with the reason; in CI (``CI`` is set) that is a failure.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -22,7 +20,7 @@ import pytest
 import pytest_asyncio
 
 from tests.kubernetes.cluster import images, programs, slots
-from tests.kubernetes.cluster.cluster import Cluster, NotThere, joined, started
+from tests.kubernetes.cluster.cluster import Cluster, started
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.cluster.simulation import RARE, Simulation
 
@@ -45,18 +43,20 @@ class Kubernetes:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def testbed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    """The run's own cluster, shared by all workers, with two nodes of one GPU that does not exist."""
+async def testbed() -> AsyncIterator[Cluster]:
+    """The worker's own cluster, with two nodes of one GPU that does not exist."""
     if os.environ.get(GIVEN):
         pytest.skip(f"{GIVEN} names a cluster that is not ours to cut the power of")
     await asyncio.to_thread(need_machine)
-    async with shared(run_directory(tmp_path_factory)) as cluster:
+    async with started(NODES) as cluster:
+        for name in NODES:
+            await cluster.give_gpus(name, 1)
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def kubernetes(request: pytest.FixtureRequest) -> Kubernetes:
-    """The cluster to test on: the given one, or the run's own."""
+    """The cluster to test on: the given one, or the worker's own."""
     given = os.environ.get(GIVEN)
     if not given:
         cluster: Cluster = request.getfixturevalue("testbed")
@@ -104,60 +104,8 @@ async def remove_namespace(kubectl: Kubectl) -> None:
     await kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
 
 
-@contextlib.asynccontextmanager
-async def shared(run: Path) -> AsyncIterator[Cluster]:
-    """The cluster of a test run: the first worker that needs it starts it, the last that had it stops it."""
-    note = run / "kubernetes-cluster"
-    async with contextlib.AsyncExitStack() as uses:
-        with await asyncio.to_thread(_locked, run / "kubernetes-cluster.lock"):
-            cluster = await _noted(note, uses)
-            if cluster is None:
-                cluster = await uses.enter_async_context(started())
-                for node in await cluster.add_nodes(NODES):
-                    await cluster.give_gpus(node.name, 1)
-                note.write_text(f"{cluster.slot.number} {cluster.name}")
-        yield cluster
-
-
-async def _noted(note: Path, uses: contextlib.AsyncExitStack) -> Cluster | None:
-    """The cluster that another worker wrote down, while it is there."""
-    told = await asyncio.to_thread(lambda: note.read_text().split() if note.exists() else [])
-    if not told:
-        return None
-    number, name = told
-    async with contextlib.AsyncExitStack() as attempt_to_use:
-        try:
-            cluster = await attempt_to_use.enter_async_context(joined(int(number)))
-        except NotThere:
-            return None
-        if cluster.name != name:
-            return None
-        uses.push_async_exit(attempt_to_use.pop_all().__aexit__)
-        return cluster
-
-
-@contextlib.contextmanager
-def _unlocking(lock: int) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
-def _locked(path: Path) -> contextlib.AbstractContextManager[None]:
-    """Wait for a lock; given back as what lets go of it."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return _unlocking(lock)
-
-
-def run_directory(factory: pytest.TempPathFactory) -> Path:
-    """A directory that all workers of this run share."""
-    own = factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-
 def need_machine() -> None:
+    """Skip the test where no cluster can run, with what is missing; in CI that is a failure."""
     lacks = programs.lacking()
     if lacks:
         help_ = "`tools/system-packages kubernetes` helps"

@@ -18,7 +18,7 @@ from tests.kubernetes.cluster.commands import NotInTime, until
 from tests.kubernetes.cluster.images import BUSYBOX
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.cluster.simulation import EXIT_CODE, RUNS_FOR, Simulation, toleration
-from tests.kubernetes.fixtures import Kubernetes, keep_logs, remove_namespace, run_directory, shared
+from tests.kubernetes.fixtures import Kubernetes, keep_logs, remove_namespace
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.asyncio
@@ -201,16 +201,6 @@ async def test_a_pod_that_does_not_come_is_told_with_its_events(kubernetes: Kube
     await namespace.create(pod("never", "localhost/no-such-image:1", "true"))
     with pytest.raises(NotInTime, match=r"Warning +Failed"):
         await namespace.until_phase("never", "Running", limit_s=5)
-
-
-async def test_another_worker_of_the_run_uses_the_same_cluster(
-    testbed: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    async with shared(run_directory(tmp_path_factory)) as same:
-        assert same.name == testbed.name
-        assert sorted(same.nodes) == ["carol", "dan"]
-        assert (await same.nodes["carol"].run("hostname")).out == "carol\n"
-    assert (await testbed.kubectl.attempt("get", "nodes")).code == 0
 
 
 async def test_a_second_cluster_beside_the_first_knows_nothing_of_it(testbed: Cluster, namespace: Kubectl) -> None:

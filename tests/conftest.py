@@ -1,0 +1,22 @@
+"""The order of all tests: those that one worker must have together come first, the longest group before the others.
+
+A worker that were given such a group last would be waited for by all others.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+LONGEST = ("kubernetes", "room-kubernetes", "kubernetes-deploy", "kubernetes-faults", "ui", "hdfs")
+
+
+@pytest.hookimpl(trylast=True)  # when every package has told the groups of its tests
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put them into this order."""
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    marker = item.get_closest_marker("xdist_group")
+    group = str(marker.args[0]) if marker is not None and marker.args else ""
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
