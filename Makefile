@@ -8,6 +8,7 @@ JOBS   ?= 300
 FUZZ_S ?= 300
 IMAGE  ?= jupyter-pai:latest
 ENGINE ?= local
+WORKERS ?= 3
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -43,23 +44,25 @@ lab: install ## Open JupyterLab with the panel and the example notebook
 
 # What real Kubernetes nodes are made of takes minutes to build on a new machine: that begins first, where nodes can run,
 # and goes on beside everything else. Tests that need nodes wait for it.
+NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
 .PHONY: building
 building:
 	@mkdir -p build
-	@[ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || \
-	  (nohup tools/kubernetes-binaries >build/kubernetes-binaries.log 2>&1 &)
+	@[ -z "$(NODES_RUN)" ] || (nohup tools/kubernetes-binaries >build/kubernetes-binaries.log 2>&1 &)
 
-test: install ## Run every test but those on Kubernetes: what CI runs
-	@tools/system-packages test
+test: building install ## Run every test: what CI runs. Those on Kubernetes are skipped, loudly, where none can run
+	@tools/system-packages $(if $(NODES_RUN),kubernetes,test)
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart 0 -m "not room_kubernetes" --ignore=tests/kubernetes --ignore=tests/integration/runtime
+	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1 || cat build/kubernetes-prepare.log
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 	@cd labextension && jlpm test:ci
 
-test-kubernetes: building install ## Run the tests on a real Kubernetes cluster, which they start
+test-kubernetes: building install ## Run the tests on a real Kubernetes cluster only, which they start
 	@tools/system-packages kubernetes
 	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1
-	@$(BIN)/python -m pytest -m "not room_local" tests/integration/runtime tests/kubernetes tests/conformance/engines
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 -m "not room_local" \
+	  tests/integration/runtime tests/kubernetes tests/conformance/engines
 
 check: install ## Lint, types, import rules: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
