@@ -16,6 +16,7 @@ from pai_backend.model.attempts import Times
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
+from pai_backend.store.grants import GrantStore
 from pai_backend.store.versions import ConfigStore
 
 if TYPE_CHECKING:
@@ -136,13 +137,22 @@ class AccessToken:
 
 @dataclass(frozen=True)
 class UserKey:
-    """A registered SSH public key."""
+    """A registered SSH public key.
+
+    ``job``: the only job it is for. ``replaces``: the fingerprint of the key that is removed at this one's first use.
+    """
 
     fingerprint: str
     user: str
     public_key: str
     comment: str
     added_at: datetime
+    name: str = ""
+    expires_at: datetime | None = None
+    job: JobUid | None = None
+    replaces: str = ""
+    last_used_at: datetime | None = None
+    last_used_from: str = ""
 
 
 class Store(Protocol):
@@ -151,6 +161,11 @@ class Store(Protocol):
     @property
     def configs(self) -> ConfigStore:
         """The versions of the cluster configuration."""
+        ...
+
+    @property
+    def grants(self) -> GrantStore:
+        """Keys, certificates and shares, with their audit."""
         ...
 
     async def open(self) -> None:

@@ -1,0 +1,116 @@
+"""Who is this, what may they do in this job, and is that still so? Asked by the gateway; reads the store.
+
+Nothing here is remembered between calls: a key that is removed, a certificate that is revoked or a share that is ended
+counts at the next call, on every replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pai_backend.access.broker.rights import Credential, CredentialKind, Limits, Share, may_enter
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Job
+from pai_backend.store.base import Store
+
+
+@dataclass(frozen=True)
+class CertificateFacts:
+    """What a certificate says of itself, after the SSH library has checked its signature and its dates.
+
+    ``ca`` and ``fingerprint`` are the SHA-256 fingerprints of the signing and of the certified key.
+    """
+
+    serial: int
+    fingerprint: str
+    ca: str
+
+
+async def by_public_key(store: Store, fingerprint: str, now: datetime) -> Credential | None:
+    """Whose registered key or job key this is; None when it is nobody's, is removed or has expired, or when its user is
+    locked out. Raises Unavailable.
+    """
+    credential = await _of_key(store, fingerprint) or await _of_job_key(store, fingerprint)
+    return await _if_living(store, credential, now)
+
+
+async def by_certificate(store: Store, facts: CertificateFacts, now: datetime) -> Credential | None:
+    """Who holds this certificate; None when it is not one of ours, is revoked or expired, or its user is locked out.
+
+    Rights and dates are those that were written down when it was issued. Raises Unavailable.
+    """
+    kept = await store.grants.certificate(facts.serial)
+    if kept is None or kept.revoked_at is not None or (kept.ca, kept.fingerprint) != (facts.ca, facts.fingerprint):
+        return None
+    credential = Credential(
+        user=kept.user,
+        fingerprint=kept.fingerprint,
+        kind=CredentialKind.CERTIFICATE,
+        serial=kept.serial,
+        job=kept.job,
+        limits=kept.limits,
+        expires_at=kept.expires_at,
+        principals=frozenset(kept.principals),
+    )
+    return await _if_living(store, credential, now)
+
+
+async def entrance(
+    store: Store, credential: Credential, job: Job, now: datetime, task_alias: str = ""
+) -> Limits | None:
+    """What the credential may do in this job now: :func:`rights.may_enter` with its shares. Raises Unavailable."""
+    return may_enter(job, credential, await _shares(store, credential, job), now, task_alias)
+
+
+async def still_valid(
+    store: Store, credential: Credential, job: Job, now: datetime, task_alias: str = ""
+) -> Limits | None:
+    """What a login that has this credential may do in the job now; None: it has to end.
+
+    Asked at every change of the store for live logins. Raises Unavailable.
+    """
+    fresh = await again(store, credential, now)
+    return None if fresh is None else await entrance(store, fresh, job, now, task_alias)
+
+
+async def again(store: Store, credential: Credential, now: datetime) -> Credential | None:
+    """The same credential as it is now; None when it is good no more. Raises Unavailable."""
+    if credential.kind is not CredentialKind.CERTIFICATE:
+        return await by_public_key(store, credential.fingerprint, now)
+    kept = await store.grants.certificate(credential.serial or 0)
+    if kept is None:
+        return None
+    return await by_certificate(store, CertificateFacts(kept.serial, credential.fingerprint, kept.ca), now)
+
+
+async def note_use(store: Store, credential: Credential, now: datetime, source: str) -> None:
+    """Remember that the credential has logged in, from the address ``source``. Raises Unavailable."""
+    if credential.kind is CredentialKind.JOB_KEY:
+        return
+    name = credential.fingerprint if credential.serial is None else str(credential.serial)
+    await store.grants.note_use(credential.kind.value, name, now, source)
+
+
+async def _of_key(store: Store, fingerprint: str) -> Credential | None:
+    kept = await store.grants.key(fingerprint)
+    if kept is None:
+        return None
+    return Credential(kept.user, fingerprint, CredentialKind.KEY, job=kept.job, expires_at=kept.expires_at)
+
+
+async def _of_job_key(store: Store, fingerprint: str) -> Credential | None:
+    kept = await store.grants.job_key(fingerprint)
+    return None if kept is None else Credential(kept.user, fingerprint, CredentialKind.JOB_KEY, job=kept.job)
+
+
+async def _if_living(store: Store, credential: Credential | None, now: datetime) -> Credential | None:
+    if credential is None or (credential.expires_at is not None and credential.expires_at <= now):
+        return None
+    return None if credential.user in await store.grants.locked_out((credential.user,)) else credential
+
+
+async def _shares(store: Store, credential: Credential, job: Job) -> Sequence[Share]:
+    """The job's shares; its owner needs none."""
+    return () if job.user == credential.user else await store.grants.shares(JobUid(job.uid))
