@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from jupyter_pai import access
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.connect.files import ClusterFiles, ssh_dir
+from jupyter_pai.connect.windows import Profile, private_command, profile
 from jupyter_pai.errors import OK, ClientError
 
 
@@ -28,6 +29,13 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     what = verb.add_mutually_exclusive_group()
     what.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
     what.add_argument("--remove", action="store_true", help="take the names and the Include line away again")
+    verb.add_argument(
+        "--windows",
+        nargs="?",
+        const="",
+        metavar="PROFILE",
+        help="in WSL: for Windows' own OpenSSH; the user's directory is asked for when it is not given",
+    )
     verb.set_defaults(run=ssh_config)
 
 
@@ -54,8 +62,9 @@ def ssh(args: argparse.Namespace, out: Output) -> int:
 
 def ssh_config(args: argparse.Namespace, out: Output) -> int:
     """Write, show or remove the included file, known_hosts and the Include line."""
+    windows = None if args.windows is None else profile(args.windows)
     with connected() as client:
-        files = ClusterFiles(_root(args), access.cluster(client))
+        files = _files(args, access.cluster(client), windows)
         changes = (
             access.removal(files) if args.remove else access.installation(client, files, register=not args.dry_run)
         )
@@ -64,9 +73,25 @@ def ssh_config(args: argparse.Namespace, out: Output) -> int:
         for change in changed:
             change.apply()
     diff = "".join(change.diff for change in changed)
-    value = {"changed": [str(change.path) for change in changed], "applied": not args.dry_run, "diff": diff}
-    summary = (
-        "\n".join(f"{'removed' if c.after is None else 'wrote'} {c.path}" for c in changed) or "Nothing to change."
-    )
-    out.result(value, diff.rstrip("\n") if args.dry_run and diff else summary)
+    notes = [] if windows is None or args.remove else [_permissions(files)]
+    value = {
+        "changed": [str(change.path) for change in changed],
+        "applied": not args.dry_run,
+        "diff": diff,
+        "notes": notes,
+    }
+    lines = [f"{'removed' if c.after is None else 'wrote'} {c.path}" for c in changed] or ["Nothing to change."]
+    out.result(value, diff.rstrip("\n") if args.dry_run and diff else "\n".join(lines + notes))
     return OK
+
+
+def _files(args: argparse.Namespace, cluster: str, windows: Profile | None) -> ClusterFiles:
+    """Where the files go: below the SSH directory of this system, or of the Windows around it."""
+    if windows is None:
+        return ClusterFiles(_root(args), cluster)
+    return ClusterFiles(windows.here / ".ssh", cluster, windows.windows / ".ssh")
+
+
+def _permissions(files: ClusterFiles) -> str:
+    key = PureWindowsPath(files.places.identity)
+    return f"Should Windows call the key's permissions too open, type in PowerShell: {private_command(key)}"

@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from jupyter_pai.connect.ssh_config import Places, with_include, without_include
 
@@ -23,10 +23,19 @@ def ssh_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 @dataclass(frozen=True)
 class ClusterFiles:
-    """Where the files of one cluster are."""
+    """Where the files of one cluster are.
+
+    ``named`` is the SSH directory as the programs that read the files spell it, where that is another
+    spelling than ours: Windows' OpenSSH knows ``C:/Users/me/.ssh`` and no ``/mnt/c``.
+    """
 
     root: Path
     cluster: str
+    named: PurePath | None = None
+
+    def spelt(self, path: Path) -> PurePath:
+        """One of these paths in the spelling of those who read it."""
+        return path if self.named is None else self.named.joinpath(*path.relative_to(self.root).parts)
 
     @property
     def directory(self) -> Path:
@@ -56,7 +65,7 @@ class ClusterFiles:
     @property
     def places(self) -> Places:
         """What host blocks name."""
-        return Places(identity=self.identity, known_hosts=self.known_hosts)
+        return Places(identity=self.spelt(self.identity), known_hosts=self.spelt(self.known_hosts))
 
 
 @dataclass(frozen=True)
@@ -114,15 +123,16 @@ def install(files: ClusterFiles, config: str, known_hosts: str) -> list[Change]:
     return [
         Change(files.known_hosts, read(files.known_hosts), known_hosts),
         Change(files.config, read(files.config), config),
-        Change(files.user_config, user, with_include(user or "", files.config)),
+        Change(files.user_config, user, with_include(user or "", files.spelt(files.config))),
     ]
 
 
 def remove(files: ClusterFiles) -> list[Change]:
     """What taking it all back would change; the key stays, it may be in use elsewhere."""
     user = read(files.user_config)
+    rest = None if user is None else without_include(user, files.spelt(files.config))
     return [
-        Change(files.user_config, user, None if user is None else without_include(user, files.config)),
+        Change(files.user_config, user, rest),
         Change(files.config, read(files.config), None),
         Change(files.known_hosts, read(files.known_hosts), None),
     ]

@@ -50,6 +50,17 @@ def test_writing_twice_changes_nothing_the_second_time(tmp_path: Path) -> None:
     assert files.config.stat().st_ino == before
 
 
+def test_names_of_jobs_that_have_ended_go_with_the_next_writing(tmp_path: Path) -> None:
+    files = ClusterFiles(tmp_path, "local")
+    other = ClusterFiles(tmp_path, "other")
+    apply(ssh_files.install(files, "Host a\n\nHost b\n", "k\n"))
+    apply(ssh_files.install(other, "Host c\n", "k\n"))
+    later = ssh_files.install(files, "Host b\n", "k\n")
+    assert "-Host a\n" in "".join(change.diff for change in later)
+    apply(later)
+    assert (files.config.read_text(), other.config.read_text()) == ("Host b\n", "Host c\n")
+
+
 def test_removal_gives_back_the_users_bytes_even_odd_ones(tmp_path: Path) -> None:
     files = ClusterFiles(tmp_path, "local")
     user = b"Host caf\xe9\r\n  User x\r\n"
