@@ -185,6 +185,7 @@ class SshAnswer(TypedDict):
     hostKeyAlias: str
     knownHosts: list[str]
     gatewayHostKey: str
+    certAuthority: str
     entries: list[SshEntry]
 
 

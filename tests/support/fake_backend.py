@@ -337,6 +337,7 @@ class _Ssh(_Base):
                     "hostKeyAlias": "pai-test",
                     "knownHosts": ["pai-test ssh-ed25519 AAAAkey"],
                     "gatewayHostKey": "ssh-ed25519 AAAAkey",
+                    "certAuthority": "@cert-authority hello,hello--* ssh-ed25519 AAAAhostCA",
                     "entries": [{**entry, "state": job["state"], "reachable": job["state"] == "RUNNING"}],
                 }
             )

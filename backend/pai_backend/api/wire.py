@@ -233,6 +233,9 @@ class SshAnswer(Camel):
     host_key_alias: str
     known_hosts: tuple[str, ...]
     gateway_host_key: str
+    cert_authority: str = Field(
+        description="known_hosts line for `ssh -J gateway <alias>`: who has a host certificate of this CA is that task."
+    )
     entries: tuple[SshEntry, ...]
 
 

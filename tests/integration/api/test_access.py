@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from pai_backend.access.hostca import host_ca_public_key
 from pai_backend.access.keys import make_ed25519
 from pai_backend.api.wire import Check
 from tests.support.api_site import BOB, ApiSite
@@ -23,6 +24,8 @@ async def test_ssh_answer_has_all_a_strict_client_needs(api: ApiSite) -> None:
     assert key.startswith("ssh-ed25519 ")
     assert answer["knownHosts"] == [f"[127.0.0.1]:2222 {key}", f"pai-test {key}"]
     assert answer["hostKeyAlias"] == "pai-test"
+    authority = await host_ca_public_key(api.store)
+    assert answer["certAuthority"] == f"@cert-authority hello,hello--* {authority}"
     assert [(entry["user"], entry["role"], entry["index"]) for entry in answer["entries"]] == [
         ("hello", "worker", 0),
         ("hello--worker-0", "worker", 0),

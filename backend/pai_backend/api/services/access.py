@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pai_backend.access.hostca import authority_line, host_ca_public_key
 from pai_backend.access.keys import (
     gateway_host_public_key,
     known_hosts_alias_line,
@@ -51,6 +52,7 @@ class AccessService:
             host_key_alias=alias,
             known_hosts=lines,
             gateway_host_key=key,
+            cert_authority=authority_line(job.alias, await host_ca_public_key(self._ctx.store)),
             entries=present.ssh_entries(job),
         )
 
