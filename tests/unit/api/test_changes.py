@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
-from pai_backend.api.changes import Changes
+from pai_backend.api.changes import Changes, JobNews
 from pai_backend.model.errors import Unavailable
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Event
 
 
 class Marks:
@@ -87,3 +90,90 @@ async def test_a_broken_waiter_is_told_to_its_followers() -> None:
     store.releases.put_nowait(RuntimeError("broken"))
     with pytest.raises(RuntimeError, match="broken"):
         await asyncio.wait_for(follower, 5)
+
+
+class Log(Marks):
+    """The same with a log of events, whose readings are counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Event] = []
+        self.readings = 0
+
+    def append(self, job: str) -> None:
+        """Commit an event of a job."""
+        self.events.append(Event(job=JobUid(job), seq=1, at=datetime.now(UTC), type="job.state"))
+        self.releases.put_nowait(len(self.events))
+
+    async def recent_events(self, position: str | None, user: str | None, limit: int) -> tuple[list[Event], str]:
+        self.readings += 1
+        after = len(self.events) if position is None else int(position)
+        page = self.events[after : after + limit]
+        return page, str(after + len(page))
+
+
+async def _quiet(changes: Changes, *news: JobNews) -> list[asyncio.Task[None]]:
+    """Followers of jobs that have read all there was, and wait."""
+    for each in news:
+        await asyncio.wait_for(each.wait(), 5)  # whoever begins to follow is woken once
+        each.take_note()
+    waiting = [asyncio.create_task(each.wait()) for each in news]
+    while changes.followers < len(news):
+        await asyncio.sleep(0)
+    return waiting
+
+
+@pytest.mark.asyncio
+async def test_who_follows_a_job_is_woken_by_its_own_events_alone() -> None:
+    store = Log()
+    changes = Changes(store)
+    with changes.of_job(JobUid("mine")) as mine, changes.of_job(JobUid("other")) as other:
+        of_mine, of_other = await _quiet(changes, mine, other)
+        readings = store.readings
+        store.append("other")
+        await asyncio.wait_for(of_other, 5)
+        assert not of_mine.done()
+        store.append("mine")
+        await asyncio.wait_for(of_mine, 5)
+    assert store.readings <= readings + 3  # one for each change, not for each follower, and one by who was late
+    await changes.aclose()
+
+
+@pytest.mark.asyncio
+async def test_what_a_job_has_to_tell_while_its_follower_reads_is_not_missed() -> None:
+    store = Log()
+    changes = Changes(store)
+    with changes.of_job(JobUid("mine")) as mine:
+        (waiting,) = await _quiet(changes, mine)
+        store.append("mine")
+        await asyncio.wait_for(waiting, 5)
+        mine.take_note()
+        store.append("mine")  # comes while the follower reads what was there before
+        await asyncio.wait_for(mine.wait(), 5)
+    await changes.aclose()
+
+
+@pytest.mark.asyncio
+async def test_a_log_that_is_away_for_a_while_wakes_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_backend.api.changes.RETRY_S", 0.01)
+    store = Log()
+    changes = Changes(store)
+    with changes.of_job(JobUid("mine")) as mine:
+        (waiting,) = await _quiet(changes, mine)
+        store.events.append(Event(job=JobUid("mine"), seq=1, at=datetime.now(UTC), type="job.state"))
+        store.releases.put_nowait(Unavailable("away"))  # and nobody is told of the event
+        await asyncio.wait_for(waiting, 5)
+    await changes.aclose()
+
+
+@pytest.mark.asyncio
+async def test_who_follows_a_job_is_told_of_a_broken_waiter() -> None:
+    store = Log()
+    changes = Changes(store)
+    with changes.of_job(JobUid("mine")) as mine:
+        (waiting,) = await _quiet(changes, mine)
+        store.releases.put_nowait(RuntimeError("broken"))
+        await asyncio.wait_for(waiting, 5)
+        mine.take_note()
+        with pytest.raises(RuntimeError, match="broken"):
+            await asyncio.wait_for(mine.wait(), 5)

@@ -41,17 +41,18 @@ class HistoryService:
 
     async def follow(self, uid: JobUid, after: int) -> AsyncIterator[Event]:
         """Every event with a greater ``seq`` as it comes; ends after the last one of a job that has ended."""
-        while True:
-            seen = self._ctx.changes.number
-            # The state is read before the events: when it is final, the events read after it are all there are.
-            ended = (await self._ctx.store.job(uid)).state.final
-            while page := await self._ctx.store.events(uid, after, PAGE):
-                for event in page:
-                    yield event
-                after = page[-1].seq
-            if ended:
-                return
-            await self._ctx.changes.wait(seen)
+        with self._ctx.changes.of_job(uid) as news:
+            while True:
+                news.take_note()
+                # The state is read before the events: when it is final, the events read after it are all there are.
+                ended = (await self._ctx.store.job(uid)).state.final
+                while page := await self._ctx.store.events(uid, after, PAGE):
+                    for event in page:
+                        yield event
+                    after = page[-1].seq
+                if ended:
+                    return
+                await news.wait()
 
     async def follow_all(self, user: User, position: str | None) -> AsyncIterator[PlacedEvent]:
         """Events of all jobs that the user may see, from a position on or from now; never ends by itself."""

@@ -85,21 +85,22 @@ class LogService:
         return await self._ctx.secrets.scrubber(job, slot_of(passage.uid))
 
     async def _follow(self, job_uid: JobUid, query: FollowQuery) -> AsyncIterator[bytes]:
-        while True:
-            seen = self._ctx.changes.number
-            job = await self._ctx.store.job(job_uid)
-            passage = replace(self._passage(job, query), follow=True)
-            scrubber = await self._scrubber(job, passage)
-            try:
-                async with aclosing(read_passage(self._ctx.engine, passage, scrubber)) as pieces:
-                    async for _at, piece in pieces:
-                        if piece:
-                            yield piece
-                return
-            except KeyError:
-                if passage.over:
+        with self._ctx.changes.of_job(job_uid) as news:
+            while True:
+                news.take_note()
+                job = await self._ctx.store.job(job_uid)
+                passage = replace(self._passage(job, query), follow=True)
+                scrubber = await self._scrubber(job, passage)
+                try:
+                    async with aclosing(read_passage(self._ctx.engine, passage, scrubber)) as pieces:
+                        async for _at, piece in pieces:
+                            if piece:
+                                yield piece
                     return
-            await self._ctx.changes.wait(seen)
+                except KeyError:
+                    if passage.over:
+                        return
+                await news.wait()
 
     async def locations(
         self, user: User, name: str, attempt: int, role: str, index: int, run: int, *, tail: bool = False
