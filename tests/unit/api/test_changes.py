@@ -118,8 +118,8 @@ async def _quiet(changes: Changes, *news: JobNews) -> list[asyncio.Task[None]]:
         await asyncio.wait_for(each.wait(), 5)  # whoever begins to follow is woken once
         each.take_note()
     waiting = [asyncio.create_task(each.wait()) for each in news]
-    while changes.followers < len(news):
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert changes.followers == len(news)
     return waiting
 
 
