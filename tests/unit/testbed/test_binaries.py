@@ -112,3 +112,12 @@ def test_an_unknown_name_is_refused_with_the_known_ones(world: dict[str, str]) -
     assert refused.returncode == 2
     assert "unknown: docker" in refused.stderr
     assert "kube-apiserver" in refused.stderr
+
+
+def test_what_is_built_alone_is_built_only_when_it_is_asked_for(world: dict[str, str]) -> None:
+    assert build(world).returncode == 0
+    assert (place(world) / "kube-apiserver").exists()
+    assert not (place(world) / "kwok").exists()
+    assert build(world, "--missing").stdout == ""
+    assert build(world, "kwok").returncode == 0
+    assert "k8s.io/kubernetes" not in Path(world["CALLS"] + ".mod").read_text()
