@@ -10,12 +10,25 @@ from pai_backend.model.labels import Toleration
 from pai_backend.model.node import Placement
 
 
+class PeerAccess(Model):
+    """By what a task logs in to the other tasks of its job."""
+
+    key: SecretStr = Field(description="OpenSSH private key, PEM text; all tasks of the job have the same.")
+    host_ca: str = Field(description="``type base64`` of the CA whose host certificates the tasks present.")
+
+
 class SshPlan(Model):
     """The task's SSH server: it must present this host key and accept exactly these keys."""
 
     port: int = Field(description="Leased port of the task's machine that the server listens on.")
     host_key: SecretStr = Field(description="OpenSSH private key, PEM text.")
-    authorized_keys: tuple[str, ...] = Field(description="Public keys in authorized_keys form, one each.")
+    host_certificate: str = Field(
+        default="", description="Of that key, presented beside it: one line as in a ``-cert.pub`` file; empty: none."
+    )
+    authorized_keys: tuple[str, ...] = Field(
+        description="Lines of an authorized_keys file, options included: public keys, and CAs of users' certificates."
+    )
+    peers: PeerAccess | None = Field(default=None, description="What `ssh worker-0` in the task needs; None: nothing.")
 
 
 class RegistryLogin(Model):

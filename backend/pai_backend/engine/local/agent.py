@@ -39,6 +39,7 @@ class _Wanted:
     task: TaskWorld
     port: int
     host_key: str
+    host_certificate: str
     authorized_keys: tuple[str, ...]
 
 
@@ -104,7 +105,9 @@ class Agent:
             if wanted is None:
                 self._plain.add(uid)
                 return
-            self._open[uid] = await listen(wanted.task, wanted.port, wanted.host_key, wanted.authorized_keys)
+            self._open[uid] = await listen(
+                wanted.task, wanted.port, wanted.host_key, wanted.host_certificate, wanted.authorized_keys
+            )
         except (OSError, ValueError, KeyError) as exc:
             why = f"{type(exc).__name__}: {exc}"
             if self._refused.get(uid) != why:
@@ -160,8 +163,9 @@ def _read_wanted(uid: str, directory: Path) -> _Wanted | None:
         return None
     env = launch_file.read(str(directory / layout.LAUNCH)).env
     ssh = plan["ssh"]
-    keys = tuple(ssh["authorized_keys"])
-    return _Wanted(TaskWorld(uid, directory, env), int(ssh["port"]), str(ssh["host_key"]), keys)
+    certificate = str(ssh.get("host_certificate", ""))  # a task that an older backend started has none
+    world, keys = TaskWorld(uid, directory, env), tuple(ssh["authorized_keys"])
+    return _Wanted(world, int(ssh["port"]), str(ssh["host_key"]), certificate, keys)
 
 
 def _note(directory: Path, state: dict[str, object]) -> None:

@@ -20,6 +20,7 @@ from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout, records, simulated_smi
 from pai_backend.engine.local.environment import task_environment
 from pai_backend.engine.local.nodes import SIMULATED_GPU_MEMORY_MB
+from pai_backend.engine.local.peers import peer_files
 from pai_backend.engine.local.shim.launch import Launch, encode
 
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}", re.ASCII)
@@ -60,6 +61,7 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
     fresh = _new_directory(directory)
     try:
         (fresh / layout.WORK).mkdir(mode=0o700)
+        (fresh / layout.BIN).mkdir(mode=0o700)
         _link_storages(fresh / layout.WORK / layout.STORAGES, plan)
         os.mkfifo(fresh / layout.CONTROL, 0o600)
         _write(fresh / layout.PLAN, _plan_text(plan))
@@ -70,6 +72,9 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
         _write(fresh / layout.RESERVE, bytes(records.RESERVE_BYTES))
         if plan.placement.simulated_gpu and plan.placement.gpus:
             _add_simulated_smi(fresh / layout.BIN, plan)
+        own = f"{directory / layout.BIN}{os.pathsep}"
+        for file in peer_files(plan, directory, env["PATH"].removeprefix(own)):
+            _write(fresh / file.name, file.content.encode(), file.mode)
         _publish(fresh, directory)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -148,9 +153,11 @@ def _stage_text(plan: TaskPlan, directory: Path) -> bytes:
 
 def _plan_text(plan: TaskPlan) -> bytes:
     """The plan but for what has a file of its own, with SSH's secret in clear: only its owner can read the file."""
-    fields = plan.model_dump(mode="json", exclude={"command", "env", "job_info", "image_login"})
+    fields = plan.model_dump(mode="json", exclude={"command", "env", "job_info", "image_login", "ssh"})
+    fields["ssh"] = None
     if plan.ssh is not None:
-        fields["ssh"]["host_key"] = plan.ssh.host_key.get_secret_value()
+        host_key = plan.ssh.host_key.get_secret_value()
+        fields["ssh"] = plan.ssh.model_dump(mode="json", exclude={"peers"}) | {"host_key": host_key}
     return json.dumps(fields).encode()
 
 
@@ -172,7 +179,6 @@ def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def _add_simulated_smi(folder: Path, plan: TaskPlan) -> None:
-    folder.mkdir(mode=0o700)
     indices = ",".join(str(index) for index in plan.placement.gpus)
     words = [sys.executable, "-I", "-S", simulated_smi.__file__]
     words += [plan.placement.gpu_type or "GPU", indices, str(SIMULATED_GPU_MEMORY_MB)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.peers import has_peers
 from pai_backend.launch.environment import path_variables
 
 INHERITED = frozenset(
@@ -28,15 +29,15 @@ def inherited(source: Mapping[str, str]) -> dict[str, str]:
 def task_environment(plan: TaskPlan, directory: Path, source: Mapping[str, str]) -> dict[str, str]:
     """The whole environment of the task's command and of its SSH sessions.
 
-    PATH finds the simulated ``nvidia-smi`` first, then the Python environment of the backend, so that
-    ``python`` and ``jupyter`` in a job mean the ones the user installed. A simulated GPU hides the
-    real ones: a job that asked for a pretended device must not compute on somebody's real device.
+    PATH finds the simulated ``nvidia-smi`` and the ``ssh`` that knows the job's tasks first, then the Python
+    environment of the backend, so that ``python`` and ``jupyter`` in a job mean the ones the user installed. A
+    simulated GPU hides the real ones: a job that asked for a pretended device must not compute on somebody's real one.
     """
     base = inherited(source)
     real = plan.placement.gpus if not plan.placement.simulated_gpu else ()
     devices = ",".join(str(index) for index in real)
     path = [os.path.dirname(sys.executable), base.get("PATH") or os.defpath]
-    if plan.placement.simulated_gpu and plan.placement.gpus:
+    if (plan.placement.simulated_gpu and plan.placement.gpus) or has_peers(plan):
         path.insert(0, str(directory / layout.BIN))
     work = str(directory / layout.WORK)
     return {

@@ -4,9 +4,10 @@
 ``<root>/done/<uid>/``   a forgotten one: its logs stay readable, and its uid can never start again
 
 A task directory appears whole, by one rename. In it, in the order in which they come to be:
-``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, perhaps ``bin/`` and
-``stage.json``; then ``staging`` while inputs are fetched, ``started.json`` before the command is executed, and
-``exit.json`` after everything of it is gone. ``stop`` is a wish to stop, written before anybody is told of it.
+``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, ``bin/``, perhaps
+``stage.json``, perhaps ``ssh_config``, ``peer_key`` and ``known_hosts``; then ``staging`` while inputs are fetched,
+``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone. ``stop`` is a wish to
+stop, written before anybody is told of it.
 A task whose exit says that it is kept serves SSH until it is stopped or forgotten.
 """
 
@@ -39,9 +40,12 @@ WORK = "work"  # the task's working directory
 STORAGES = "mnt"  # in it: links to the team storages that the job's document names
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``
 BIN = "bin"  # put first on the task's PATH
+SSH_CONFIG = "ssh_config"  # what ``ssh`` on that PATH is told of the job's tasks; follows the job info
+PEER_KEY = "peer_key"  # what it logs in to them with
+KNOWN_HOSTS = "known_hosts"  # what it recognises them by
 
 LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine
-SECRET_FILES = (PLAN, LAUNCH, STAGE)  # removed when the task is forgotten
+SECRET_FILES = (PLAN, LAUNCH, STAGE, PEER_KEY)  # removed when the task is forgotten
 MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
 
 

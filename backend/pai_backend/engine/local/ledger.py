@@ -22,6 +22,7 @@ from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSee
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
 from pai_backend.engine.local.locks import take_lock
+from pai_backend.engine.local.peers import config_text
 from pai_backend.engine.local.reading import is_kept, read_record
 from pai_backend.engine.local.shim import boot_file
 from pai_backend.model.ids import TaskUid
@@ -260,7 +261,8 @@ class Ledger:
         processes.kill_marked(uid)
 
     def refresh(self, uid: TaskUid, job_info: str) -> None:
-        """Replace the job info file of a task that is not over, as a whole for its readers. Raises EngineError.
+        """Replace the job info file of a task that is not over, as a whole for its readers, and what ``ssh`` in it is
+        told of the job's tasks. Raises EngineError.
 
         It is not flushed: a crash of the machine that could lose it ends the task as well.
         """
@@ -269,6 +271,8 @@ class Ledger:
             return
         try:
             replace_file(directory / layout.JOB_INFO, job_info.encode())
+            if (directory / layout.SSH_CONFIG).exists():
+                replace_file(directory / layout.SSH_CONFIG, config_text(job_info, directory).encode())
         except (FileNotFoundError, NotADirectoryError):  # forgotten or removed just now
             return
         except OSError as exc:

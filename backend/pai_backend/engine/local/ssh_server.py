@@ -99,8 +99,10 @@ class Listener:
         await self._acceptor.wait_closed()
 
 
-async def listen(task: TaskWorld, port: int, host_key: str, authorized_keys: Sequence[str]) -> Listener:
-    """Open the task's SSH port on loopback.
+async def listen(
+    task: TaskWorld, port: int, host_key: str, host_certificate: str, authorized_keys: Sequence[str]
+) -> Listener:
+    """Open the task's SSH port on loopback. The certificate may be empty; keys are lines of authorized_keys.
 
     Raises OSError when the port is taken, ValueError (asyncssh's key errors) when a key cannot be read.
     """
@@ -116,7 +118,7 @@ async def listen(task: TaskWorld, port: int, host_key: str, authorized_keys: Seq
         LOOPBACK,
         port,
         server_factory=lambda: TaskServer(connections),
-        server_host_keys=[asyncssh.import_private_key(host_key)],
+        server_host_keys=[_host_key(host_key, host_certificate)],
         authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
         process_factory=handle,
         sftp_factory=files,
@@ -133,3 +135,9 @@ async def listen(task: TaskWorld, port: int, host_key: str, authorized_keys: Seq
         login_timeout=LOGIN_TIMEOUT_S,
     )
     return Listener(acceptor, connections)
+
+
+def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
+    """A host key as asyncssh takes it; with a certificate it presents both, and the client chooses."""
+    key = asyncssh.import_private_key(private)
+    return (key, asyncssh.import_certificate(certificate)) if certificate else key
