@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
-from pai_backend.store.base import Store
+from pai_backend.store.base import Store, job_key_slots
 
 RSA_MIN_BITS = 2048  # NIST SP 800-131A rev. 2: shorter RSA keys are disallowed for signatures
 MAX_TEXT = 16384  # characters; an RSA-16384 line, the longest OpenSSH makes, is under 3,000
@@ -216,13 +216,16 @@ async def task_host_key(store: Store, slot: str) -> str:
 
 
 async def job_key(store: Store, job: JobUid) -> str:
-    """The job's own key (private PEM): its tasks' SSH servers take it at their own ports. Made once. Idempotent."""
+    """The job's own key (private PEM): its tasks' SSH servers take it at their own ports. Made once. Idempotent.
+
+    Raises ReadOnlyJob for a job that has ended.
+    """
     return await task_host_key(store, job_key_slot(job))
 
 
 def job_key_slot(job: JobUid) -> str:
     """The name that the job's own key is kept under, beside those of its tasks."""
-    return f"{job}-key"
+    return job_key_slots(job)[0]
 
 
 async def job_public_key(store: Store, job: JobUid) -> str:

@@ -23,6 +23,8 @@ STATUS: dict[str, int] = {
     "NoVirtualClusterError": 404,
     "NoApiError": 404,
     "NoKeyError": 404,
+    "NoCertificateError": 404,
+    "NoShareError": 404,
     "NoTagError": 404,
     "NoFileError": 404,
     "NoStorageError": 404,

@@ -310,17 +310,3 @@ class KeyFileQuery(Query):
     """What proves that a key may be had."""
 
     ticket: str = Field(max_length=2000, description="As the link has it; good once.")
-
-
-class NewKey(Model):
-    """An SSH public key to register."""
-
-    public_key: str = Field(max_length=32768, description="One line of a `.pub` file.")
-    comment: str = Field(default="", max_length=200)
-
-    @field_validator("comment")
-    @classmethod
-    def _comment_is_one_line(cls, value: str) -> str:
-        if not value.isprintable():
-            raise ValueError("must be one line of printable text")
-        return value

@@ -16,6 +16,7 @@ from pai_backend.api.handlers import (
     identity,
     inspect,
     jobs,
+    keys,
     queue,
     release,
     storage,
@@ -31,6 +32,7 @@ _VARIANTS = {
 }
 _PATHS = frozenset({"path"})  # parts that may hold slashes
 _NUMBERS = frozenset({"attempt", "index", "run"})
+_LONG_NUMBERS = frozenset({"serial"})
 _PART = re.compile(r"\{(\w+)\}")
 
 
@@ -68,6 +70,8 @@ def _group(part: re.Match[str]) -> str:
     """The group of one variable part."""
     if part[1] in _PATHS:
         return "(.*)"
+    if part[1] in _LONG_NUMBERS:
+        return r"(\d{1,16})"
     return r"(\d{1,9})" if part[1] in _NUMBERS else "([^/]+)"
 
 
@@ -97,6 +101,8 @@ ROUTES: tuple[Route, ...] = (
     Route(f"{_JOB}/job-attempts/healthz", attempts.AllAttemptsHealth),
     Route(f"{_JOB}/job-attempts/{{attempt}}", attempts.OneOfAllAttempts),
     Route(f"{_JOB}/ssh", access.Ssh),
+    Route(f"{_JOB}/shares", keys.JobShares),
+    Route(f"{_JOB}/shares/{{user}}", keys.OneJobShare),
     Route(f"{_JOB}/services/{{label}}/ticket", access.ServiceTicket),
     Route("/api/v2/events/stream", history.AllEvents),
     Route("/api/v2/cluster/nodes", cluster.Nodes),
@@ -107,8 +113,15 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/cluster/config/history", configuring.ClusterConfigHistory),
     Route("/api/v2/virtual-clusters", cluster.VirtualClusterMap),
     Route("/api/v2/virtual-clusters/{vc}", cluster.OneVirtualCluster),
-    Route("/api/v2/keys", access.Keys),
-    Route("/api/v2/keys/{fingerprint}", access.OneKey),
+    Route("/api/v2/keys", keys.Keys),
+    Route("/api/v2/keys/audit", keys.Audit),
+    Route("/api/v2/keys/{fingerprint}", keys.OneKey),
+    Route("/api/v2/certificates", keys.Certificates),
+    Route("/api/v2/certificates/authority", keys.Authority),
+    Route("/api/v2/certificates/{serial}", keys.OneCertificate),
+    Route("/api/v2/shares", keys.Shares),
+    Route("/api/v2/lockouts", keys.SshLockouts),
+    Route("/api/v2/lockouts/{user}", keys.OneSshLockout),
     Route("/api/v2/gateway", access.Gateway),
     Route("/api/v2/fs/{path}", storage.FileHandler),
     Route("/api/v2/authn/info", identity.AuthnInfo),

@@ -354,21 +354,6 @@ class VirtualClusters(RootModel[dict[str, VirtualCluster] | dict[str, NodeGpus]]
     """Name of the virtual cluster to what it is; or of each node to its GPUs, when the query asks for nodes."""
 
 
-class KeyWire(Model):
-    """A registered SSH public key."""
-
-    fingerprint: str
-    public_key: str
-    comment: str
-    added_at: datetime
-
-
-class KeyList(Model):
-    """The caller's keys."""
-
-    data: tuple[KeyWire, ...]
-
-
 class FileEntry(Model):
     """A file or directory of the default file system."""
 

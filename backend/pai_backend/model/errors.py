@@ -135,6 +135,18 @@ class NoSuchKey(PaiError):
     code = "NoKeyError"
 
 
+class NoSuchCertificate(PaiError):
+    """The caller has no SSH certificate of that serial."""
+
+    code = "NoCertificateError"
+
+
+class NoSuchShare(PaiError):
+    """The job is not shared with that user."""
+
+    code = "NoShareError"
+
+
 class ReadOnlyJob(PaiError):
     """The job has ended, or is being ended, and cannot be changed that way any more."""
 

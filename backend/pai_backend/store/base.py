@@ -16,7 +16,7 @@ from pai_backend.model.attempts import Times
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
-from pai_backend.store.grants import GrantStore
+from pai_backend.store.grants import Act, GrantStore
 from pai_backend.store.versions import ConfigStore
 
 if TYPE_CHECKING:
@@ -340,6 +340,10 @@ class Store(Protocol):
         """
         ...
 
+    async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
+        """Append events that are no part of the job's life, such as logins; its version stays. Raises NoSuchJob."""
+        ...
+
     async def past_tasks(self, uid: JobUid) -> list[dict[str, object]]:
         """Tasks of all attempts as stored (``Task`` in JSON form), oldest first."""
         ...
@@ -365,11 +369,11 @@ class Store(Protocol):
         ...
 
     # ---- keys and secrets ----------------------------------------------------------------------
-    async def add_key(self, key: UserKey) -> None:
+    async def add_key(self, key: UserKey, act: Act) -> None:
         """Register; idempotent by fingerprint for the same user; InvalidParameters when another user has it."""
         ...
 
-    async def replace_keys(self, user: str, wanted: Sequence[UserKey]) -> None:
+    async def replace_keys(self, user: str, wanted: Sequence[UserKey], act: Act) -> None:
         """Make these the user's keys, all or none. Raises InvalidParameters when another user has one of them."""
         ...
 
@@ -377,7 +381,7 @@ class Store(Protocol):
         """Registered keys."""
         ...
 
-    async def remove_key(self, user: str, fingerprint: str) -> None:
+    async def remove_key(self, user: str, fingerprint: str, act: Act) -> None:
         """Raises NoSuchKey."""
         ...
 
@@ -413,6 +417,11 @@ class Store(Protocol):
 def slot(job: JobUid, role_number: int, index: int) -> str:
     """The name of a task's place in its job, the same over attempts; owns ports and the host key."""
     return f"{job}-{role_number}-{index}"
+
+
+def job_key_slots(job: JobUid) -> tuple[str, str]:
+    """The names that a job's own key pairs are kept under, beside its tasks' host keys: Ed25519, then RSA."""
+    return f"{job}-key", f"{job}-rsa"
 
 
 def slot_of(uid: TaskUid) -> str:

@@ -39,10 +39,15 @@ _RECENT_OF_USER = _RECENT.where(events.c.username == bindparam("username_"))
 
 def event_values(job: Job, last_seq: int, new: Sequence[NewEvent], at: datetime) -> list[Values]:
     """Rows that continue the job's log after ``last_seq``."""
+    return rows_of(job.uid, job.user, last_seq, new, at)
+
+
+def rows_of(uid: JobUid, user: str, last_seq: int, new: Sequence[NewEvent], at: datetime) -> list[Values]:
+    """As :func:`event_values`, for a job of which only the head is known."""
     return [
         {
-            "job": job.uid,
-            "username": job.user,
+            "job": uid,
+            "username": user,
             "seq": seq,
             "at": at,
             "type": event.type,

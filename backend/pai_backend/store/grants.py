@@ -113,21 +113,86 @@ class GrantStore(Protocol):
         """The certificate of that serial, revoked or expired or not, if it is still kept."""
         ...
 
+    async def certificates(self, user: str | None, now: datetime) -> list[Certificate]:
+        """Certificates of a user, or of all, that are neither revoked nor over, oldest first."""
+        ...
+
+    async def issue(self, made: Certificate, act: Act) -> None:
+        """Write down a certificate, to be called before it is handed out."""
+        ...
+
+    async def revoke(self, user: str | None, serial: int, act: Act) -> None:
+        """Refuse a certificate from now on. Idempotent. ``user``: whose it must be, None for anybody's.
+
+        Raises NoSuchCertificate.
+        """
+        ...
+
+    async def user_cas(self, now: datetime) -> Sequence[UserCa]:
+        """Whose certificates are accepted, the one that signs first: older ones until their certificates ran out."""
+        ...
+
+    async def ca_key(self, number: int) -> str | None:
+        """The private half (OpenSSH PEM) of the key that signs now; None for one that signs no more."""
+        ...
+
+    async def follow_ca(self, after: int, made: UserCa, private_pem: str, act: Act) -> UserCa:
+        """Let ``made`` sign instead of number ``after`` (0: none signs yet), whose private half is deleted.
+
+        Returns the one that signs now: another than ``made`` when somebody else was faster.
+        """
+        ...
+
     async def shares(self, job: JobUid) -> list[Share]:
         """With whom a job is shared, ended ones included until they are forgotten."""
+        ...
+
+    async def shared_with(self, user: str, now: datetime) -> list[Share]:
+        """What a user may enter of others' jobs that have not ended."""
+        ...
+
+    async def share(self, share: Share, act: Act) -> None:
+        """Let a user in, on these terms instead of earlier ones. Raises ReadOnlyJob for a job that has ended."""
+        ...
+
+    async def unshare(self, job: JobUid, user: str, act: Act) -> None:
+        """Let a user in no more. Raises NoSuchShare."""
         ...
 
     async def locked_out(self, users: Collection[str]) -> frozenset[str]:
         """Those of the users whom an administrator has locked out of SSH."""
         ...
 
-    async def note_use(self, kind: str, name: str, at: datetime, source: str) -> None:
-        """Remember the last use of a key (``name`` is its fingerprint) or certificate (its serial).
+    async def lockouts(self) -> list[str]:
+        """Everybody who is locked out."""
+        ...
+
+    async def lock_out(self, user: str, act: Act) -> None:
+        """Refuse every SSH login of a user, whatever proves it. Idempotent."""
+        ...
+
+    async def let_in(self, user: str, act: Act) -> None:
+        """End a lockout. Idempotent."""
+        ...
+
+    async def note_key_use(self, fingerprint: str, at: datetime, source: str) -> None:
+        """Remember the last use of a registered key, to the minute.
 
         A key that was registered in place of another takes its place now: the other one is removed.
         """
         ...
 
-    async def user_cas(self, now: datetime) -> Sequence[UserCa]:
-        """Whose certificates are accepted, the one that signs first: older ones until their certificates ran out."""
+    async def note_certificate_use(self, serial: int, at: datetime, source: str) -> None:
+        """Remember the last use of a certificate, to the minute."""
+        ...
+
+    async def note(self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None) -> None:
+        """Write an audit event of something that changes nothing here, such as a download."""
+        ...
+
+    async def audit(self, user: str | None, before: int | None = None) -> list[KeyEvent]:
+        """What was done to a user's keys, or to everybody's, the newest first: ``MOST_LISTED`` events at most.
+
+        ``before``: only those with a smaller position.
+        """
         ...

@@ -1,17 +1,24 @@
-"""Registered SSH keys of users, host keys of tasks, the server's own secrets, and names that only one may claim."""
+"""Registered SSH keys of users, keys of jobs and tasks, the server's own secrets, and names that only one may claim."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from pai_backend.model.errors import InvalidParameters, NoSuchKey
-from pai_backend.store.base import UserKey
+from pai_backend.model.errors import InvalidParameters, NoSuchKey, ReadOnlyJob
+from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.job import State
+from pai_backend.store import audit
+from pai_backend.store.base import UserKey, job_key_slots
 from pai_backend.store.cipher import Sealed
-from pai_backend.store.tables import claims, secrets, task_keys, user_keys
+from pai_backend.store.grants import Act, JobKey
+from pai_backend.store.rows import AnyRow
+from pai_backend.store.tables import claims, jobs, secrets, task_keys, user_keys
 
 _KEYS = select(user_keys).order_by(user_keys.c.added_at, user_keys.c.fingerprint)
 _KEYS_OF = _KEYS.where(user_keys.c.username == bindparam("username_"))
@@ -20,6 +27,11 @@ _INSERT_KEY = insert(user_keys)
 _DELETE_KEY = delete(user_keys).where(
     user_keys.c.fingerprint == bindparam("fingerprint_"), user_keys.c.username == bindparam("username_")
 )
+_ONE_KEY = select(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
+_UPDATE_KEY = update(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
+_JOB_KEY = select(task_keys.c.owner).where(task_keys.c.fingerprint == bindparam("fingerprint_"))
+_JOB = select(jobs.c.uid, jobs.c.username, jobs.c.state).where(jobs.c.uid == bindparam("uid_"))
+_DELETE_TASK_KEYS = delete(task_keys).where(task_keys.c.owner.in_(bindparam("owners_", expanding=True)))
 _TASK_KEY = select(task_keys.c.private_pem).where(task_keys.c.owner == bindparam("owner_"))
 _INSERT_TASK_KEY = insert(task_keys)
 _SECRET = select(secrets.c.value).where(secrets.c.name == bindparam("name_"))
@@ -29,10 +41,35 @@ _INSERT_CLAIM = insert(claims)
 _FORGET_CLAIMS = delete(claims).where(claims.c.expires_at < bindparam("now_", type_=claims.c.expires_at.type))
 
 
-def add_key(conn: Connection, key: UserKey) -> None:
-    """Register. Raises InvalidParameters when another user has the key."""
-    if _require_free(conn, key):
+def add_key(conn: Connection, key: UserKey, act: Act) -> None:
+    """Register, with a scope and an end if it has them. A key that the user has already gets these anew.
+
+    Raises InvalidParameters when another user has the key, or when it is to replace one that the user has not.
+    """
+    is_new = _require_free(conn, key)
+    if key.replaces and _owner(conn, key.replaces) != key.user:
+        raise InvalidParameters(
+            f"You have no key {key.replaces[:100]!r} to replace.", hint="`pai keys list` shows the keys you have."
+        )
+    if is_new:
         conn.execute(_INSERT_KEY, _values(key))
+        audit.note(conn, "key.registered", key.user, key.fingerprint, act, job=key.job, detail=_terms(key))
+        return
+    before = one(conn, key.fingerprint)
+    if before is not None and _changing(key) != _changing(before):
+        conn.execute(_UPDATE_KEY.values(**_changing(key)), {"fingerprint_": key.fingerprint})
+        audit.note(conn, "key.changed", key.user, key.fingerprint, act, job=key.job, detail=_terms(key))
+
+
+def _changing(key: UserKey) -> dict[str, object]:
+    """What a user may give a registered key anew."""
+    return {"name": key.name, "expires_at": key.expires_at, "job": key.job, "replaces": key.replaces}
+
+
+def _terms(key: UserKey) -> str:
+    """What a key is registered for, in words for the audit."""
+    end = "" if key.expires_at is None else f"until {key.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    return ", ".join(part for part in (end, f"in place of {key.replaces}" if key.replaces else "") if part)
 
 
 def _values(key: UserKey) -> dict[str, object]:
@@ -42,12 +79,20 @@ def _values(key: UserKey) -> dict[str, object]:
         "public_key": key.public_key,
         "comment": key.comment,
         "added_at": key.added_at,
+        "last_used_at": key.last_used_at,
+        "last_used_from": key.last_used_from,
+        **_changing(key),
     }
+
+
+def _owner(conn: Connection, fingerprint: str) -> str | None:
+    found: str | None = conn.execute(_OWNER_OF, {"fingerprint_": fingerprint}).scalar_one_or_none()
+    return found
 
 
 def _require_free(conn: Connection, key: UserKey) -> bool:
     """Whether nobody has the key yet. Raises InvalidParameters when another user has it."""
-    owner = conn.execute(_OWNER_OF, {"fingerprint_": key.fingerprint}).scalar_one_or_none()
+    owner = _owner(conn, key.fingerprint)
     if owner not in (None, key.user):
         raise InvalidParameters(
             f"The key {key.fingerprint} is registered by another user.",
@@ -56,33 +101,87 @@ def _require_free(conn: Connection, key: UserKey) -> bool:
     return owner is None
 
 
-def replace_keys(conn: Connection, user: str, wanted: Sequence[UserKey]) -> None:
-    """Make these the user's keys, all or none; those that were there keep their time of registration.
+def replace_keys(conn: Connection, user: str, wanted: Sequence[UserKey], act: Act) -> None:
+    """Make these the user's keys, all or none; those that were there keep everything but their comment.
 
     Raises InvalidParameters when another user has one of them.
     """
     for key in wanted:
         _require_free(conn, key)
     before = {key.fingerprint: key for key in keys(conn, user)}
+    after = {key.fingerprint: key for key in wanted}
     for fingerprint in before:
         conn.execute(_DELETE_KEY, {"fingerprint_": fingerprint, "username_": user})
-    for key in {key.fingerprint: key for key in wanted}.values():
+    for key in after.values():
         known = before.get(key.fingerprint)
-        conn.execute(_INSERT_KEY, _values(replace(key, added_at=known.added_at) if known is not None else key))
+        conn.execute(_INSERT_KEY, _values(key if known is None else replace(known, comment=key.comment)))
+    for fingerprint in before.keys() - after.keys():
+        audit.note(conn, "key.removed", user, fingerprint, act)
+    for fingerprint in after.keys() - before.keys():
+        audit.note(conn, "key.registered", user, fingerprint, act)
 
 
 def keys(conn: Connection, user: str | None) -> list[UserKey]:
     """Keys of one user or of all, oldest first."""
     rows = conn.execute(_KEYS) if user is None else conn.execute(_KEYS_OF, {"username_": user})
-    return [UserKey(row.fingerprint, row.username, row.public_key, row.comment, row.added_at) for row in rows]
+    return [_key(row) for row in rows]
 
 
-def remove_key(conn: Connection, user: str, fingerprint: str) -> None:
+def one(conn: Connection, fingerprint: str) -> UserKey | None:
+    """The key of that fingerprint, whoever has it."""
+    row = conn.execute(_ONE_KEY, {"fingerprint_": fingerprint}).one_or_none()
+    return None if row is None else _key(row)
+
+
+def _key(row: AnyRow) -> UserKey:
+    return UserKey(
+        fingerprint=row.fingerprint,
+        user=row.username,
+        public_key=row.public_key,
+        comment=row.comment,
+        added_at=row.added_at,
+        name=row.name,
+        expires_at=row.expires_at,
+        job=None if row.job is None else JobUid(row.job),
+        replaces=row.replaces,
+        last_used_at=row.last_used_at,
+        last_used_from=row.last_used_from,
+    )
+
+
+def remove_key(conn: Connection, user: str, fingerprint: str, act: Act) -> None:
     """Raises NoSuchKey, also for a key of somebody else."""
-    owner = conn.execute(_OWNER_OF, {"fingerprint_": fingerprint}).scalar_one_or_none()
-    if owner != user:
+    if _owner(conn, fingerprint) != user:
         raise NoSuchKey(f"{user} has no key {fingerprint[:100]!r}.", hint="`GET /api/v2/keys` lists yours.")
     conn.execute(_DELETE_KEY, {"fingerprint_": fingerprint, "username_": user})
+    audit.note(conn, "key.removed", user, fingerprint, act)
+
+
+def note_use(conn: Connection, fingerprint: str, at: datetime, source: str) -> None:
+    """Remember the last use; the key that this one was registered in place of is removed with it."""
+    key = one(conn, fingerprint)
+    if key is None:
+        return
+    used = {"last_used_at": at, "last_used_from": source, "replaces": ""}
+    conn.execute(_UPDATE_KEY.values(**used), {"fingerprint_": fingerprint})
+    if key.replaces and _owner(conn, key.replaces) == key.user:
+        conn.execute(_DELETE_KEY, {"fingerprint_": key.replaces, "username_": key.user})
+        detail = f"{fingerprint}, which was registered in place of it, was used"
+        audit.note(conn, "key.removed", key.user, key.replaces, Act(key.user, at, source), detail=detail)
+
+
+def job_key(conn: Connection, fingerprint: str) -> JobKey | None:
+    """The job whose own key that is, unless it has ended."""
+    for (owner,) in conn.execute(_JOB_KEY, {"fingerprint_": fingerprint}):
+        job = conn.execute(_JOB, {"uid_": job_of(owner)}).one_or_none()
+        if job is not None and not State(job.state).final:
+            return JobKey(JobUid(job.uid), job.username, fingerprint)
+    return None
+
+
+def forget_job_keys(conn: Connection, ended: Collection[JobUid]) -> None:
+    """Delete the key pairs of jobs that have ended."""
+    conn.execute(_DELETE_TASK_KEYS, {"owners_": [owner for job in ended for owner in job_key_slots(job)]})
 
 
 def task_key(conn: Connection, owner: str) -> bytes | None:
@@ -92,13 +191,27 @@ def task_key(conn: Connection, owner: str) -> bytes | None:
 
 
 def put_task_key(conn: Connection, owner: str, made: Sealed, public: str) -> bytes:
-    """Keep a host key unless the slot has one; the one that is kept, sealed."""
+    """Keep a host key, or a job's own, unless the slot has one; the one that is kept, sealed.
+
+    Raises ReadOnlyJob for the own key of a job that has ended: it would never be deleted.
+    """
     kept = task_key(conn, owner)
     if kept is not None:
         return kept
+    uid = job_of(TaskUid(owner))
+    logs_in = owner in job_key_slots(uid)
+    job = conn.execute(_JOB, {"uid_": uid}).one_or_none() if logs_in else None
+    if job is not None and State(job.state).final:
+        raise ReadOnlyJob("The job has ended, and its key with it.", hint="Submit it again to enter it.")
     values = {"owner": owner, "private_pem": made.data, "public": public, "sealed_by": made.by}
-    conn.execute(_INSERT_TASK_KEY, values)
+    conn.execute(_INSERT_TASK_KEY, {**values, "fingerprint": _fingerprint(public) if logs_in else None})
     return made.data
+
+
+def _fingerprint(public: str) -> str:
+    """OpenSSH's SHA-256 fingerprint of a ``type base64 comment`` line."""
+    digest = hashlib.sha256(base64.b64decode(public.split()[1])).digest()
+    return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
 def secret(conn: Connection, name: str) -> bytes | None:

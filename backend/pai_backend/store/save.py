@@ -14,8 +14,9 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from pai_backend.model.attempts import Ran, ran
 from pai_backend.model.errors import Bug
+from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Task
-from pai_backend.store import events, lease, ports, run_times
+from pai_backend.store import events, keys, lease, ports, run_times, sharing
 from pai_backend.store.base import Conflict, Fenced, NewEvent, PortLease, PortTaken
 from pai_backend.store.rows import Values, changing_values, task_values
 from pai_backend.store.tables import jobs, tasks
@@ -66,6 +67,8 @@ class _Writes:
     changed_tasks: list[Values] = field(default_factory=list)
     events: list[Values] = field(default_factory=list)
     ended: list[tuple[Ran, datetime]] = field(default_factory=list)
+    finished: list[JobUid] = field(default_factory=list)
+    """Jobs that can be entered no more: what let anybody in goes with the same transaction."""
 
     def carry_out(self, conn: Connection) -> None:
         """Execute them. Raises Bug when a row is not as it was read under the write lock."""
@@ -78,6 +81,9 @@ class _Writes:
         if self.changed_tasks:
             conn.execute(_UPDATE_TASK, self.changed_tasks)
         events.append(conn, self.events)
+        if self.finished:
+            keys.forget_job_keys(conn, self.finished)
+            sharing.forget(conn, self.finished)
         run_times.note(conn, self.ended)
 
 
@@ -134,6 +140,7 @@ def _judge(decision: Decision, epoch: int, heads: dict[str, _Head], leases: port
     writes.events += new_events
     ended = ran(seen, saved)
     writes.ended += [] if ended is None else [(ended, decision.at)]
+    writes.finished += [job.uid] if job.state.final and not seen.state.final else []
     return saved
 
 

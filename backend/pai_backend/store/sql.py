@@ -28,6 +28,7 @@ from pai_backend.store import (
     listing,
     lookup,
     migrate,
+    noting,
     ports,
     run_times,
     save,
@@ -41,6 +42,8 @@ from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSumma
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.configurations import SqlConfigs
 from pai_backend.store.database import Backing, Database
+from pai_backend.store.granting import SqlGrants
+from pai_backend.store.grants import Act
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
 from pai_backend.store.matching import Findings
 from pai_backend.store.release import ReleaseRequest
@@ -76,6 +79,7 @@ class SqlStore:
         self._writer = Writer(self._database, committed=self._wake.bump)
         self._findings = Findings()
         self.configs = SqlConfigs(self._database, self._writer)
+        self.grants = SqlGrants(self._database, self._writer, self._ring)
 
     async def open(self) -> None:
         """Connect, bring the schema to head, and have the keys of all that is sealed.
@@ -266,6 +270,10 @@ class SqlStore:
         """The log of all jobs."""
         return await self._database.read(partial(events.recent, position=position, user=user, limit=limit))
 
+    async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
+        """See ``Store.note``."""
+        await self._writer.run(partial(noting.note, uid=uid, new=events, at=at))
+
     async def past_tasks(self, uid: JobUid) -> list[dict[str, object]]:
         """Tasks of all attempts."""
         return await self._database.read(partial(lookup.past_tasks, uid=uid))
@@ -284,21 +292,21 @@ class SqlStore:
         return await self._wake.look()
 
     # ---- keys and secrets ----------------------------------------------------------------------
-    async def add_key(self, key: UserKey) -> None:
+    async def add_key(self, key: UserKey, act: Act) -> None:
         """Register a public key."""
-        await self._writer.run(partial(keys.add_key, key=key))
+        await self._writer.run(partial(keys.add_key, key=key, act=act))
 
-    async def replace_keys(self, user: str, wanted: Sequence[UserKey]) -> None:
+    async def replace_keys(self, user: str, wanted: Sequence[UserKey], act: Act) -> None:
         """Make these the user's keys."""
-        await self._writer.run(partial(keys.replace_keys, user=user, wanted=wanted))
+        await self._writer.run(partial(keys.replace_keys, user=user, wanted=wanted, act=act))
 
     async def keys(self, user: str | None = None) -> list[UserKey]:
         """Registered keys."""
         return await self._database.read(partial(keys.keys, user=user))
 
-    async def remove_key(self, user: str, fingerprint: str) -> None:
+    async def remove_key(self, user: str, fingerprint: str, act: Act) -> None:
         """Forget a public key."""
-        await self._writer.run(partial(keys.remove_key, user=user, fingerprint=fingerprint))
+        await self._writer.run(partial(keys.remove_key, user=user, fingerprint=fingerprint, act=act))
 
     async def add_token(self, token: AccessToken) -> None:
         """Keep a token's digest."""

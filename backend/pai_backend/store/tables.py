@@ -266,6 +266,8 @@ task_keys = Table(
     Column("private_pem", LargeBinary, nullable=False),
     Column("public", Text, nullable=False),
     Column("sealed_by", String(16), nullable=False),
+    # Of keys that log somebody in; host keys have none.
+    Column("fingerprint", String(128), index=True),
     Index("ix_task_keys_sealed_by_owner", "sealed_by", "owner"),
 )
 
@@ -277,6 +279,80 @@ user_keys = Table(
     Column("public_key", Text, nullable=False),
     Column("comment", Text, nullable=False),
     Column("added_at", Instant, nullable=False),
+    Column("name", Text, nullable=False, server_default=text("''")),
+    Column("expires_at", Instant),
+    # The only job that it is for.
+    Column("job", String(32)),
+    # The key that this one takes the place of when it is used.
+    Column("replaces", String(128), nullable=False, server_default=text("''")),
+    Column("last_used_at", Instant),
+    Column("last_used_from", Text, nullable=False, server_default=text("''")),
+)
+
+user_cas = Table(
+    "user_cas",
+    metadata,
+    # The private half of the newest is the secret ``user-ca-<number>``; those of older ones are gone.
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("public_key", Text, nullable=False),
+    Column("fingerprint", String(128), nullable=False),
+    Column("made_at", Instant, nullable=False),
+)
+
+certificates = Table(
+    "certificates",
+    metadata,
+    Column("serial", BigInteger, primary_key=True, autoincrement=False),
+    Column("username", Text, nullable=False),
+    Column("fingerprint", String(128), nullable=False),
+    Column("ca", String(128), nullable=False),
+    # JSON, as are the limits.
+    Column("principals", Text, nullable=False),
+    Column("limits", Text, nullable=False),
+    Column("job", String(32)),
+    Column("issued_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False, index=True),
+    Column("revoked_at", Instant),
+    Column("last_used_at", Instant),
+    Column("last_used_from", Text, nullable=False),
+    Index("ix_certificates_username", "username", "expires_at"),
+    Index("ix_certificates_ca", "ca", "expires_at"),
+)
+
+shares = Table(
+    "shares",
+    metadata,
+    Column("job", String(32), ForeignKey("jobs.uid"), nullable=False),
+    Column("username", Text, nullable=False, index=True),
+    Column("limits", Text, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", Instant),
+    PrimaryKeyConstraint("job", "username"),
+)
+
+ssh_lockouts = Table(
+    "ssh_lockouts",
+    metadata,
+    Column("username", Text, primary_key=True),
+    Column("locked_at", Instant, nullable=False),
+    Column("locked_by", Text, nullable=False),
+)
+
+key_events = Table(
+    "key_events",
+    metadata,
+    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("at", Instant, nullable=False),
+    Column("type", Text, nullable=False),
+    # Whose key, certificate or share it is.
+    Column("username", Text, nullable=False),
+    Column("by_user", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("job", String(32)),
+    Column("detail", Text, nullable=False),
+    Index("ix_key_events_username", "username", "position"),
 )
 
 access_tokens = Table(

@@ -27,6 +27,7 @@ from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.engine.local.nodes import simulated_node
 from pai_backend.model.job import Job, JobExit, State
 from pai_backend.store.base import UserKey, slot_of
+from pai_backend.store.grants import Act
 from pai_backend.store.sql import SqlStore
 from tests.support.sealing import KEYS
 from tests.support.ssh_world import USER, Outcome, answers, free_port, program, run, running_job, write_key
@@ -59,7 +60,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     job, epoch = await _running(store, engine)
     public = parse_public_key(write_key(tmp_path / "id"))
-    await store.add_key(UserKey(public.fingerprint, USER, public.line, "", datetime.now(UTC)))
+    added = datetime.now(UTC)
+    await store.add_key(UserKey(public.fingerprint, USER, public.line, "", added), Act(USER, added))
     options = GatewayOptions(port=0, drain_s=0.1)
     serving = [
         asyncio.create_task(serve_agent(tmp_path / "engine", stop)),

@@ -14,6 +14,7 @@ from pai_backend.model.spec import DocumentWarning, PriorityClass, Scheduling
 from pai_backend.store import lookup
 from pai_backend.store.base import JobFilter, JobSummary, NewEvent, UserKey
 from pai_backend.store.cipher import Cipher
+from pai_backend.store.grants import Act
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 from tests.support.sealing import KEYS
@@ -234,19 +235,22 @@ async def test_a_position_that_was_never_given_is_refused(store: SqlStore, posit
         await store.recent_events(position, None)
 
 
+ACT = Act("alice", T0, "192.0.2.7")
+
+
 @pytest.mark.asyncio
 async def test_a_key_belongs_to_one_user(store: SqlStore) -> None:
     key = UserKey("SHA256:abc", "alice", "ssh-ed25519 AAAA", "laptop", T0)
-    await store.add_key(key)
-    await store.add_key(key)
+    await store.add_key(key, ACT)
+    await store.add_key(key, ACT)
 
     with pytest.raises(InvalidParameters, match="another user"):
-        await store.add_key(UserKey("SHA256:abc", "bob", "ssh-ed25519 AAAA", "", T0))
+        await store.add_key(UserKey("SHA256:abc", "bob", "ssh-ed25519 AAAA", "", T0), ACT)
     assert await store.keys() == await store.keys("alice") == [key]
     assert await store.keys("bob") == []
     with pytest.raises(NoSuchKey):
-        await store.remove_key("bob", "SHA256:abc")
-    await store.remove_key("alice", "SHA256:abc")
+        await store.remove_key("bob", "SHA256:abc", ACT)
+    await store.remove_key("alice", "SHA256:abc", ACT)
     assert await store.keys() == []
 
 
@@ -272,7 +276,7 @@ async def test_secrets_and_host_keys_are_made_once(store: SqlStore, other_store:
         lambda store: store.find("half a pair: \ud800"),
         lambda store: store.events(make_uid(1), after=2**70),
         lambda store: store.list_jobs(JobFilter(keyword="half a pair: \ud800")),
-        lambda store: store.add_key(UserKey("SHA256:abc", "alice", "ssh-ed25519 AAAA", "\udfff", T0)),
+        lambda store: store.add_key(UserKey("SHA256:abc", "alice", "ssh-ed25519 AAAA", "\udfff", T0), ACT),
     ],
 )
 async def test_a_value_that_the_database_cannot_take_is_the_callers_fault(

@@ -13,6 +13,7 @@ from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchJob, No
 from pai_backend.model.job import Job, State
 from pai_backend.store import tagging, tokens
 from pai_backend.store.base import AccessToken, JobFilter, UserKey
+from pai_backend.store.grants import Act
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_uid
 
@@ -111,21 +112,24 @@ async def test_a_user_has_a_bounded_number_of_tokens(store: SqlStore, monkeypatc
     assert kept == {token(number).digest for number in (1, 2, 10, 11)}, "the oldest session has made room"
 
 
+ACT = Act("alice", T0, "192.0.2.7")
+
+
 def key(number: int, user: str = "alice", comment: str = "") -> UserKey:
     return UserKey(f"SHA256:{number}", user, f"ssh-ed25519 {number}", comment, T0 + timedelta(seconds=number))
 
 
 @pytest.mark.asyncio
 async def test_keys_are_replaced_all_or_none(store: SqlStore) -> None:
-    await store.add_key(key(1, comment="old"))
-    await store.add_key(key(2))
-    await store.add_key(key(9, "bob"))
+    await store.add_key(key(1, comment="old"), ACT)
+    await store.add_key(key(2), ACT)
+    await store.add_key(key(9, "bob"), ACT)
 
     with pytest.raises(InvalidParameters):
-        await store.replace_keys("alice", [key(3), key(9)])
+        await store.replace_keys("alice", [key(3), key(9)], ACT)
     assert await store.keys("alice") == [key(1, comment="old"), key(2)]
     moved = dataclasses.replace(key(1, comment="new"), added_at=T0 + timedelta(days=1))
-    await store.replace_keys("alice", [moved, key(3), key(3)])
+    await store.replace_keys("alice", [moved, key(3), key(3)], ACT)
     assert await store.keys("alice") == [key(1, comment="new"), key(3)]
     assert await store.keys("bob") == [key(9, "bob")]
 

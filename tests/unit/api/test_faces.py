@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from jupyter_pai import wire as front
-from pai_backend.api import use_wire
+from pai_backend.api import key_wire, use_wire
 from pai_backend.api import wire as api
 from pai_backend.model import waiting
 from pai_backend.model.errors import ErrorBody, Fault
@@ -38,7 +38,7 @@ PYTHON: dict[str, type[BaseModel]] = {
     "SshEntry": api.SshEntry,
     "SshAnswer": api.SshAnswer,
     "Ticket": api.Ticket,
-    "Key": api.KeyWire,
+    "Key": key_wire.KeyWire,
     "FileEntry": api.FileEntry,
     "FileListing": api.FileListing,
     "UploadState": api.UploadState,

@@ -87,10 +87,10 @@ async def again(store: Store, credential: Credential, now: datetime) -> Credenti
 
 async def note_use(store: Store, credential: Credential, now: datetime, source: str) -> None:
     """Remember that the credential has logged in, from the address ``source``. Raises Unavailable."""
-    if credential.kind is CredentialKind.JOB_KEY:
-        return
-    name = credential.fingerprint if credential.serial is None else str(credential.serial)
-    await store.grants.note_use(credential.kind.value, name, now, source)
+    if credential.kind is CredentialKind.KEY:
+        await store.grants.note_key_use(credential.fingerprint, now, source)
+    elif credential.serial is not None:
+        await store.grants.note_certificate_use(credential.serial, now, source)
 
 
 async def _of_key(store: Store, fingerprint: str) -> Credential | None:

@@ -1,20 +1,18 @@
-"""SSH names, keys, sign-ins."""
+"""SSH names, sign-ins."""
 
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.wire import JobSsh
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import KeyFileQuery, NewKey, TaskQuery
+from pai_backend.api.queries import KeyFileQuery, TaskQuery
 from pai_backend.api.services.access import AccessService
 from pai_backend.api.services.job_keys import JobKeyService
-from pai_backend.api.wire import GatewayWire, KeyList, KeyWire, SshAnswer, Ticket
+from pai_backend.api.wire import GatewayWire, SshAnswer, Ticket
 from pai_backend.model.errors import (
     Forbidden,
-    InvalidParameters,
     NoJobSsh,
     NoSuchJob,
-    NoSuchKey,
     NoSuchService,
     NoSuchTask,
     Unavailable,
@@ -84,31 +82,6 @@ class ServiceTicket(_AccessHandler):
     async def post(self, job: str, label: str, query: TaskQuery) -> Ticket:
         """A new ticket."""
         return await self.access.ticket(self.user, job, label, query)
-
-
-class Keys(_AccessHandler):
-    """``/api/v2/keys``."""
-
-    @operation(Operation("The caller's SSH public keys.", answer=KeyList))
-    async def get(self) -> KeyList:
-        """The keys."""
-        return await self.access.keys(self.user)
-
-    @operation(
-        Operation("Register an SSH public key.", body=NewKey, answer=KeyWire, status=201, raises=(InvalidParameters,))
-    )
-    async def post(self, new: NewKey) -> KeyWire:
-        """The key as it was understood."""
-        return await self.access.add_key(self.user, new)
-
-
-class OneKey(_AccessHandler):
-    """``/api/v2/keys/{fingerprint}``."""
-
-    @operation(Operation("Forget an SSH public key.", status=204, raises=(NoSuchKey,)))
-    async def delete(self, fingerprint: str) -> None:
-        """Nothing is answered."""
-        await self.access.remove_key(self.user, fingerprint)
 
 
 class Gateway(_AccessHandler):

@@ -136,4 +136,4 @@ class OneUser(_IdentityHandler):
     )
     async def put(self, user: str, change: UserChange) -> UserWire:
         """The profile as it is now."""
-        return await self.identity.change(self.user, user, change)
+        return await self.identity.change(self.user, user, change, self.request.remote_ip or "")

@@ -1,8 +1,6 @@
-"""Ways into a job: SSH names and keys, sign-ins to its services."""
+"""Ways into a job: SSH names, sign-ins to its services."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from pai_backend.access.hostca import authority_line, host_ca_public_key
 from pai_backend.access.keys import (
@@ -13,19 +11,19 @@ from pai_backend.access.keys import (
 )
 from pai_backend.api import present
 from pai_backend.api.context import Address, ApiContext
-from pai_backend.api.queries import NewKey, TaskQuery
+from pai_backend.api.queries import TaskQuery
 from pai_backend.api.services.jobs import JobService
-from pai_backend.api.wire import GatewayWire, KeyList, KeyWire, SshAnswer, Ticket
+from pai_backend.api.services.shares import find_entered
+from pai_backend.api.wire import GatewayWire, SshAnswer, Ticket
 from pai_backend.auth.policy import may_change
 from pai_backend.auth.users import User
 from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden, NoSuchService, NoSuchTask, Unavailable
 from pai_backend.model.job import Job
-from pai_backend.store.base import UserKey
 
 
 class AccessService:
-    """Addresses and keys."""
+    """Addresses."""
 
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
@@ -41,7 +39,7 @@ class AccessService:
 
     async def ssh(self, user: User, name: str) -> SshAnswer:
         """What a strict SSH client needs for the job's tasks. Raises NoSuchJob, Unavailable."""
-        job = await self._jobs.find(user, name)
+        job, _ = await find_entered(self._ctx, user, name)
         address = self._gateway_address()
         key = await gateway_host_public_key(self._ctx.store)
         alias = f"pai-{self._ctx.site.name}"
@@ -65,34 +63,6 @@ class AccessService:
         grant = await self._ctx.proxy.grant(job, target, user.name, self._ctx.site.base_url, admin=user.admin)
         return Ticket(url=grant.url, path_url=grant.path_url, expires_at=grant.expires_at)
 
-    async def keys(self, user: User) -> KeyList:
-        """The caller's registered keys."""
-        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.keys(user.name)))
-
-    async def add_key(self, user: User, new: NewKey) -> KeyWire:
-        """Register a public key for the caller. Idempotent. Raises InvalidParameters."""
-        key = self._key(user, new)
-        await self._ctx.store.add_key(key)
-        return _shown(key)
-
-    def _key(self, user: User, new: NewKey) -> UserKey:
-        parsed = parse_public_key(new.public_key)
-        return UserKey(
-            fingerprint=parsed.fingerprint,
-            user=user.name,
-            public_key=parsed.line,
-            comment=new.comment or parsed.comment,
-            added_at=self._ctx.clock(),
-        )
-
-    async def replace_keys(self, user: User, wanted: Sequence[NewKey]) -> None:
-        """Make these the caller's keys, all or none. Raises InvalidParameters."""
-        await self._ctx.store.replace_keys(user.name, [self._key(user, new) for new in wanted])
-
-    async def remove_key(self, user: User, fingerprint: str) -> None:
-        """Forget a key of the caller. Raises NoSuchKey."""
-        await self._ctx.store.remove_key(user.name, fingerprint)
-
     def _gateway_address(self) -> Address:
         address = self._ctx.gateway()
         if address is None:
@@ -115,7 +85,3 @@ def find_service(job: Job, label: str, query: TaskQuery) -> Target:
             f"The task role {owners[0].name} has no task {query.index}.", hint=f"It has 0 to {owners[0].instances - 1}."
         )
     return Target(owners[0].name, query.index, label)
-
-
-def _shown(key: UserKey) -> KeyWire:
-    return KeyWire(fingerprint=key.fingerprint, public_key=key.public_key, comment=key.comment, added_at=key.added_at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pai_backend.api.context import ApiContext
+from pai_backend.api.key_wire import NewKey
 from pai_backend.api.openpai.jobs import milliseconds
 from pai_backend.api.openpai.wire import (
     NewToken,
@@ -14,8 +15,8 @@ from pai_backend.api.openpai.wire import (
     UserList,
     UserWire,
 )
-from pai_backend.api.queries import Login, NewKey, UserChange
-from pai_backend.api.services.access import AccessService
+from pai_backend.api.queries import Login, UserChange
+from pai_backend.api.services.keys import KeyService
 from pai_backend.auth.accounts import Account
 from pai_backend.auth.identity import digest
 from pai_backend.auth.users import User
@@ -70,7 +71,7 @@ class IdentityService:
         """A user's profile. Raises Forbidden for somebody else's, NoSuchUser."""
         return await self._user(self._account(user, name))
 
-    async def change(self, user: User, name: str, change: UserChange) -> UserWire:
+    async def change(self, user: User, name: str, change: UserChange, source: str) -> UserWire:
         """Change one's own profile: the registered SSH keys are the only part that is kept here.
 
         Raises NotSupported for other parts, Forbidden, NoSuchUser, InvalidParameters for a key that is none.
@@ -87,7 +88,7 @@ class IdentityService:
             )
         if data.extension is not None and data.extension.ssh_keys is not None:
             wanted = [NewKey(public_key=key.value, comment=key.title) for key in data.extension.ssh_keys]
-            await AccessService(self._ctx).replace_keys(user, wanted)
+            await KeyService(self._ctx, source).replace(user, wanted)
         return await self._user(account)
 
     def _account(self, user: User, name: str) -> Account:

@@ -1,0 +1,213 @@
+"""Keys, certificates, shares and the audit of them."""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.key_wire import (
+    AuditQuery,
+    AuthorityWire,
+    CertificateList,
+    IssuedCertificate,
+    KeyAudit,
+    KeyList,
+    KeyWire,
+    Lockouts,
+    NewCertificate,
+    NewKey,
+    NewShare,
+    ShareList,
+    ShareWire,
+)
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.services.certificates import CertificateService
+from pai_backend.api.services.keys import KeyService
+from pai_backend.api.services.shares import ShareService
+from pai_backend.model.errors import (
+    Forbidden,
+    InvalidParameters,
+    NoSuchCertificate,
+    NoSuchJob,
+    NoSuchKey,
+    NoSuchService,
+    NoSuchShare,
+    NoSuchUser,
+    ReadOnlyJob,
+)
+
+
+class _KeyHandler(ApiHandler):
+    """A handler with the services of the broker; each knows where the request came from."""
+
+    @property
+    def source(self) -> str:
+        """The address of the other end of the connection."""
+        return self.request.remote_ip or ""
+
+    @property
+    def keys(self) -> KeyService:
+        """Registered keys, audit, lockouts."""
+        return KeyService(self.ctx, self.source)
+
+    @property
+    def certificates(self) -> CertificateService:
+        """Certificates."""
+        return CertificateService(self.ctx, self.source)
+
+    @property
+    def shares(self) -> ShareService:
+        """Shares."""
+        return ShareService(self.ctx, self.source)
+
+
+class Keys(_KeyHandler):
+    """``/api/v2/keys``."""
+
+    @operation(Operation("The caller's SSH public keys.", answer=KeyList))
+    async def get(self) -> KeyList:
+        """The keys."""
+        return await self.keys.keys(self.user)
+
+    @operation(
+        Operation(
+            "Register an SSH public key, or give a registered one other terms.",
+            body=NewKey,
+            answer=KeyWire,
+            status=201,
+            raises=(InvalidParameters, NoSuchJob, Forbidden),
+        )
+    )
+    async def post(self, new: NewKey) -> KeyWire:
+        """The key as it was understood."""
+        return await self.keys.add(self.user, new)
+
+
+class OneKey(_KeyHandler):
+    """``/api/v2/keys/{fingerprint}``."""
+
+    @operation(Operation("Forget an SSH public key.", status=204, raises=(NoSuchKey,)))
+    async def delete(self, fingerprint: str) -> None:
+        """Nothing is answered."""
+        await self.keys.remove(self.user, fingerprint)
+
+
+class Audit(_KeyHandler):
+    """``/api/v2/keys/audit``."""
+
+    @operation(
+        Operation(
+            "What was done to the caller's keys, newest first.", query=AuditQuery, answer=KeyAudit, raises=(Forbidden,)
+        )
+    )
+    async def get(self, query: AuditQuery) -> KeyAudit:
+        """Part of the audit."""
+        return await self.keys.audit(self.user, query)
+
+
+class Certificates(_KeyHandler):
+    """``/api/v2/certificates``."""
+
+    @operation(Operation("The caller's SSH certificates that are accepted now.", answer=CertificateList))
+    async def get(self) -> CertificateList:
+        """The certificates."""
+        return await self.certificates.list(self.user)
+
+    @operation(
+        Operation(
+            "Have an SSH public key certified for a time.",
+            body=NewCertificate,
+            answer=IssuedCertificate,
+            status=201,
+            raises=(InvalidParameters, NoSuchJob, Forbidden),
+        )
+    )
+    async def post(self, new: NewCertificate) -> IssuedCertificate:
+        """The new certificate."""
+        return await self.certificates.issue(self.user, new)
+
+
+class OneCertificate(_KeyHandler):
+    """``/api/v2/certificates/{serial}``."""
+
+    @operation(Operation("Revoke an SSH certificate.", status=204, raises=(NoSuchCertificate,)))
+    async def delete(self, serial: str) -> None:
+        """Nothing is answered."""
+        await self.certificates.revoke(self.user, int(serial))
+
+
+class Authority(_KeyHandler):
+    """``/api/v2/certificates/authority``."""
+
+    @operation(Operation("The keys whose SSH certificates of users are accepted.", answer=AuthorityWire))
+    async def get(self) -> AuthorityWire:
+        """The keys."""
+        return await self.certificates.authority(self.user)
+
+    @operation(
+        Operation("Certify users with a new key from now on.", answer=AuthorityWire, status=201, raises=(Forbidden,))
+    )
+    async def post(self) -> AuthorityWire:
+        """The keys after that."""
+        return await self.certificates.rotate(self.user)
+
+
+class JobShares(_KeyHandler):
+    """``/api/v2/jobs/{job}/shares``."""
+
+    @operation(Operation("With whom a job is shared.", answer=ShareList, raises=(NoSuchJob, Forbidden)))
+    async def get(self, job: str) -> ShareList:
+        """The shares."""
+        return await self.shares.of_job(self.user, job)
+
+    @operation(
+        Operation(
+            "Let another user enter a job by SSH.",
+            body=NewShare,
+            answer=ShareWire,
+            status=201,
+            raises=(InvalidParameters, NoSuchJob, Forbidden, NoSuchUser, NoSuchService, ReadOnlyJob),
+        )
+    )
+    async def post(self, job: str, new: NewShare) -> ShareWire:
+        """The share."""
+        return await self.shares.give(self.user, job, new)
+
+
+class OneJobShare(_KeyHandler):
+    """``/api/v2/jobs/{job}/shares/{user}``."""
+
+    @operation(Operation("End a share of a job.", status=204, raises=(NoSuchJob, Forbidden, NoSuchShare)))
+    async def delete(self, job: str, user: str) -> None:
+        """Nothing is answered."""
+        await self.shares.end(self.user, job, user)
+
+
+class Shares(_KeyHandler):
+    """``/api/v2/shares``."""
+
+    @operation(Operation("Jobs of others that are shared with the caller.", answer=ShareList))
+    async def get(self) -> ShareList:
+        """The shares."""
+        return await self.shares.received(self.user)
+
+
+class SshLockouts(_KeyHandler):
+    """``/api/v2/lockouts``."""
+
+    @operation(Operation("Users whose SSH logins are refused.", answer=Lockouts, raises=(Forbidden,)))
+    async def get(self) -> Lockouts:
+        """Their names."""
+        return await self.keys.lockouts(self.user)
+
+
+class OneSshLockout(_KeyHandler):
+    """``/api/v2/lockouts/{user}``."""
+
+    @operation(Operation("Refuse a user's SSH logins.", status=204, raises=(Forbidden, NoSuchUser)))
+    async def put(self, user: str) -> None:
+        """Nothing is answered."""
+        await self.keys.lock_out(self.user, user)
+
+    @operation(Operation("Accept a user's SSH logins again.", status=204, raises=(Forbidden,)))
+    async def delete(self, user: str) -> None:
+        """Nothing is answered."""
+        await self.keys.let_in(self.user, user)

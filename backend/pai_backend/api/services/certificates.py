@@ -1,0 +1,138 @@
+"""Certificates of users: issuing, listing, revoking, and changing the key that signs them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from pai_backend.access.broker import authority
+from pai_backend.access.broker.certificates import MOST_PRINCIPALS
+from pai_backend.access.keys import parse_public_key
+from pai_backend.api.context import ApiContext
+from pai_backend.api.key_wire import AuthorityWire, CertificateList, CertificateWire, IssuedCertificate, NewCertificate
+from pai_backend.api.services.shares import find_entered
+from pai_backend.auth.users import User
+from pai_backend.model.alias import task_alias
+from pai_backend.model.errors import Forbidden, InvalidParameters
+from pai_backend.model.job import Job, State
+from pai_backend.model.rights import limits_of, narrower, words_of
+from pai_backend.store.base import JobFilter
+from pai_backend.store.grants import Act, Certificate, Share, UserCa
+
+_LIVING = tuple(state for state in State if not state.final)
+
+
+class CertificateService:
+    """Certificates. ``source`` is the address that the caller's request came from, for the audit."""
+
+    def __init__(self, ctx: ApiContext, source: str) -> None:
+        self._ctx, self._source = ctx, source
+
+    def _act(self, user: User) -> Act:
+        return Act(user.name, self._ctx.clock(), self._source)
+
+    async def issue(self, user: User, new: NewCertificate) -> IssuedCertificate:
+        """Certify a public key for jobs that the caller may enter.
+
+        For a job that is shared with the caller, the certificate says and lasts no more than the share. Raises
+        InvalidParameters, NoSuchJob, Forbidden (the caller is locked out).
+        """
+        act = self._act(user)
+        if await self._ctx.store.grants.locked_out((user.name,)):
+            raise Forbidden("You are locked out of SSH.", hint="Ask the administrator why.")
+        key = parse_public_key(new.public_key)
+        terms = Certificate(
+            serial=0,
+            user=user.name,
+            fingerprint=key.fingerprint,
+            ca="",
+            principals=(),
+            limits=limits_of(new.only, pty=new.pty),
+            issued_at=act.at,
+            expires_at=act.at + timedelta(seconds=new.lifetime_s),
+        )
+        if new.job is None:
+            terms = _named(await self._of_all(terms, user), new.principals)
+        else:
+            job, share = await find_entered(self._ctx, user, new.job)
+            terms = _named(_of_job(terms, job, share), new.principals, _task_aliases(job))
+        made, line = await authority.issue(self._ctx.store, terms, key.line, act)
+        return IssuedCertificate(certificate=line, **dict(_shown(made)))
+
+    async def list(self, user: User) -> CertificateList:
+        """The caller's certificates that are accepted now; everybody's for an administrator."""
+        found = await self._ctx.store.grants.certificates(None if user.admin else user.name, self._ctx.clock())
+        return CertificateList(data=tuple(_shown(certificate) for certificate in found))
+
+    async def revoke(self, user: User, serial: int) -> None:
+        """Refuse a certificate of the caller, of anybody for an administrator. Raises NoSuchCertificate."""
+        await self._ctx.store.grants.revoke(None if user.admin else user.name, serial, self._act(user))
+
+    async def authority(self, user: User) -> AuthorityWire:
+        """Who certifies users."""
+        return _authority(await authority.accepted(self._ctx.store, self._act(user)))
+
+    async def rotate(self, user: User) -> AuthorityWire:
+        """Certify with a new key from now on. Raises Forbidden."""
+        if not user.admin:
+            raise Forbidden("Only an administrator may change the key that certifies users.", hint="Ask one.")
+        await authority.rotate(self._ctx.store, self._act(user))
+        return await self.authority(user)
+
+    async def _of_all(self, terms: Certificate, user: User) -> Certificate:
+        """For all jobs of the caller that have not ended, the newest if there are very many."""
+        wanted = JobFilter(user=user.name, states=_LIVING, limit=MOST_PRINCIPALS, count=False)
+        jobs, _ = await self._ctx.store.list_jobs(wanted)
+        if not jobs:
+            raise InvalidParameters(
+                "You have no job that a certificate could be for.", hint="Submit one first, or name one that is shared."
+            )
+        return replace(terms, principals=tuple(job.alias for job in jobs))
+
+
+def _of_job(terms: Certificate, job: Job, share: Share | None) -> Certificate:
+    """For one job, the caller's own or one that is shared with the caller. Raises InvalidParameters when it is over."""
+    if job.state.final:
+        raise InvalidParameters(f"The job {job.id} has ended.", hint="Submit it again to enter it.")
+    if share is not None:
+        end = terms.expires_at if share.expires_at is None else min(terms.expires_at, share.expires_at)
+        terms = replace(terms, limits=narrower(terms.limits, share.limits), expires_at=end)
+    return replace(terms, principals=(job.alias,), job=job.uid)
+
+
+def _task_aliases(job: Job) -> frozenset[str]:
+    return frozenset(task_alias(job.alias, job.spec, task.role, task.index) for task in job.tasks)
+
+
+def _named(terms: Certificate, wanted: Sequence[str] | None, more: Collection[str] = ()) -> Certificate:
+    """Only the names that were asked for, of those that it would have and ``more``. Raises InvalidParameters."""
+    if wanted is None:
+        return terms
+    foreign = [name for name in wanted if name not in terms.principals and name not in more]
+    if foreign or not wanted:
+        named = f"{foreign[0][:100]!r} is no alias that you may enter" if foreign else "No alias is named"
+        raise InvalidParameters(f"{named}.", hint="Name aliases of your jobs; for a task's, name its job too.")
+    return replace(terms, principals=tuple(dict.fromkeys(wanted)))
+
+
+def _authority(cas: Sequence[UserCa]) -> AuthorityWire:
+    return AuthorityWire(
+        keys=tuple(f"{ca.public_key} pai-user-ca-{ca.number}" for ca in cas), fingerprint=cas[0].fingerprint
+    )
+
+
+def _shown(made: Certificate) -> CertificateWire:
+    return CertificateWire(
+        serial=made.serial,
+        user=made.user,
+        fingerprint=made.fingerprint,
+        principals=made.principals,
+        only=words_of(made.limits),
+        pty=made.limits.pty,
+        job=made.job,
+        issued_at=made.issued_at,
+        expires_at=made.expires_at,
+        last_used_at=made.last_used_at,
+        last_used_from=made.last_used_from,
+    )

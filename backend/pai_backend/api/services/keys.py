@@ -1,0 +1,128 @@
+"""Registered SSH keys, the audit of all keys, and users who are locked out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pai_backend.access.keys import parse_public_key
+from pai_backend.api.context import ApiContext
+from pai_backend.api.key_wire import AuditQuery, KeyAudit, KeyEventWire, KeyList, KeyWire, Lockouts, NewKey
+from pai_backend.api.services.jobs import JobService
+from pai_backend.auth.users import User
+from pai_backend.model.errors import Forbidden, NoSuchUser
+from pai_backend.store.base import UserKey
+from pai_backend.store.grants import Act, KeyEvent
+
+
+class KeyService:
+    """Keys of users. ``source`` is the address that the caller's request came from, for the audit."""
+
+    def __init__(self, ctx: ApiContext, source: str) -> None:
+        self._ctx, self._source = ctx, source
+
+    def act(self, user: User) -> Act:
+        """What the caller does now, for the audit."""
+        return Act(user.name, self._ctx.clock(), self._source)
+
+    async def keys(self, user: User) -> KeyList:
+        """The caller's registered keys."""
+        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.keys(user.name)))
+
+    async def add(self, user: User, new: NewKey) -> KeyWire:
+        """Register a public key for the caller; one that is registered gets these terms. Idempotent.
+
+        Raises InvalidParameters, NoSuchJob, Forbidden (a job of somebody else).
+        """
+        act = self.act(user)
+        key = await self._key(user, new, act)
+        await self._ctx.store.add_key(key, act)
+        kept = await self._ctx.store.grants.key(key.fingerprint)
+        return _shown(kept or key)
+
+    async def replace(self, user: User, wanted: Sequence[NewKey]) -> None:
+        """Make these the caller's keys, all or none. Raises InvalidParameters."""
+        act = self.act(user)
+        await self._ctx.store.replace_keys(user.name, [await self._key(user, new, act) for new in wanted], act)
+
+    async def remove(self, user: User, fingerprint: str) -> None:
+        """Forget a key of the caller. Raises NoSuchKey."""
+        await self._ctx.store.remove_key(user.name, fingerprint, self.act(user))
+
+    async def audit(self, user: User, query: AuditQuery) -> KeyAudit:
+        """What was done to the caller's keys, or to everybody's. Raises Forbidden."""
+        if query.everybody:
+            _require_admin(user)
+        found = await self._ctx.store.grants.audit(None if query.everybody else user.name, query.before)
+        return KeyAudit(data=tuple(_event(event) for event in found))
+
+    async def lockouts(self, user: User) -> Lockouts:
+        """Who is locked out of SSH. Raises Forbidden."""
+        _require_admin(user)
+        return Lockouts(data=tuple(await self._ctx.store.grants.lockouts()))
+
+    async def lock_out(self, user: User, name: str) -> None:
+        """Refuse every SSH login of that user, and cut those there are. Idempotent. Raises Forbidden, NoSuchUser."""
+        _require_admin(user)
+        require_account(self._ctx, name)
+        await self._ctx.store.grants.lock_out(name, self.act(user))
+
+    async def let_in(self, user: User, name: str) -> None:
+        """End a lockout. Idempotent. Raises Forbidden."""
+        _require_admin(user)
+        await self._ctx.store.grants.let_in(name, self.act(user))
+
+    async def _key(self, user: User, new: NewKey, act: Act) -> UserKey:
+        parsed = parse_public_key(new.public_key)
+        job = None if new.job is None else await JobService(self._ctx).own(user, new.job, "register a key for")
+        return UserKey(
+            fingerprint=parsed.fingerprint,
+            user=user.name,
+            public_key=parsed.line,
+            comment=new.comment or parsed.comment,
+            added_at=act.at,
+            name=new.name,
+            expires_at=None if new.lifetime_s is None else act.at + timedelta(seconds=new.lifetime_s),
+            job=None if job is None else job.uid,
+            replaces=new.replaces,
+        )
+
+
+def require_account(ctx: ApiContext, name: str) -> None:
+    """Raises NoSuchUser for a name that nobody has."""
+    if ctx.identity.accounts.get(name) is None:
+        raise NoSuchUser(f"There is no user {name[:100]!r}.", hint="Ask the administrator who there is.")
+
+
+def _require_admin(user: User) -> None:
+    if not user.admin:
+        raise Forbidden("Only an administrator may do this.", hint="Ask one.")
+
+
+def _shown(key: UserKey) -> KeyWire:
+    return KeyWire(
+        fingerprint=key.fingerprint,
+        public_key=key.public_key,
+        comment=key.comment,
+        added_at=key.added_at,
+        name=key.name or key.comment,
+        expires_at=key.expires_at,
+        job=key.job,
+        replaces=key.replaces,
+        last_used_at=key.last_used_at,
+        last_used_from=key.last_used_from,
+    )
+
+
+def _event(event: KeyEvent) -> KeyEventWire:
+    return KeyEventWire(
+        position=event.position,
+        at=event.at,
+        type=event.type,
+        user=event.user,
+        by=event.by,
+        source=event.source,
+        subject=event.subject,
+        job=event.job,
+        detail=event.detail,
+    )

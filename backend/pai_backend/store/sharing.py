@@ -1,0 +1,118 @@
+"""Jobs that their owners let others enter, and users whom an administrator has locked out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select
+
+from pai_backend.model.errors import NoSuchShare, ReadOnlyJob
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import State
+from pai_backend.model.rights import from_text, to_text, words_of
+from pai_backend.store import audit
+from pai_backend.store.grants import Act, Share
+from pai_backend.store.rows import AnyRow
+from pai_backend.store.tables import jobs, ssh_lockouts
+from pai_backend.store.tables import shares as table
+
+_FINAL = tuple(state.value for state in State if state.final)
+_OF_JOB = select(table).where(table.c.job == bindparam("job_")).order_by(table.c.username)
+_WITH = (
+    select(table)
+    .join(jobs, jobs.c.uid == table.c.job)
+    .where(
+        table.c.username == bindparam("username_"),
+        or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("now_", type_=table.c.expires_at.type)),
+        jobs.c.state.not_in(_FINAL),
+    )
+    .order_by(table.c.created_at, table.c.job)
+)
+_DELETE = delete(table).where(table.c.job == bindparam("job_"), table.c.username == bindparam("username_"))
+_DELETE_OF_JOBS = delete(table).where(table.c.job.in_(bindparam("jobs_", expanding=True)))
+_JOB = select(jobs.c.state, jobs.c.username).where(jobs.c.uid == bindparam("job_"))
+_LOCKED = select(ssh_lockouts.c.username).where(ssh_lockouts.c.username.in_(bindparam("users_", expanding=True)))
+_LOCKOUTS = select(ssh_lockouts.c.username).order_by(ssh_lockouts.c.username)
+_UNLOCK = delete(ssh_lockouts).where(ssh_lockouts.c.username == bindparam("username_"))
+
+
+def of_job(conn: Connection, job: JobUid) -> list[Share]:
+    """With whom a job is shared, ended shares included."""
+    return [_share(row) for row in conn.execute(_OF_JOB, {"job_": job})]
+
+
+def with_user(conn: Connection, user: str, now: datetime) -> list[Share]:
+    """What a user may enter of others' jobs now."""
+    return [_share(row) for row in conn.execute(_WITH, {"username_": user, "now_": now})]
+
+
+def give(conn: Connection, share: Share, act: Act) -> None:
+    """Share, instead of the share there was with that user. Raises ReadOnlyJob for a job that has ended."""
+    job = conn.execute(_JOB, {"job_": share.job}).one()
+    if job.state in _FINAL:
+        raise ReadOnlyJob("The job has ended: nobody can enter it any more.", hint="Share one that runs or waits.")
+    conn.execute(_DELETE, {"job_": share.job, "username_": share.user})
+    conn.execute(
+        insert(table),
+        {
+            "job": share.job,
+            "username": share.user,
+            "limits": to_text(share.limits),
+            "created_at": share.created_at,
+            "created_by": share.created_by,
+            "expires_at": share.expires_at,
+        },
+    )
+    end = "until it ends" if share.expires_at is None else f"until {share.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    only = " ".join(words_of(share.limits)) or "everything"
+    audit.note(conn, "share.given", job.username, share.user, act, job=share.job, detail=f"{only}, {end}")
+
+
+def end(conn: Connection, job: JobUid, user: str, act: Act) -> None:
+    """Let a user in no more. Raises NoSuchShare."""
+    if not any(share.user == user for share in of_job(conn, job)):
+        raise NoSuchShare(f"The job is not shared with {user[:100]!r}.", hint="`pai share JOB --list` shows with whom.")
+    conn.execute(_DELETE, {"job_": job, "username_": user})
+    owner = conn.execute(_JOB, {"job_": job}).one().username
+    audit.note(conn, "share.ended", owner, user, act, job=job)
+
+
+def forget(conn: Connection, ended: Collection[JobUid]) -> None:
+    """Delete the shares of jobs that have ended."""
+    conn.execute(_DELETE_OF_JOBS, {"jobs_": list(ended)})
+
+
+def locked_out(conn: Connection, users: Collection[str]) -> frozenset[str]:
+    """Those of the users who are locked out."""
+    return frozenset(conn.execute(_LOCKED, {"users_": list(users)}).scalars())
+
+
+def lockouts(conn: Connection) -> list[str]:
+    """Everybody who is locked out."""
+    return list(conn.execute(_LOCKOUTS).scalars())
+
+
+def lock_out(conn: Connection, user: str, act: Act) -> None:
+    """Refuse every SSH login of the user from now on. Idempotent."""
+    if user not in locked_out(conn, (user,)):
+        conn.execute(insert(ssh_lockouts), {"username": user, "locked_at": act.at, "locked_by": act.by})
+        audit.note(conn, "user.locked-out", user, user, act)
+
+
+def let_in(conn: Connection, user: str, act: Act) -> None:
+    """End a lockout. Idempotent."""
+    if user in locked_out(conn, (user,)):
+        conn.execute(_UNLOCK, {"username_": user})
+        audit.note(conn, "user.let-in", user, user, act)
+
+
+def _share(row: AnyRow) -> Share:
+    return Share(
+        job=JobUid(row.job),
+        user=row.username,
+        limits=from_text(row.limits),
+        created_at=row.created_at,
+        created_by=row.created_by,
+        expires_at=row.expires_at,
+    )
