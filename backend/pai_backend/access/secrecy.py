@@ -18,7 +18,7 @@ from pai_backend.launch.jupyter import made_token
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.model.scrub import Scrubber, texts
-from pai_backend.store.base import Store
+from pai_backend.store.base import Store, peer_key_slot
 
 SIGNING_SECRET = "service-signing"
 """Name of the server secret that job tokens of services are derived from."""
@@ -49,7 +49,7 @@ class JobSecrets:
         return made_token(self._signing_key, uid)
 
     async def scrubber(self, job: Job, slot: str | None = None) -> Scrubber:
-        """What finds all of this in a text; with ``slot`` also that task's host key and the job's key.
+        """What finds all of this in a text; with ``slot`` also that task's host key and the job's own keys.
 
         Raises Unavailable.
         """
@@ -59,7 +59,8 @@ class JobSecrets:
             self._scrubbers.move_to_end(key)
             return known
         found = [*texts(await self.values(job)), await self.token(job.uid)]
-        names = (slot, job_key_slot(job.uid)) if slot is not None and _has_keys(job) else ()
+        own = (job_key_slot(job.uid), peer_key_slot(job.uid))
+        names = (slot, *own) if slot is not None and _has_keys(job) else ()
         keys = [pem for name in names if (pem := await self._store.task_keys(name)) is not None]
         found += keys
         large = sum(map(len, found)) > _LARGE

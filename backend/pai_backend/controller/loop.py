@@ -71,7 +71,7 @@ class Controller:
         self._clock = clock
         self._rng = rng or random.Random()
         self._lease = LeaseKeeper(store, options.holder, options.lease_ttl_s, options.lock, clock)
-        self._planner = Planner(store, options.default_fs_uri, options.reach)
+        self._planner = Planner(store, options.default_fs_uri, options.reach, clock)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Decide until ``stop``. Known trouble starts a new tenure; anything else is a bug and is raised."""

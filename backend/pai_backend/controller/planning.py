@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from pydantic import SecretStr
 
-from pai_backend.access.keys import gateway_public_key, job_public_key, task_host_key
+from pai_backend.access.hostca import certify_host, host_ca_key, names_of_task
+from pai_backend.access.inside import peer_key, user_ca_lines
+from pai_backend.access.keys import gateway_public_key, job_public_key, public_line, task_host_key
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.image_logins import ImageLogins
 from pai_backend.controller.team_storages import with_storages
@@ -18,6 +22,7 @@ from pai_backend.launch.plan import build_plan
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.labels import Toleration
+from pai_backend.model.plan import PeerAccess
 from pai_backend.model.tags import UnresolvedTag
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Store, slot_of
@@ -26,22 +31,39 @@ SSH_LABEL = "ssh"
 """The port label every v1 task has implicitly (OpenPAI v1); its SSH server listens on the first one."""
 
 JOB_KEYS = 1000
-"""Public keys of jobs that are remembered, 100 bytes each; then all are forgotten and asked for again."""
+"""Jobs whose keys are remembered, 700 bytes each; then all are forgotten and asked for again."""
+
+
+@dataclass(frozen=True)
+class _JobKeys:
+    """What all tasks of a job let in, and what they log in to each other with."""
+
+    public: str
+    peers: str
+    peers_private: SecretStr
 
 
 class Planner:
-    """Makes plans; remembers the gateway's key after the first use, and host keys until their first plan."""
+    """Makes plans; remembers keys of the cluster after the first use, and host keys until their first plan."""
 
-    def __init__(self, store: Store, default_fs_uri: str = "", reach: Reach | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        default_fs_uri: str = "",
+        reach: Reach | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._store = store
+        self._clock = clock
         self.secrets = JobSecrets(store)
         self._default_fs_uri = default_fs_uri
         self._reach = reach or Reach(default_fs_uri)
         self._logins = ImageLogins(self._reach)
         self._parts = PartsMemory(default_fs_uri)
         self._gateway_key: str | None = None
+        self._host_ca: str | None = None
         self._host_keys: dict[str, asyncio.Task[str]] = {}
-        self._job_keys: dict[JobUid, str] = {}
+        self._job_keys: dict[JobUid, _JobKeys] = {}
 
     async def prepare(self, job: Job, uids: Container[TaskUid]) -> None:
         """Have the host keys of these tasks ready. Beside the write of their placement, they share its transaction.
@@ -51,7 +73,7 @@ class Planner:
         making = {slot: self._host_key(slot) for slot in _slots_with_ssh(job, uids)}
         self._host_keys.update(making)
         try:
-            await asyncio.gather(*making.values(), *([self._job_key(job.uid)] if making else []))
+            await asyncio.gather(*making.values(), *([self._keys_of(job.uid)] if making else []))
         except BaseException:
             for slot in making:
                 self._host_keys.pop(slot, None)
@@ -96,15 +118,26 @@ class Planner:
             return None
         slot = slot_of(task.uid)
         host_key = await (self._host_keys.pop(slot, None) or self._host_key(slot))
-        authorized = (self._gateway_key, await self._job_key(job.uid))
-        return SshPlan(port=ports[0], host_key=SecretStr(host_key), authorized_keys=authorized)
+        if self._host_ca is None:
+            self._host_ca = await host_ca_key(self._store)
+        keys, ca, now = await self._keys_of(job.uid), self._host_ca, self._clock()
+        names = names_of_task(job, task.role, task.index)
+        trusted = (self._gateway_key, keys.public, keys.peers, *await user_ca_lines(self._store, names, now))
+        return SshPlan(
+            port=ports[0],
+            host_key=SecretStr(host_key),
+            host_certificate=certify_host(ca, host_key, key_id=slot, principals=names, now=now),
+            authorized_keys=trusted,
+            peers=PeerAccess(key=keys.peers_private, host_ca=public_line(ca)),
+        )
 
-    async def _job_key(self, uid: JobUid) -> str:
-        """The public half of the job's own key; the same for all of its tasks, so it is asked for once."""
+    async def _keys_of(self, uid: JobUid) -> _JobKeys:
+        """The job's own keys; the same for all of its tasks, so they are asked for once."""
         if uid not in self._job_keys:
             if len(self._job_keys) >= JOB_KEYS:
                 self._job_keys.clear()
-            self._job_keys[uid] = await job_public_key(self._store, uid)
+            public, private = await asyncio.gather(job_public_key(self._store, uid), peer_key(self._store, uid))
+            self._job_keys[uid] = _JobKeys(public, f"{public_line(private)} pai-peers-{uid}", SecretStr(private))
         return self._job_keys[uid]
 
     def _host_key(self, slot: str) -> asyncio.Task[str]:

@@ -424,6 +424,11 @@ def job_key_slots(job: JobUid) -> tuple[str, str]:
     return f"{job}-key", f"{job}-rsa"
 
 
+def peer_key_slot(job: JobUid) -> str:
+    """The name that the key is kept under by which tasks of a job log in to each other: a way in from nowhere else."""
+    return f"{job}-peers"
+
+
 def slot_of(uid: TaskUid) -> str:
     """The slot of a task uid."""
     return uid.rsplit("-", 1)[0]

@@ -14,7 +14,7 @@ from pai_backend.model.errors import InvalidParameters, NoSuchKey, ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import State
 from pai_backend.store import audit
-from pai_backend.store.base import UserKey, job_key_slots
+from pai_backend.store.base import UserKey, job_key_slots, peer_key_slot
 from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act, JobKey
 from pai_backend.store.rows import AnyRow
@@ -181,7 +181,8 @@ def job_key(conn: Connection, fingerprint: str) -> JobKey | None:
 
 def forget_job_keys(conn: Connection, ended: Collection[JobUid]) -> None:
     """Delete the key pairs of jobs that have ended."""
-    conn.execute(_DELETE_TASK_KEYS, {"owners_": [owner for job in ended for owner in job_key_slots(job)]})
+    owners = [owner for job in ended for owner in (*job_key_slots(job), peer_key_slot(job))]
+    conn.execute(_DELETE_TASK_KEYS, {"owners_": owners})
 
 
 def task_key(conn: Connection, owner: str) -> bytes | None:
@@ -200,7 +201,8 @@ def put_task_key(conn: Connection, owner: str, made: Sealed, public: str) -> byt
         return kept
     uid = job_of(TaskUid(owner))
     logs_in = owner in job_key_slots(uid)
-    job = conn.execute(_JOB, {"uid_": uid}).one_or_none() if logs_in else None
+    of_job = logs_in or owner == peer_key_slot(uid)
+    job = conn.execute(_JOB, {"uid_": uid}).one_or_none() if of_job else None
     if job is not None and State(job.state).final:
         raise ReadOnlyJob("The job has ended, and its key with it.", hint="Submit it again to enter it.")
     values = {"owner": owner, "private_pem": made.data, "public": public, "sealed_by": made.by}

@@ -14,13 +14,14 @@ from pai_backend.access.keys import job_key_slot
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.model.job import Job
 from pai_backend.model.spec import PortSpec
-from pai_backend.store.base import slot_of
+from pai_backend.store.base import peer_key_slot, slot_of
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.api_site import ALICE, ROOT, ApiSite
 
 SECRET = "correct horse battery staple"
 STARS = "*" * len(SECRET)
 JOB_KEY = "the private key of the job"
+PEER_KEY = "the private key of its tasks"
 LINE = f"login with {SECRET} done\n".encode()
 COVERED = f"login with {STARS} done\n".encode()
 
@@ -119,15 +120,17 @@ async def test_the_rest_of_a_secret_whose_beginning_was_rotated_away_is_covered(
 async def test_what_the_platform_gave_the_job_is_covered_too(api: ApiSite) -> None:
     token = await JobSecrets(api.store).token(make_uid(1))
     pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\n-----END OPENSSH PRIVATE KEY-----\n"
-    job = await running(api, f"http://x/?token={token}\n{json.dumps(pem)}\n{JOB_KEY}\n".encode())
+    job = await running(api, f"http://x/?token={token}\n{json.dumps(pem)}\n{JOB_KEY}\n{PEER_KEY}\n".encode())
     await api.store.put_task_key(slot_of(job.tasks[0].uid), pem, "ssh-ed25519 AAAA")
     await api.store.put_task_key(job_key_slot(job.uid), JOB_KEY, "ssh-ed25519 AAAA")
+    await api.store.put_task_key(peer_key_slot(job.uid), PEER_KEY, "ssh-ed25519 AAAA")
 
     _, shown = await read(api)
 
     assert token.encode() not in shown
     assert b"b3BlbnNz" not in shown
     assert JOB_KEY.encode() not in shown
+    assert PEER_KEY.encode() not in shown
     assert shown.startswith(b"http://x/?token=" + b"*" * len(token))
 
 

@@ -1,0 +1,28 @@
+"""Who else a task's SSH server lets in: the other tasks of its job, and users with a certificate for its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pai_backend.access.broker.authority import accepted
+from pai_backend.access.keys import task_host_key
+from pai_backend.model.ids import JobUid
+from pai_backend.store.base import Store, peer_key_slot
+from pai_backend.store.grants import Act
+
+
+async def peer_key(store: Store, job: JobUid) -> str:
+    """That key (private PEM), made once for a job and sealed. Idempotent. Raises Unavailable."""
+    return await task_host_key(store, peer_key_slot(job))
+
+
+async def user_ca_lines(store: Store, names: Sequence[str], now: datetime) -> tuple[str, ...]:
+    """authorized_keys lines for whoever has a user's certificate for one of the names of a task.
+
+    The task cannot ask whether a certificate was revoked: it is good there until it runs out. Raises Unavailable.
+    Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT, ``cert-authority`` and ``principals``.
+    """
+    principals = ",".join(names)
+    cas = await accepted(store, Act("", now))
+    return tuple(f'cert-authority,principals="{principals}" {ca.public_key} pai-user-ca-{ca.number}' for ca in cas)

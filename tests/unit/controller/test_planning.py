@@ -1,0 +1,94 @@
+"""What a plan says of SSH: who is let in, by which name the task is recognised, and by what it enters its peers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    SSHCertificate,
+    load_ssh_public_identity,
+)
+
+from pai_backend.access.broker.authority import rotate
+from pai_backend.access.hostca import host_ca_public_key
+from pai_backend.access.inside import peer_key
+from pai_backend.access.keys import gateway_public_key, job_public_key, public_line
+from pai_backend.engine.base import SshPlan, TaskPlan
+from pai_backend.model.errors import ReadOnlyJob
+from pai_backend.model.spec import PortSpec
+from pai_backend.store.base import peer_key_slot
+from pai_backend.store.grants import Act
+from pai_backend.testing.builders import make_role, make_spec
+from tests.support.scripted_cluster import cluster
+
+SSH = [PortSpec(label="ssh")]
+SPEC = make_spec(roles=[make_role("ps", ports=SSH), make_role("worker", ports=SSH)])
+
+
+def ssh_of(plan: TaskPlan) -> SshPlan:
+    assert plan.ssh is not None
+    return plan.ssh
+
+
+def certificate_of(plan: TaskPlan) -> SSHCertificate:
+    found = load_ssh_public_identity(ssh_of(plan).host_certificate.encode())
+    assert isinstance(found, SSHCertificate)
+    found.verify_cert_signature()
+    return found
+
+
+@pytest.mark.asyncio
+async def test_each_task_is_certified_for_its_names_and_lets_in_peers_and_users(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as world:
+        job = await world.running(await world.submit(SPEC))
+        plans = {plan.role: plan for plan in await world.engine.started(2)}
+        names = {"ps": [job.alias, f"{job.alias}--ps-0"], "worker": [f"{job.alias}--worker-0"]}
+        ca = await host_ca_public_key(world.store)
+        peers = await peer_key(world.store, job.uid)
+        (user_ca,) = await world.store.grants.user_cas(datetime.now(UTC))
+
+        for role, plan in plans.items():
+            ssh, certificate = ssh_of(plan), certificate_of(plan)
+            assert [name.decode() for name in certificate.valid_principals] == names[role]
+            certified = certificate.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+            assert certified == public_line(ssh.host_key.get_secret_value())
+            assert ssh.authorized_keys == (
+                await gateway_public_key(world.store),
+                await job_public_key(world.store, job.uid),
+                f"{public_line(peers)} pai-peers-{job.uid}",
+                f'cert-authority,principals="{",".join(names[role])}" {user_ca.public_key} pai-user-ca-1',
+            )
+            assert ssh.peers is not None
+            assert (ssh.peers.key.get_secret_value(), ssh.peers.host_ca) == (peers, ca)
+            assert peers.splitlines()[3] not in repr(plan)
+
+
+@pytest.mark.asyncio
+async def test_tasks_that_start_after_a_rotation_trust_the_new_key(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as world:
+        first = await world.running(await world.submit(SPEC))
+        await rotate(world.store, Act("root", datetime.now(UTC)))
+        await world.running(await world.submit(SPEC.model_copy(update={"name": "later"})))
+        plans = await world.engine.started(4)
+
+    trusted = {plan.job_name == first.name: ssh_of(plan).authorized_keys[-1] for plan in plans}
+    assert trusted[True].endswith(" pai-user-ca-1")
+    assert trusted[False].endswith(" pai-user-ca-2")
+
+
+@pytest.mark.asyncio
+async def test_the_key_of_peers_goes_with_the_job_and_does_not_come_back(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as world:
+        job = await world.submit(SPEC)
+        await world.running(job)
+        assert await world.store.task_keys(peer_key_slot(job.uid)) is not None
+        await world.store.request_stop(job.uid, job.user, datetime.now(UTC))
+        await world.final(job)
+
+        assert await world.store.task_keys(peer_key_slot(job.uid)) is None
+        with pytest.raises(ReadOnlyJob):
+            await peer_key(world.store, job.uid)
