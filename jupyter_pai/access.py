@@ -5,17 +5,22 @@ from __future__ import annotations
 import getpass
 import re
 import socket
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from jupyter_pai.connect import files as ssh_files
 from jupyter_pai.connect import keys
 from jupyter_pai.connect.files import Change, ClusterFiles
-from jupyter_pai.connect.ssh_config import Login, config_text, known_hosts_text
+from jupyter_pai.connect.guide import Guide, Task, guide
+from jupyter_pai.connect.ssh_config import Login, config_text, include_line, known_hosts_text
+from jupyter_pai.doctor.running import Way
 from jupyter_pai.errors import ClientError, NotFound
 from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 
 if TYPE_CHECKING:
+    from jupyter_pai.doctor.examining import Report
     from jupyter_pai.sync import Client
 
 MAX_JOBS = 200  # an included file with more names than this helps nobody choose
@@ -56,7 +61,7 @@ def installation(client: Client, files: ClusterFiles, *, register: bool = True) 
         except NotFound:
             continue  # it went away since the list was read
         names += logins(answer)
-        known += answer["knownHosts"]
+        known += [*answer["knownHosts"], answer.get("certAuthority", "")]
     return ssh_files.install(files, config_text(names, files.places), known_hosts_text(known))
 
 
@@ -89,10 +94,22 @@ def service_label(job: JobDetail, label: str | None) -> str:
     return job["services"][0]["label"]
 
 
-def ssh_command(
-    client: Client, job: str, root: Path, *, role: str | None = None, index: int | None = None
-) -> list[str]:
-    """An OpenSSH command that logs in to a task, with all files it needs written.
+@dataclass(frozen=True)
+class Reached:
+    """A task that can be logged in to, with the files on this machine that lead to it."""
+
+    files: ClusterFiles
+    login: Login
+    host_key: str
+
+    @property
+    def included(self) -> bool:
+        """Whether the user's own configuration knows the name, so that editors find it."""
+        return include_line(self.files.config) in (ssh_files.read(self.files.user_config) or "").splitlines()
+
+
+def reach(client: Client, job: str, root: Path, *, role: str | None = None, index: int | None = None) -> Reached:
+    """Find a task and write the files that lead to it.
 
     Only our own directory is written to, never the user's configuration. Raises NotFound, and
     ClientError when the task does not run.
@@ -109,4 +126,47 @@ def ssh_command(
     for change in installation(client, files):
         if change.path != files.user_config:
             change.apply()
-    return ["ssh", "-F", str(files.config), entry["alias"]]
+    (login,) = [login for login in logins(answer) if login.alias == entry["alias"]]
+    return Reached(files, login, answer["gatewayHostKey"])
+
+
+def ssh_command(
+    client: Client, job: str, root: Path, *, role: str | None = None, index: int | None = None
+) -> list[str]:
+    """An OpenSSH command that logs in to a task, with all files it needs written. Raises as :func:`reach`."""
+    reached = reach(client, job, root, role=role, index=index)
+    return ["ssh", "-F", str(reached.files.config), reached.login.alias]
+
+
+def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:
+    """How programs reach a task, which is asked for its directory and its Python.
+
+    Raises ClientError when nobody can log in.
+    """
+    from jupyter_pai.doctor import facts as fact
+    from jupyter_pai.doctor.examining import ask
+
+    facts, login = ask(Way(reached.files.config, reached.login.alias), fact.SYSTEM)
+    if not login.worked:
+        raise ClientError(
+            f"Nobody can log in to {reached.login.alias}. {login.detail}",
+            code="UnavailableError",
+            hint="Let `pai doctor` look at it.",
+        )
+    task = Task(
+        reached.login,
+        reached.files.identity,
+        reached.host_key,
+        directory or facts.directory,
+        facts.python_path,
+        reached.included,
+    )
+    return guide(task)
+
+
+def examined(reached: Reached, clients: Sequence[str]) -> Report:
+    """Which programs will work with a task; of all of them when none is named. Blocks, for a minute at the most."""
+    from jupyter_pai.doctor.examining import observe, report
+
+    way = Way(reached.files.config, reached.login.alias)
+    return report(way, observe(way), clients)

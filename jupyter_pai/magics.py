@@ -44,6 +44,8 @@ VERBS = (
     "release",
     "move",
     "ssh",
+    "connect",
+    "doctor",
     "open",
     "config",
     "cluster",
@@ -68,7 +70,8 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, open, config, cluster, upload.
+        Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, connect,
+        doctor, open, config, cluster, upload.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -241,6 +244,32 @@ class PaiMagics(Magics):
         job = self._name(args.job)
         command = access.ssh_command(self._connected(), job, ssh_dir(), role=args.role, index=args.index)
         return Shown(shlex.join(command))
+
+    @verb("pai connect")
+    @argument("job", help="name, alias or $variable")
+    @argument("--role", help="the task's role; default: the first")
+    @argument("--index", type=int, help="the task's index; default: 0")
+    def _connect(self, args: Namespace) -> Shown:
+        from jupyter_pai.connect.guide import guide_text
+
+        return Shown(guide_text(access.guide_to(self._reached(args))))
+
+    @verb("pai doctor")
+    @argument("job", help="name, alias or $variable")
+    @argument("--role", help="the task's role; default: the first")
+    @argument("--index", type=int, help="the task's index; default: 0")
+    @argument("--client", action="append", default=[], help="only this program, such as vscode; repeatable")
+    def _doctor(self, args: Namespace) -> Shown:
+        from jupyter_pai.doctor.clients import CLIENTS
+        from jupyter_pai.doctor.examining import report_text
+
+        if unknown := set(args.client) - set(CLIENTS):
+            raise UsageError(f"%pai doctor: no such program: {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
+        return Shown(report_text(access.examined(self._reached(args), args.client)))
+
+    def _reached(self, args: Namespace) -> access.Reached:
+        job = self._name(args.job)
+        return access.reach(self._connected(), job, ssh_dir(), role=args.role, index=args.index)
 
     @verb("pai open")
     @argument("job", help="name, alias or $variable")

@@ -17,15 +17,11 @@ from jupyter_pai.errors import OK, ClientError
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
     """Add the verbs of this group."""
-    place = argparse.ArgumentParser(add_help=False)
-    place.add_argument("--ssh-dir", type=Path, help="instead of ~/.ssh (also PAI_SSH_DIR)")
-    verb = verbs.add_parser("ssh", parents=[common, place], help="log in to a task, or run a command there")
-    verb.add_argument("job", help="name or alias")
-    verb.add_argument("--role", help="the task's role; default: the first")
-    verb.add_argument("--index", type=int, help="the task's index; default: 0")
+    verb = ssh_verb(verbs, common, "ssh", "log in to a task, or run a command there")
     verb.add_argument("command", nargs="*", help="after --: the command and its arguments")
     verb.set_defaults(run=ssh)
-    verb = verbs.add_parser("ssh-config", parents=[common, place], help="write ssh names of running tasks")
+    verb = verbs.add_parser("ssh-config", parents=[common], help="write ssh names of running tasks")
+    _add_place(verb)
     what = verb.add_mutually_exclusive_group()
     what.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
     what.add_argument("--remove", action="store_true", help="take the names and the Include line away again")
@@ -39,14 +35,31 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.set_defaults(run=ssh_config)
 
 
-def _root(args: argparse.Namespace) -> Path:
+def ssh_verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser, name: str, told: str
+) -> argparse.ArgumentParser:
+    """A verb about one task that is reached by SSH."""
+    verb = verbs.add_parser(name, parents=[common], help=told)
+    _add_place(verb)
+    verb.add_argument("job", help="name or alias")
+    verb.add_argument("--role", help="the task's role; default: the first")
+    verb.add_argument("--index", type=int, help="the task's index; default: 0")
+    return verb
+
+
+def _add_place(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--ssh-dir", type=Path, help="instead of ~/.ssh (also PAI_SSH_DIR)")
+
+
+def ssh_root(args: argparse.Namespace) -> Path:
+    """The SSH directory that a verb works with."""
     return args.ssh_dir.expanduser().absolute() if args.ssh_dir else ssh_dir()
 
 
 def ssh(args: argparse.Namespace, out: Output) -> int:
     """Run OpenSSH with the names of this job; its exit code is ours. ``--json`` prints the command instead."""
     with connected() as client:
-        command = access.ssh_command(client, args.job, _root(args), role=args.role, index=args.index)
+        command = access.ssh_command(client, args.job, ssh_root(args), role=args.role, index=args.index)
     command += args.command
     if out.as_json:
         out.json_line({"command": command}, indent=2)
@@ -88,7 +101,7 @@ def ssh_config(args: argparse.Namespace, out: Output) -> int:
 def _files(args: argparse.Namespace, cluster: str, windows: Profile | None) -> ClusterFiles:
     """Where the files go: below the SSH directory of this system, or of the Windows around it."""
     if windows is None:
-        return ClusterFiles(_root(args), cluster)
+        return ClusterFiles(ssh_root(args), cluster)
     return ClusterFiles(windows.here / ".ssh", cluster, windows.windows / ".ssh")
 
 

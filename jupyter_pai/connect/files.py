@@ -75,6 +75,7 @@ class Change:
     path: Path
     before: str | None
     after: str | None
+    encoding: str = "utf-8"
 
     @property
     def diff(self) -> str:
@@ -90,25 +91,26 @@ class Change:
         if self.after is None:
             self.path.unlink(missing_ok=True)
         else:
-            replace(self.path, self.after)
+            replace(self.path, self.after, self.encoding)
 
 
-def read(path: Path) -> str | None:
+def read(path: Path, encoding: str = "utf-8") -> str | None:
     """A file's text with its line ends as they are, or None when there is no such file."""
+    errors = "surrogateescape" if encoding == "utf-8" else "replace"  # only UTF-8 gives every byte back
     try:
-        return path.read_bytes().decode(errors="surrogateescape")
+        return path.read_bytes().decode(encoding, errors)
     except FileNotFoundError:
         return None
 
 
-def replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str, encoding: str = "utf-8") -> None:
     """Write a private file so that it is seen whole or not at all. A link is followed, not replaced."""
     path = path.resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(text.encode(errors="surrogateescape"))
+            file.write(text.encode(encoding, "surrogateescape" if encoding == "utf-8" else "strict"))
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)

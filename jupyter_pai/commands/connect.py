@@ -1,0 +1,90 @@
+"""``connect`` and ``doctor``: what to tell each program, and whether it will work."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from jupyter_pai import access
+from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.session import connected
+from jupyter_pai.commands.ssh import ssh_root, ssh_verb
+from jupyter_pai.connect.files import Change, read
+from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+
+CLIENTS = ("ssh", "scp", "sftp", "rsync", "vscode", "pycharm", "jetbrains", "putty")
+"""Words of ``doctor --client``; a test compares them with its rules, which the parser must not load."""
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """Add the verbs of this group."""
+    verb = ssh_verb(verbs, common, "connect", "show how editors, PyCharm, PuTTY and xshell reach a task")
+    verb.add_argument("--directory", type=PurePosixPath, help="the directory to open; default: where a login begins")
+    verb.add_argument("--pycharm", type=Path, metavar="FOLDER", help="write the project files of PyCharm into a folder")
+    verb.add_argument("--putty", type=Path, metavar="FILE", help="write a .reg file with a session for PuTTY")
+    verb.add_argument("--xshell", type=Path, metavar="FILE", help="write a .xsh session for xshell")
+    verb.add_argument("--key", metavar="PATH", help="--putty, --xshell: the key's file on that machine")
+    verb.add_argument("--dry-run", action="store_true", help="show what would be written, write nothing")
+    verb.set_defaults(run=connect)
+    verb = ssh_verb(verbs, common, "doctor", "try what each SSH program does, and say which will work")
+    verb.add_argument("--client", action="append", choices=CLIENTS, help="only this program; repeatable")
+    verb.set_defaults(run=doctor)
+
+
+def connect(args: argparse.Namespace, out: Output) -> int:
+    """Show the guide to a task; write the project files or sessions that were asked for."""
+    from jupyter_pai.connect.guide import guide_text
+
+    with connected() as client:
+        reached = access.reach(client, args.job, ssh_root(args), role=args.role, index=args.index)
+    found = access.guide_to(reached, args.directory)
+    changes = _written(args, reached, PurePosixPath(found["directory"]))
+    diff = "".join(change.diff for change in changes)
+    if not args.dry_run:
+        for change in changes:
+            change.apply()
+    paths = [str(change.path) for change in changes if change.after != change.before]
+    value = {**found, "changed": paths, "applied": not args.dry_run, "diff": diff}
+    text = [guide_text(found), *(f"wrote {path}" for path in paths)]
+    out.result(value, diff.rstrip("\n") if args.dry_run and diff else "\n".join(text))
+    return OK
+
+
+def _written(args: argparse.Namespace, reached: access.Reached, directory: PurePosixPath) -> list[Change]:
+    """The files that were asked for. Raises ClientError when one of them cannot be merged or named."""
+    from jupyter_pai.connect import putty, pycharm
+
+    changes = []
+    if args.pycharm is not None:
+        way = pycharm.Deployment(reached.login, directory)
+        for name, build in pycharm.FILES.items():
+            path = args.pycharm.expanduser() / ".idea" / name
+            before = read(path)
+            try:
+                changes.append(Change(path, before, build(before, way)))
+            except ValueError as error:
+                raise _refused(f"{path} is left as it is: {error}", "Mend it or move it away.") from error
+    for path, build_session in ((args.putty, putty.putty_reg), (args.xshell, putty.xshell_session)):
+        if path is not None:
+            key = PureWindowsPath(args.key or reached.files.identity)
+            try:
+                text = build_session(putty.Session(reached.login, key, reached.host_key))
+            except ValueError as error:
+                raise _refused(str(error), "Ask an administrator for an Ed25519 host key.") from error
+            changes.append(Change(path.expanduser(), read(path.expanduser(), "utf-16"), text, "utf-16"))
+    return changes
+
+
+def _refused(message: str, hint: str) -> ClientError:
+    return ClientError(message, code="InvalidParametersError", hint=hint)
+
+
+def doctor(args: argparse.Namespace, out: Output) -> int:
+    """Examine a task; 0 only when all programs that were asked for will work."""
+    from jupyter_pai.doctor.examining import report_text
+
+    with connected() as client:
+        reached = access.reach(client, args.job, ssh_root(args), role=args.role, index=args.index)
+    found = access.examined(reached, args.client or ())
+    out.result(found, report_text(found))
+    return OK if found["works"] else JOB_FAILED

@@ -1,0 +1,116 @@
+"""Examines one task: asks what its system is, does all probes side by side, takes everything away again.
+
+It blocks, for a minute at the most; callers on an event loop run it in a thread.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypedDict
+
+from jupyter_pai.doctor import facts as fact
+from jupyter_pai.doctor.clients import CLIENTS, Verdict, verdict
+from jupyter_pai.doctor.facts import Facts
+from jupyter_pai.doctor.findings import Told
+from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
+from jupyter_pai.doctor.probes import NEED_PLACE, SINGLE, Bench, forwarding
+from jupyter_pai.doctor.running import SWEEP_LIMIT_S, Way
+
+AT_ONCE = 4
+"""Probes at the same time: each is one or two connections, and a gateway limits logins from one address."""
+
+
+class FindingWire(TypedDict):
+    """A finding as JSON."""
+
+    code: str
+    blocking: bool
+    texts: dict[str, Told]
+
+
+class VerdictWire(TypedDict):
+    """A verdict as JSON."""
+
+    client: str
+    name: str
+    works: bool
+    findings: list[FindingWire]
+
+
+class Report(TypedDict):
+    """What the doctor found. ``leftBehind`` is empty unless something could not be removed from the task."""
+
+    alias: str
+    works: bool
+    clients: list[VerdictWire]
+    leftBehind: str
+
+
+def ask(way: Way, script: str) -> tuple[Facts, Outcome]:
+    """What the task's system is, and whether one can log in. What the script makes there, :func:`sweep` removes."""
+    ran = way.execute("exec sh", script.encode())
+    facts = fact.read(ran.out.decode(errors="replace"))
+    return facts, Outcome(facts.complete, "" if facts.complete else ran.complaint)
+
+
+def sweep(way: Way, facts: Facts) -> str:
+    """Remove the probes' directory from the task; returns its path when that did not succeed."""
+    if not facts.place:
+        return ""
+    ran = way.execute(f"rm -rf -- {shlex.quote(facts.place)}", limit_s=SWEEP_LIMIT_S)
+    return "" if ran.code == 0 else facts.place
+
+
+def observe(way: Way) -> Observations:
+    """Do everything that can be done with a task, and leave nothing in it."""
+    facts, login = ask(way, fact.SYSTEM + fact.PLACE)
+    if not login.worked:
+        return Observations(facts, {Probe.LOGIN: login}, sweep(way, facts))
+    outcomes = {Probe.LOGIN: login}
+    try:
+        with tempfile.TemporaryDirectory(prefix="pai-doctor-") as here, ThreadPoolExecutor(AT_ONCE) as pool:
+            bench = Bench(way, facts, Path(here))
+            ports = pool.submit(forwarding, bench)
+            running = {
+                probe: pool.submit(run, bench)
+                for probe, run in SINGLE.items()
+                if facts.place or probe not in NEED_PLACE
+            }
+            outcomes |= {probe: future.result() for probe, future in running.items()}
+            outcomes |= ports.result()
+    finally:
+        left_behind = sweep(way, facts)
+    return Observations(facts, outcomes, left_behind)
+
+
+def report(way: Way, seen: Observations, clients: Sequence[str] = ()) -> Report:
+    """The verdicts on programs, on all of them when none is named. Pure."""
+    verdicts = [verdict(client, seen) for client in clients or CLIENTS]
+    return Report(
+        alias=way.alias,
+        works=all(each.works for each in verdicts),
+        clients=[_wire(each) for each in verdicts],
+        leftBehind=seen.left_behind,
+    )
+
+
+def _wire(each: Verdict) -> VerdictWire:
+    findings = [FindingWire(code=found.code, blocking=found.blocking, texts=found.texts) for found in each.findings]
+    return VerdictWire(client=each.client, name=each.name, works=each.works, findings=findings)
+
+
+def report_text(found: Report, language: str = "en") -> str:
+    """A report for people: a line for each program, and below it what to change."""
+    lines = []
+    for each in found["clients"]:
+        lines.append(f"{'works' if each['works'] else 'does not work':13}  {each['name']}")
+        for finding in each["findings"]:
+            told = finding["texts"][language]
+            lines += [f"    {told['what']}", f"      -> {told['remedy']}"]
+    if found["leftBehind"]:
+        lines.append(f"This could not be removed from the task: {found['leftBehind']}")
+    return "\n".join(lines)

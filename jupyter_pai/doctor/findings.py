@@ -1,0 +1,239 @@
+"""What the doctor says, in words: each finding with what is the matter and what to change. Pure.
+
+A finding is a stable code with values; the texts in every language are made here, from one table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+
+class Told(TypedDict):
+    """A finding in one language."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that keeps a program from working, or (not ``blocking``) makes it work less well."""
+
+    code: str
+    values: dict[str, str] = field(default_factory=dict)
+    blocking: bool = True
+
+    @property
+    def texts(self) -> dict[str, Told]:
+        """The words by language: ``en`` and ``zh_CN``."""
+        told = {}
+        for language, (what, remedy) in WORDS[self.code].items():
+            told[language] = Told(what=what.format(**self.values).strip(), remedy=remedy.format(**self.values))
+        return told
+
+
+_ADMIN = "Tell an administrator: this is not the job's fault."
+_ADMIN_ZH = "请告诉管理员：这不是作业的问题。"
+
+WORDS: dict[str, dict[str, tuple[str, str]]] = {
+    "no-login": {
+        "en": ("Nobody can log in. {detail}", "Look at the job's state with `pai status`, then at `pai why`."),
+        "zh_CN": ("无法登录。{detail}", "先用 `pai status` 查看作业状态，再用 `pai why` 查看原因。"),
+    },
+    "no-shell": {
+        "en": ("An interactive shell does not work. {detail}", "The image needs a shell, /bin/sh at least."),
+        "zh_CN": ("交互式 shell 不可用。{detail}", "镜像里至少要有 /bin/sh。"),
+    },
+    "not-exact": {
+        "en": (
+            "Commands do not give exactly their own bytes and exit status. {detail}",
+            "Let start-up files such as ~/.bashrc print nothing when there is no terminal.",
+        ),
+        "zh_CN": ("命令的输出或退出码不准确。{detail}", "请不要让 ~/.bashrc 等启动文件在没有终端时输出内容。"),
+    },
+    "no-terminal": {
+        "en": ("A command gets no terminal. {detail}", _ADMIN),
+        "zh_CN": ("命令得不到终端。{detail}", _ADMIN_ZH),
+    },
+    "no-half-close": {
+        "en": ("Data piped through a command does not arrive whole. {detail}", _ADMIN),
+        "zh_CN": ("通过命令传输的数据不完整。{detail}", _ADMIN_ZH),
+    },
+    "many": {
+        "en": ("Several commands one after the other do not all work. {detail}", _ADMIN),
+        "zh_CN": ("连续执行多条命令时有失败。{detail}", _ADMIN_ZH),
+    },
+    "no-place": {
+        "en": (
+            "No file can be written in the task: its disks are full or read-only.",
+            "Free some space, or point TMPDIR in jobEnvs to a directory that can be written to.",
+        ),
+        "zh_CN": ("任务里无法写入文件：磁盘已满或只读。", "请清理磁盘，或在 jobEnvs 里把 TMPDIR 指向可写的目录。"),
+    },
+    "no-sftp": {
+        "en": (
+            "Files cannot be copied by SFTP. {detail}",
+            "Check that the task's disk is not full; else tell an administrator.",
+        ),
+        "zh_CN": ("无法通过 SFTP 复制文件。{detail}", "请检查任务的磁盘是否已满；否则请告诉管理员。"),
+    },
+    "no-scp": {
+        "en": ("scp does not work. {detail}", "Check that the task's disk is not full; else tell an administrator."),
+        "zh_CN": ("scp 不可用。{detail}", "请检查任务的磁盘是否已满；否则请告诉管理员。"),
+    },
+    "no-scp-legacy": {
+        "en": (
+            "The old protocol of scp does not work, which clients before OpenSSH 9 speak. {detail}",
+            "Install openssh-client in the image, or use scp of OpenSSH 9 or sftp.",
+        ),
+        "zh_CN": (
+            "旧版 scp 协议（OpenSSH 9 之前的客户端使用）不可用。{detail}",
+            "请在镜像里安装 openssh-client，或改用 OpenSSH 9 的 scp 或 sftp。",
+        ),
+    },
+    "no-rsync": {
+        "en": ("There is no rsync in the task.", "Install rsync in the image, or copy with sftp or `tar` through ssh."),
+        "zh_CN": ("任务里没有 rsync。", "请在镜像里安装 rsync，或用 sftp，或通过 ssh 用 tar 复制。"),
+    },
+    "rsync-failed": {
+        "en": ("rsync does not work. {detail}", "Run it with -vv to see its conversation."),
+        "zh_CN": ("rsync 不可用。{detail}", "请用 -vv 运行以查看它的对话。"),
+    },
+    "rsync-untried": {
+        "en": ("rsync was not tried: there is none on this machine. The task has it.", "Install rsync here to try it."),
+        "zh_CN": ("没有试用 rsync：本机没有安装。任务里有。", "在本机安装 rsync 后可以再试。"),
+    },
+    "two-connections": {
+        "en": ("A second connection does not reach the first one's task. {detail}", _ADMIN),
+        "zh_CN": ("第二个连接没有到达同一个任务。{detail}", _ADMIN_ZH),
+    },
+    "no-into-task": {
+        "en": ("Ports of the task cannot be reached through SSH. {detail}", _ADMIN),
+        "zh_CN": ("无法通过 SSH 访问任务里的端口。{detail}", _ADMIN_ZH),
+    },
+    "no-out-of-task": {
+        "en": (
+            "The task cannot connect back through SSH, as debuggers do. {detail}",
+            "Ask for a key or share that lets ports be forwarded; programs run without the debugger.",
+        ),
+        "zh_CN": (
+            "任务无法通过 SSH 反向连接（调试器需要）。{detail}",
+            "请使用允许端口转发的密钥或共享；不用调试器时程序仍可运行。",
+        ),
+    },
+    "wrong-system": {
+        "en": (
+            "The task runs on {system} {machine}, for which there is no such program.",
+            "Use an image for Linux on x86_64 or aarch64.",
+        ),
+        "zh_CN": ("任务运行在 {system} {machine} 上，没有对应的程序。", "请使用 x86_64 或 aarch64 的 Linux 镜像。"),
+    },
+    "old-kernel": {
+        "en": ("The node's kernel is {found}; {needed} or later is needed.", "Let the job run on newer nodes."),
+        "zh_CN": ("节点的内核是 {found}，需要 {needed} 或更新。", "请让作业在更新的节点上运行。"),
+    },
+    "old-glibc": {
+        "en": (
+            "The image's glibc is {found}; {needed} or later is needed.",
+            "Use a newer base image, such as Debian 11 or Ubuntu 20.04.",
+        ),
+        "zh_CN": (
+            "镜像的 glibc 是 {found}，需要 {needed} 或更新。",
+            "请使用更新的基础镜像，例如 Debian 11 或 Ubuntu 20.04。",
+        ),
+    },
+    "musl": {
+        "en": (
+            "The image has musl instead of glibc (Alpine).",
+            "Use an image based on Debian, Ubuntu or another system with glibc.",
+        ),
+        "zh_CN": ("镜像使用 musl 而不是 glibc（Alpine）。", "请使用基于 Debian、Ubuntu 等带 glibc 系统的镜像。"),
+    },
+    "no-glibc": {
+        "en": (
+            "The image has no glibc that could be found.",
+            "Use an image based on Debian, Ubuntu or another system with glibc.",
+        ),
+        "zh_CN": ("镜像里找不到 glibc。", "请使用基于 Debian、Ubuntu 等带 glibc 系统的镜像。"),
+    },
+    "old-libstdcxx": {
+        "en": (
+            "The image's libstdc++ is 3.4.{found}; 3.4.{needed} or later is needed.",
+            "Install a newer libstdc++6 in the image.",
+        ),
+        "zh_CN": ("镜像的 libstdc++ 是 3.4.{found}，需要 3.4.{needed} 或更新。", "请在镜像里安装更新的 libstdc++6。"),
+    },
+    "no-libstdcxx": {
+        "en": ("No libstdc++ was found in the image.", "Install libstdc++6 in the image."),
+        "zh_CN": ("镜像里找不到 libstdc++。", "请在镜像里安装 libstdc++6。"),
+    },
+    "no-tool": {
+        "en": ("There is no {tool} in the image.", "Install {tool} in the image."),
+        "zh_CN": ("镜像里没有 {tool}。", "请在镜像里安装 {tool}。"),
+    },
+    "no-downloader": {
+        "en": (
+            "There is neither curl nor wget in the image.",
+            "Install curl in the image, or let the editor copy its server (VS Code: `remote.SSH.localServerDownload`).",
+        ),
+        "zh_CN": (
+            "镜像里既没有 curl 也没有 wget。",
+            "请在镜像里安装 curl，或让编辑器自己复制服务端（VS Code：`remote.SSH.localServerDownload`）。",
+        ),
+    },
+    "no-exec": {
+        "en": (
+            "Programs in {place} may not be run (noexec).",
+            "Point TMPDIR in jobEnvs to a directory without noexec.",
+        ),
+        "zh_CN": ("{place} 里的程序不能运行（noexec）。", "请在 jobEnvs 里把 TMPDIR 指向没有 noexec 的目录。"),
+    },
+    "no-home": {
+        "en": (
+            "The home directory {home} cannot be written to.",
+            "Set HOME in jobEnvs to a directory that can be written to.",
+        ),
+        "zh_CN": ("主目录 {home} 不可写。", "请在 jobEnvs 里把 HOME 设为可写的目录。"),
+    },
+    "little-disk": {
+        "en": (
+            "{found} are free where the home directory is; {needed} are needed.",
+            "Ask for more storage, or set HOME in jobEnvs to a larger disk.",
+        ),
+        "zh_CN": (
+            "主目录所在磁盘剩余 {found}，需要 {needed}。",
+            "请申请更多存储，或在 jobEnvs 里把 HOME 指向更大的磁盘。",
+        ),
+    },
+    "little-memory": {
+        "en": ("The task has {found} of memory; {needed} are needed.", "Ask for more memoryMB."),
+        "zh_CN": ("任务有 {found} 内存，需要 {needed}。", "请增大 memoryMB。"),
+    },
+    "few-cores": {
+        "en": ("The task has {found} CPU core; {needed} are recommended.", "Ask for more cpuNumber."),
+        "zh_CN": ("任务有 {found} 个 CPU 核，建议 {needed} 个。", "请增大 cpuNumber。"),
+    },
+    "no-python": {
+        "en": (
+            "There is no python3 on the task's PATH.",
+            "Use an image with Python 3, or choose an interpreter by its path.",
+        ),
+        "zh_CN": ("任务的 PATH 上没有 python3。", "请使用带 Python 3 的镜像，或按路径选择解释器。"),
+    },
+    "old-python": {
+        "en": ("The task's python3 is {found}; {needed} or later is needed.", "Use an image with a newer Python."),
+        "zh_CN": ("任务的 python3 是 {found}，需要 {needed} 或更新。", "请使用带更新 Python 的镜像。"),
+    },
+    "no-helpers": {
+        "en": (
+            "Helper files cannot be brought into the task and run. {detail}",
+            "Check that the task's disk is not full.",
+        ),
+        "zh_CN": ("无法把辅助文件放进任务并运行。{detail}", "请检查任务的磁盘是否已满。"),
+    },
+    "untried": {
+        "en": ("A step could not be tried. {detail}", "Mend what else is named here, then ask again."),
+        "zh_CN": ("有一步无法尝试。{detail}", "请先解决这里的其他问题，然后再检查。"),
+    },
+}

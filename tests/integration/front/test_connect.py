@@ -1,0 +1,235 @@
+"""Connecting to a running task with everything real: backend, gateway, task, OpenSSH, PuTTY where it is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_pai import access
+from jupyter_pai.connect.putty import putty_host_key
+from jupyter_pai.doctor.clients import CLIENTS
+from jupyter_pai.doctor.examining import observe
+from jupyter_pai.doctor.outcome import Probe
+from jupyter_pai.doctor.running import Way
+from jupyter_pai.following import observe as follow
+from jupyter_pai.sync import Client
+from tests.support.private_backend import private_backend
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+ROLE = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
+BARE = ("awk", "bash", "cat", "chmod", "df", "expr", "id", "mkdir", "mktemp", "rm", "sh", "sleep", "tail", "uname")
+"""What a small image has: no tar, no downloader, no scp."""
+
+pytestmark = pytest.mark.timeout(180)
+
+Pai = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("connect")
+
+
+@pytest.fixture(scope="module")
+def backend(place: Path) -> Iterator[Client]:
+    with private_backend(place / "data", EXAMPLES / "backend.yaml") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def pai(backend: Client, place: Path) -> Pai:
+    endpoint = backend.api.endpoint
+    ours = {"PAI_URL": endpoint.url, "PAI_TOKEN": endpoint.token, "PAI_SSH_DIR": str(place / "ssh")}
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "jupyter_pai.cli", *words]
+        return subprocess.run(command, env={**os.environ, **ours}, capture_output=True, text=True, timeout=90)
+
+    return call
+
+
+def running(backend: Client, name: str, environ: Mapping[str, str], command: str = "sleep 600") -> None:
+    """Submit a job and wait until its task runs."""
+    document = {"jobName": name, "image": "none", "jobEnvs": environ, "taskRoles": [{**ROLE, "command": command}]}
+    uid = backend.submit(json.dumps(document).encode())["uid"]
+    for item in backend.iterate(follow(backend.api, uid, log=False)):
+        if not isinstance(item, bytes) and item["state"] == "RUNNING":
+            return
+    pytest.fail("the task never ran")
+
+
+@pytest.fixture(scope="module")
+def whole(backend: Client) -> str:
+    """A task with all that this machine has."""
+    running(backend, "whole", {})
+    return "whole"
+
+
+def codes(report: Any) -> dict[str, list[str]]:
+    """What keeps programs from working, by program."""
+    return {
+        each["client"]: [found["code"] for found in each["findings"] if found["blocking"]] for each in report["clients"]
+    }
+
+
+def leftovers() -> set[str]:
+    return {path.name for path in Path("/tmp").glob("pai-doctor.*")}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what the verdicts are about is Linux")
+def test_the_doctor_finds_a_whole_task_good_and_leaves_nothing(
+    backend: Client, pai: Pai, place: Path, whole: str
+) -> None:
+    before = leftovers()
+    reached = access.reach(backend, whole, place / "ssh")
+    seen = observe(Way(reached.files.config, reached.login.alias))
+    assert {probe: outcome for probe, outcome in seen.outcomes.items() if outcome.worked is False} == {}
+    untried = {probe for probe, outcome in seen.outcomes.items() if outcome.worked is None}
+    assert untried <= ({Probe.RSYNC} if shutil.which("rsync") is None else set())
+    assert set(seen.outcomes) == set(Probe)
+    assert (seen.left_behind, leftovers() - before) == ("", set())
+
+    done = pai("doctor", whole, "--client", "ssh", "--client", "sftp", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["works"], [each["client"] for each in report["clients"]]) == (True, ["ssh", "sftp"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what the verdicts are about is Linux")
+def test_the_doctor_says_what_a_small_image_lacks(backend: Client, pai: Pai, place: Path) -> None:
+    programs = place / "programs"
+    programs.mkdir()
+    for name in BARE:
+        found = shutil.which(name)
+        assert found is not None
+        (programs / name).symlink_to(found)
+    running(backend, "bare", {"PATH": str(programs)})
+    done = pai("doctor", "bare", "--json")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    found = codes(report)
+    assert list(found) == list(CLIENTS)
+    assert (found["ssh"], found["scp"], found["sftp"], found["putty"]) == ([], [], [], [])
+    assert found["rsync"] == ["no-rsync"]
+    assert {"no-tool", "no-downloader"} <= set(found["vscode"])
+    assert {"no-tool", "no-downloader"} <= set(found["jetbrains"])
+    assert found["pycharm"] == []  # the local engine has its own Python on each task's PATH
+    (scp,) = [each for each in report["clients"] if each["client"] == "scp"]
+    assert [each["code"] for each in scp["findings"]] == ["no-scp-legacy"]
+    assert report["leftBehind"] == ""
+
+
+def test_the_guide_tells_where_the_task_is_and_writes_project_files(pai: Pai, place: Path, whole: str) -> None:
+    project = place / "project"
+    tried = pai("connect", whole, "--pycharm", str(project), "--dry-run")
+    assert tried.returncode == 0, tried.stderr
+    assert "+      <sshConfig id=" in tried.stdout
+    assert not project.exists()
+
+    done = pai("connect", whole, "--pycharm", str(project), "--json")
+    guide = json.loads(done.stdout)
+    where = subprocess.run(
+        ["ssh", "-F", str(place / "ssh" / "pai" / "lab" / "config"), whole, "pwd"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.strip()
+    assert guide["directory"] == where
+    assert guide["included"] is False
+    assert [link["editor"] for link in guide["links"]][:2] == ["vscode", "vscode-insiders"]
+    assert guide["links"][0]["url"] == f"vscode://vscode-remote/ssh-remote+{whole}{where}?windowId=_blank"
+    assert sorted(path.name for path in (project / ".idea").iterdir()) == [
+        "deployment.xml",
+        "sshConfigs.xml",
+        "webServers.xml",
+    ]
+    assert f'deploy="{where}"' in (project / ".idea" / "deployment.xml").read_text()
+    assert json.loads(pai("connect", whole, "--pycharm", str(project), "--json").stdout)["changed"] == []
+
+    assert pai("ssh-config").returncode == 0
+    assert json.loads(pai("connect", whole, "--json").stdout)["included"] is True
+
+
+def test_a_notebook_shows_the_same(pai: Pai, place: Path, backend: Client, whole: str) -> None:
+    endpoint = backend.api.endpoint
+    ours = {"PAI_URL": endpoint.url, "PAI_TOKEN": endpoint.token, "PAI_SSH_DIR": str(place / "ssh")}
+    cells = f"%load_ext jupyter_pai\n%pai connect {whole}\n%pai doctor {whole} --client sftp\n%pai doctor x --client y"
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", _shown(cells)],
+        env={**os.environ, **ours, "IPYTHONDIR": str(place / "ipython")},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert f"vscode://vscode-remote/ssh-remote+{whole}/" in done.stdout, done.stderr
+    assert "works          sftp\n" in done.stdout
+    assert "no such program: y; there are ssh, scp" in done.stdout + done.stderr
+
+
+def _shown(cells: str) -> str:
+    """A program that runs each line as a cell of its own and prints its result."""
+    body = "    shown = get_ipython().run_cell(cell).result\n    shown and print(shown)"
+    return f"for cell in {cells.splitlines()!r}:\n{body}"
+
+
+def test_a_project_file_that_is_no_xml_is_left_as_it_is(pai: Pai, place: Path, whole: str) -> None:
+    idea = place / "odd" / ".idea"
+    idea.mkdir(parents=True)
+    (idea / "webServers.xml").write_text("<project")
+    refused = pai("connect", whole, "--pycharm", str(idea.parent))
+    assert refused.returncode == 2
+    assert "webServers.xml is left as it is: webServers.xml is no XML" in refused.stderr
+    assert [path.name for path in idea.iterdir()] == ["webServers.xml"]
+
+
+def test_plink_takes_the_host_key_that_is_written_for_it(backend: Client, pai: Pai, place: Path, whole: str) -> None:
+    """The session's file has PuTTY's own form of the host key: with it in place, nothing is asked."""
+    sessions = {"putty": place / "task.reg", "xshell": place / "task.xsh"}
+    words = [word for name, path in sessions.items() for word in (f"--{name}", str(path))]
+    assert pai("connect", whole, *words, "--key", r"C:\keys\task.ppk").returncode == 0
+    registry = sessions["putty"].read_bytes().decode("utf-16")
+    assert '"PublicKeyFile"="C:\\\\keys\\\\task.ppk"\r\n' in registry
+    assert f"UserName={whole}\r\n" in sessions["xshell"].read_bytes().decode("utf-16")
+    if shutil.which("plink") is None or shutil.which("puttygen") is None:
+        pytest.skip("PuTTY's programs are not installed")
+    reached = access.reach(backend, whole, place / "ssh")
+    kind, value = putty_host_key(reached.host_key)
+    assert f'"{kind}@{reached.login.port}:{reached.login.host}"="{value}"' in registry
+    home = place / "putty-home"
+    (home / ".putty").mkdir(parents=True)
+    key = home / "task.ppk"
+    subprocess.run(["puttygen", str(reached.files.identity), "-o", str(key)], check=True, timeout=60)
+    command = ["plink", "-batch", "-P", str(reached.login.port), "-i", str(key), "-l", whole, reached.login.host]
+
+    def plink() -> subprocess.CompletedProcess[str]:
+        environ = {**os.environ, "HOME": str(home)}
+        return subprocess.run([*command, "echo reached"], capture_output=True, text=True, timeout=60, env=environ)
+
+    assert plink().returncode != 0  # it knows no host key yet
+    (home / ".putty" / "sshhostkeys").write_text(f"{kind}@{reached.login.port}:{reached.login.host} {value}\n")
+    done = plink()
+    assert (done.stdout, done.returncode) == ("reached\n", 0), done.stderr
+
+
+def test_names_of_ended_jobs_are_gone_after_the_next_writing(backend: Client, pai: Pai, place: Path) -> None:
+    running(backend, "short", {})
+    assert pai("ssh-config").returncode == 0
+    config = place / "ssh" / "pai" / "lab" / "config"
+    assert "Host short--main-0\n" in config.read_text()
+    backend.stop("short")
+    for _ in backend.follow_events("short"):
+        pass
+    assert pai("ssh-config").returncode == 0
+    assert "Host short" not in config.read_text()
+    refused = pai("doctor", "short")
+    assert refused.returncode == 2
+    assert "there is nothing to log in to" in refused.stderr
