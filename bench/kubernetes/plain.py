@@ -87,17 +87,27 @@ class Plain:
         """Follow a kind from now on, for the length of a block; objects as a ``whole``, or their metadata."""
         accept = "application/json" if whole else METADATA
         async with self._session.get(self._path(kind), params={"limit": "1"}, headers={"Accept": LIST}) as answer:
-            version = json.loads(await answer.read())["metadata"]["resourceVersion"]
-        query = {"watch": "1", "resourceVersion": version, **({"labelSelector": selector} if selector else {})}
-        async with self._session.get(self._path(kind), params=query, headers={"Accept": accept}) as answer:
             answer.raise_for_status()
-            watch = Watch(answer)
-            reading = asyncio.create_task(watch.read())
-            try:
-                yield watch
-            finally:
-                reading.cancel()
-                await asyncio.gather(reading, return_exceptions=True)
+            version = json.loads(await answer.read())["metadata"]["resourceVersion"]
+        query = {"watch": "1", **({"labelSelector": selector} if selector else {})}
+        watch = Watch(version)
+        reading = asyncio.create_task(self._read(watch, self._path(kind), query, accept))
+        try:
+            yield watch
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _read(self, watch: Watch, path: str, query: dict[str, str], accept: str) -> None:
+        """Follow for ever. In a burst the server ends the watches of slow readers: they go on where they were."""
+        try:
+            while True:
+                asked = {**query, "resourceVersion": watch.version}
+                async with self._session.get(path, params=asked, headers={"Accept": accept}) as answer:
+                    answer.raise_for_status()
+                    await watch.read(answer)
+        except (aiohttp.ClientError, ValueError, LookupError) as error:
+            await watch.fail(error)
 
     def _path(self, kind: str) -> str:
         return _PATHS[kind].format(self._namespace)
@@ -106,17 +116,18 @@ class Plain:
 class Watch:
     """What a watch has seen: each event with the time at which it came."""
 
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
+    def __init__(self, version: str) -> None:
         self._news = asyncio.Condition()
+        self._failure: Exception | None = None
+        self.version = version
         self.added: dict[str, float] = {}
         self.gone: set[str] = set()
         self.latest: dict[str, Object] = {}
 
-    async def read(self) -> None:
-        """Follow until the stream ends."""
+    async def read(self, answer: aiohttp.ClientResponse) -> None:
+        """Follow until the stream ends. Raises ValueError when it says that it cannot go on."""
         rest = b""
-        async for chunk in self._answer.content.iter_any():
+        async for chunk in answer.content.iter_any():
             *lines, rest = (rest + chunk).split(b"\n")
             now = time.perf_counter()
             async with self._news:
@@ -124,14 +135,28 @@ class Watch:
                     self._note(json.loads(line), now)
                 self._news.notify_all()
 
+    async def fail(self, error: Exception) -> None:
+        """Nothing more will come: let whoever waits know why."""
+        async with self._news:
+            self._failure = error
+            self._news.notify_all()
+
     async def until(self, holds: Callable[[], bool], limit_s: float) -> float:
-        """Wait until something holds of what was seen; the time at which it did. Raises TimeoutError."""
+        """Wait until something holds of what was seen; the time at which it did.
+
+        Raises TimeoutError, and RuntimeError when the watch has failed.
+        """
         async with asyncio.timeout(limit_s), self._news:
-            await self._news.wait_for(holds)
+            await self._news.wait_for(lambda: self._failure is not None or holds())
+        if self._failure is not None and not holds():
+            raise RuntimeError("a watch of the API server cannot go on") from self._failure
         return time.perf_counter()
 
     def _note(self, event: Object, now: float) -> None:
-        name = event["object"]["metadata"].get("name")
+        if event["type"] == "ERROR":
+            raise ValueError(f"the API server says {event['object']}")
+        about = event["object"]["metadata"]
+        name, self.version = about.get("name"), about["resourceVersion"]
         if name is None:
             return
         self.latest[name] = event["object"]
