@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -221,6 +222,25 @@ async def job_key(store: Store, job: JobUid) -> str:
     Raises ReadOnlyJob for a job that has ended.
     """
     return await task_host_key(store, job_key_slot(job))
+
+
+async def job_rsa_key(store: Store, job: JobUid, make: Callable[[], Awaitable[str]]) -> str:
+    """The job's RSA key (OpenSSH private PEM), for clients that know no Ed25519: good at the gateway. Idempotent.
+
+    ``make`` gives a new one when there is none. Raises ReadOnlyJob for a job that has ended.
+    """
+    slot = job_key_slots(job)[1]
+    kept = await store.task_keys(slot)
+    if kept is not None:
+        return kept
+    pem = await make()
+    return await store.put_task_key(slot, pem, public_line(pem))
+
+
+def pem_rsa(private_pem: str) -> str:
+    """An RSA key of ours as old clients read it: ``BEGIN RSA PRIVATE KEY`` (PKCS #1, RFC 8017 appendix A.1.2)."""
+    key = load_ssh_private_key(private_pem.encode("ascii"), password=None)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode("ascii")
 
 
 def job_key_slot(job: JobUid) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Protocol
 
+from pai_backend.access.broker.stock import RsaStock
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.api.changes import Changes
 from pai_backend.api.metrics import Metrics
@@ -154,6 +155,11 @@ class ApiContext:
         """Names of the virtual clusters there are now."""
         config = self.rules.config
         return self.site.virtual_clusters if config is None else tuple(config.virtual_clusters)
+
+    @cached_property
+    def rsa_stock(self) -> RsaStock:
+        """RSA key pairs for jobs, made ahead."""
+        return RsaStock()
 
     @cached_property
     def secrets(self) -> JobSecrets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 
 from pydantic import Field, field_validator
 
@@ -160,6 +161,32 @@ class AuditQuery(Query):
 
     before: int | None = Field(default=None, ge=1, lt=2**53, description="Only events with a smaller position.")
     everybody: bool = Field(default=False, description="Of all users; for administrators.")
+
+
+class KeyFormat(StrEnum):
+    """How a private key is written."""
+
+    OPENSSH = "openssh"
+    PEM = "pem"
+    """RSA only, for old clients."""
+    PPK = "ppk"
+    """PuTTY 0.75 and newer."""
+    PPK2 = "ppk2"
+    """Older PuTTY, WinSCP and FileZilla."""
+
+
+class KeyType(StrEnum):
+    """Which of a job's key pairs."""
+
+    ED25519 = "ed25519"
+    RSA = "rsa"
+
+
+class JobKeyQuery(Query):
+    """Which of a job's private keys, written how."""
+
+    format: KeyFormat = Field(default=KeyFormat.OPENSSH, description="`pem` is RSA alone.")
+    type: KeyType | None = Field(default=None, description="`ed25519`, except of `pem`, which is `rsa`.")
 
 
 class Lockouts(Model):

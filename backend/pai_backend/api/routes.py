@@ -101,6 +101,7 @@ ROUTES: tuple[Route, ...] = (
     Route(f"{_JOB}/job-attempts/healthz", attempts.AllAttemptsHealth),
     Route(f"{_JOB}/job-attempts/{{attempt}}", attempts.OneOfAllAttempts),
     Route(f"{_JOB}/ssh", access.Ssh),
+    Route(f"{_JOB}/key", access.JobKey),
     Route(f"{_JOB}/shares", keys.JobShares),
     Route(f"{_JOB}/shares/{{user}}", keys.OneJobShare),
     Route(f"{_JOB}/services/{{label}}/ticket", access.ServiceTicket),

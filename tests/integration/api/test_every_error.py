@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -22,9 +23,12 @@ from pai_backend.api.routes import ROUTES
 from pai_backend.auth.accounts import Account, hash_password
 from pai_backend.auth.limits import limits
 from pai_backend.model.errors import Unavailable
+from pai_backend.model.job import State
 from pai_backend.scheduling.config.document import MAX_BYTES
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.room import FileRoom
+from pai_backend.store.grants import Act
+from tests.integration.api.test_openpai_jobs import saved
 from tests.support.api_site import ALICE, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
 
@@ -41,6 +45,7 @@ PARTS = {
     "fingerprint": "SHA256:none",
     "name": "hello",
     "path": "alice/file",
+    "serial": "1",
 }
 """Parts of paths that lead to something of alice's."""
 BODIES: dict[str, object] = {
@@ -48,6 +53,8 @@ BODIES: dict[str, object] = {
     "tag": {"value": "vision"},
     "move": {"to": "first"},
     "keys": {"public_key": make_ed25519("")[1]},
+    "certificates": {"public_key": make_ed25519("")[1]},
+    "shares": {"user": "bob"},
     "login": {"username": "carol", "password": "correct horse"},
     "token": {"username": "carol", "password": "correct horse"},
     "{user}": {"data": {}},
@@ -191,6 +198,8 @@ async def no_api(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def no_job(asker: Asker, pair: Pair) -> httpx.Response:
+    if "{job}" not in pair.template:
+        return await asker.ask(pair, body=json.dumps({"public_key": make_ed25519("")[1], "job": "nothing"}).encode())
     return await asker.ask(pair, job="nothing")
 
 
@@ -203,6 +212,8 @@ async def no_task(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def no_service(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("/shares"):
+        return await asker.ask(pair, body=b'{"user": "bob", "only": ["port:none"]}')
     return await asker.ask(pair, label="none")
 
 
@@ -264,6 +275,9 @@ async def no_config(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def read_only(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith(("/shares", "/key")):
+        await saved(asker.api, await asker.api.store.find("hello", "alice"), {"state": State.STOPPED})
+        return await asker.ask(pair)
     await asker.ask(pair)
     return await asker.ask(pair, body=b'{"value": "START"}')
 
@@ -273,6 +287,12 @@ async def forbidden(asker: Asker, pair: Pair) -> httpx.Response:
         return await asker.ask(pair, headers={"Origin": "https://elsewhere.example.org"})
     if "ssh-keys" in pair.template:
         return await asker.ask(pair, query={"ticket": "used"})
+    if pair.template.endswith("/keys/audit"):
+        return await asker.ask(pair, query={"everybody": "true"})
+    if pair.template.endswith("/certificates"):
+        await asker.api.store.grants.lock_out("alice", Act("root", datetime.now(UTC)))
+    if pair.template.endswith("/key"):
+        return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, job="alice~hello")
     if "token" in pair.template or pair.template.endswith("/logout"):
         return await asker.ask(pair, headers=await asker.application_token())
     if pair.takes_document:
@@ -281,6 +301,8 @@ async def forbidden(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def no_user(asker: Asker, pair: Pair) -> httpx.Response:
+    if pair.template.endswith("/shares"):
+        return await asker.ask(pair, body=b'{"user": "nobody"}')
     if (pair.body() is not None and "authn" in pair.template) or pair.template.endswith("/token"):
         return await asker.ask(pair, body=b'{"username": "nobody", "password": "correct horse"}')
     return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, user="nobody")
@@ -340,6 +362,8 @@ RECIPES: dict[str, Recipe] = {
     "NoVirtualClusterError": no_virtual_cluster,
     "NoStorageError": no_storage,
     "NoKeyError": plain,
+    "NoCertificateError": plain,
+    "NoShareError": plain,
     "NoTagError": plain,
     "NoTokenError": plain,
     "NoJobSshInfoError": plain,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
+from pai_backend.api.key_wire import JobKeyQuery
 from pai_backend.api.openpai.wire import JobSsh
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import KeyFileQuery, TaskQuery
@@ -11,10 +12,12 @@ from pai_backend.api.services.job_keys import JobKeyService
 from pai_backend.api.wire import GatewayWire, SshAnswer, Ticket
 from pai_backend.model.errors import (
     Forbidden,
+    InvalidParameters,
     NoJobSsh,
     NoSuchJob,
     NoSuchService,
     NoSuchTask,
+    ReadOnlyJob,
     Unavailable,
 )
 
@@ -61,10 +64,29 @@ class KeyFile(ApiHandler):
     )
     async def get(self, name: str, query: KeyFileQuery) -> None:
         """The key's file."""
-        key = await JobKeyService(self.ctx).redeem(query.ticket, name)
+        key = await JobKeyService(self.ctx).redeem(query.ticket, name, self.request.remote_ip or "")
         self.set_header("Content-Type", "application/x-pem-file")
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
         self.write(key)
+
+
+class JobKey(ApiHandler):
+    """``/api/v2/jobs/{job}/key``."""
+
+    @operation(
+        Operation(
+            "A private key of the job's own, for its owner.",
+            query=JobKeyQuery,
+            media_type="application/x-pem-file",
+            raises=(NoSuchJob, Forbidden, ReadOnlyJob, InvalidParameters),
+        )
+    )
+    async def get(self, job: str, query: JobKeyQuery) -> None:
+        """The key's file."""
+        name, text = await JobKeyService(self.ctx).private(self.user, job, query, self.request.remote_ip or "")
+        self.set_header("Content-Type", "application/x-pem-file")
+        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+        self.write(text)
 
 
 class ServiceTicket(_AccessHandler):

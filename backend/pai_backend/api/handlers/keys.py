@@ -73,7 +73,7 @@ class Keys(_KeyHandler):
             body=NewKey,
             answer=KeyWire,
             status=201,
-            raises=(InvalidParameters, NoSuchJob, Forbidden),
+            raises=(InvalidParameters, NoSuchJob),
         )
     )
     async def post(self, new: NewKey) -> KeyWire:
@@ -153,7 +153,7 @@ class Authority(_KeyHandler):
 class JobShares(_KeyHandler):
     """``/api/v2/jobs/{job}/shares``."""
 
-    @operation(Operation("With whom a job is shared.", answer=ShareList, raises=(NoSuchJob, Forbidden)))
+    @operation(Operation("With whom a job is shared.", answer=ShareList, raises=(NoSuchJob,)))
     async def get(self, job: str) -> ShareList:
         """The shares."""
         return await self.shares.of_job(self.user, job)
@@ -164,7 +164,7 @@ class JobShares(_KeyHandler):
             body=NewShare,
             answer=ShareWire,
             status=201,
-            raises=(InvalidParameters, NoSuchJob, Forbidden, NoSuchUser, NoSuchService, ReadOnlyJob),
+            raises=(InvalidParameters, NoSuchJob, NoSuchUser, NoSuchService, ReadOnlyJob),
         )
     )
     async def post(self, job: str, new: NewShare) -> ShareWire:
@@ -175,7 +175,7 @@ class JobShares(_KeyHandler):
 class OneJobShare(_KeyHandler):
     """``/api/v2/jobs/{job}/shares/{user}``."""
 
-    @operation(Operation("End a share of a job.", status=204, raises=(NoSuchJob, Forbidden, NoSuchShare)))
+    @operation(Operation("End a share of a job.", status=204, raises=(NoSuchJob, NoSuchShare)))
     async def delete(self, job: str, user: str) -> None:
         """Nothing is answered."""
         await self.shares.end(self.user, job, user)

@@ -40,6 +40,7 @@ class AccessService:
     async def ssh(self, user: User, name: str) -> SshAnswer:
         """What a strict SSH client needs for the job's tasks. Raises NoSuchJob, Unavailable."""
         job, _ = await find_entered(self._ctx, user, name)
+        self._ctx.rsa_stock.warm()  # who asks for the way may ask for the key next
         address = self._gateway_address()
         key = await gateway_host_public_key(self._ctx.store)
         alias = f"pai-{self._ctx.site.name}"

@@ -10,17 +10,19 @@ import secrets
 from datetime import timedelta
 from urllib.parse import urlencode
 
-from pai_backend.access.keys import job_key
+from pai_backend.access.broker.putty import ppk
+from pai_backend.access.keys import job_key, job_rsa_key, parse_public_key, pem_rsa, public_line
 from pai_backend.access.tickets import TicketOffice
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
+from pai_backend.api.key_wire import JobKeyQuery, KeyFormat, KeyType
 from pai_backend.api.openpai.wire import Container, JobSsh, KeyPair
 from pai_backend.api.services.access import AccessService
 from pai_backend.api.services.jobs import JobService
-from pai_backend.auth.policy import may_change
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden, NoJobSsh, NoSuchJob, Unauthorized
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoJobSsh, NoSuchJob, ReadOnlyJob, Unauthorized
 from pai_backend.model.job import Job, Phase
+from pai_backend.store.grants import Act
 
 LINK_LIFE = timedelta(minutes=10)  # long enough to copy a line into a terminal
 SIGNING_SECRET = "key-file-signing"
@@ -29,7 +31,7 @@ _REACHABLE = (Phase.RUNNING, Phase.KEPT)
 
 
 class JobKeyService:
-    """OpenPAI's SSH answer and the download behind it."""
+    """OpenPAI's SSH answer, and the downloads of keys."""
 
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
@@ -47,7 +49,35 @@ class JobKeyService:
         gateway = await access.ssh(user, job.id) if self._ctx.gateway() is not None else None
         return JobSsh(containers=containers, key_pair=await self._key_pair(user, job), gateway=gateway)
 
-    async def redeem(self, ticket: str, name: str) -> str:
+    async def private(self, user: User, name: str, query: JobKeyQuery, source: str) -> tuple[str, str]:
+        """(file name, text) of a private key of the caller's job; only its owner has it, no administrator.
+
+        Raises NoSuchJob, Forbidden, ReadOnlyJob (the job has ended), InvalidParameters (no such format of that type).
+        """
+        job = await JobService(self._ctx).find(user, name)
+        if job.user != user.name:
+            raise Forbidden(f"Only {job.user} may have the key of the job {job.id}.", hint="Ask for a share.")
+        if query.format is KeyFormat.PEM and query.type is KeyType.ED25519:
+            raise InvalidParameters(
+                "An Ed25519 key has no PEM form that old clients read.", hint="Leave out `type`, or ask for openssh."
+            )
+        is_rsa = query.format is KeyFormat.PEM or query.type is KeyType.RSA
+        pem = await self._pair(job, is_rsa)
+        fingerprint = parse_public_key(public_line(pem)).fingerprint
+        act = Act(user.name, self._ctx.clock(), source)
+        await self._ctx.store.grants.note("job-key.taken", user.name, fingerprint, act, job.uid)
+        ending = {KeyFormat.PEM: ".pem", KeyFormat.PPK: ".ppk", KeyFormat.PPK2: ".ppk"}.get(query.format, "")
+        return f"{job.alias}{ending}", _written(pem, query.format, job)
+
+    async def _pair(self, job: Job, is_rsa: bool) -> str:
+        """Raises ReadOnlyJob."""
+        if job.state.final:
+            raise ReadOnlyJob(f"The job {job.id} has ended, and its keys with it.", hint="Submit it again to enter it.")
+        if is_rsa:
+            return await job_rsa_key(self._ctx.store, job.uid, self._ctx.rsa_stock.take)
+        return await job_key(self._ctx.store, job.uid)
+
+    async def redeem(self, ticket: str, name: str, source: str) -> str:
         """The private key that a link is about, once. Raises Forbidden for a link that is good no more."""
         spent = Forbidden(
             "This link has been used, has expired, or was never given.", hint="Ask for the job's SSH answer again."
@@ -58,9 +88,13 @@ class JobKeyService:
         except (Unauthorized, NoSuchJob):
             raise spent from None
         account = self._ctx.identity.accounts.get(claims.user)
-        if account is None or not may_change(User(account.name, account.admin), job):
+        if account is None or account.name != job.user or job.state.final:
             raise spent
-        return await job_key(self._ctx.store, job.uid)
+        pem = await job_key(self._ctx.store, job.uid)
+        fingerprint = parse_public_key(public_line(pem)).fingerprint
+        act = Act(account.name, self._ctx.clock(), source)
+        await self._ctx.store.grants.note("job-key.taken", job.user, fingerprint, act, job.uid)
+        return pem
 
     async def _key_pair(self, user: User, job: Job) -> KeyPair:
         ticket, _ = (await self._office()).issue(user.name, _service(job.alias), job.uid, life=LINK_LIFE)
@@ -76,6 +110,14 @@ class JobKeyService:
         # A key of its own: a ticket of the service proxy can never be taken for one of ours.
         key = await self._ctx.store.secret(SIGNING_SECRET, secrets.token_hex(32))
         return TicketOffice(self._ctx.store, key, self._ctx.clock)
+
+
+def _written(pem: str, form: KeyFormat, job: Job) -> str:
+    if form is KeyFormat.PEM:
+        return pem_rsa(pem)
+    if form is KeyFormat.OPENSSH:
+        return pem
+    return ppk(pem, f"pai-job-{job.alias}", version=2 if form is KeyFormat.PPK2 else 3)
 
 
 def _service(name: str) -> str:
