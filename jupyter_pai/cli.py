@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from jupyter_pai.commands import backend, cluster, connect, documents, files, jobs, simulate, ssh
+from jupyter_pai.commands import backend, cluster, connect, documents, files, jobs, keys, share, simulate, ssh
 from jupyter_pai.commands.output import Output, abandon_stdout
 from jupyter_pai.commands.waiting import INTERRUPTED
 from jupyter_pai.errors import OK, ClientError
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON on stdout, and nothing else there")
     verbs = whole.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for group in (documents, jobs, files, ssh, connect, cluster, simulate, backend):
+    for group in (documents, jobs, files, ssh, connect, keys, share, cluster, simulate, backend):
         group.add(verbs, common)
     return whole
 

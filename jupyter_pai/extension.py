@@ -11,6 +11,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Unicode
 
 from jupyter_pai.backend_link import BackendLink
+from jupyter_pai.connect_handlers import ConnectHandler, DoctorHandler
 from jupyter_pai.endpoint import Endpoint, resolve
 from jupyter_pai.events import SCHEMA_FILE, EventFollower
 from jupyter_pai.handlers import JobsHandler, KeysHandler, StreamHandler, TicketHandler
@@ -64,8 +65,11 @@ class PaiExtension(ExtensionApp):
             [
                 (r"/pai/api/(v2/(?:.*/)?(?:events|logs)/stream)", StreamHandler, route),
                 (r"/pai/api/(v2/jobs/[^/]+/services/[^/]+/ticket)", TicketHandler, route),
-                (r"/pai/api/(v2/keys(?:/.*)?)", KeysHandler, route),
+                (r"/pai/api/(v2/(?:keys|certificates|shares)(?:/.*)?)", KeysHandler, route),
+                (r"/pai/api/(v2/jobs/[^/]+/(?:key|shares)(?:/.*)?)", KeysHandler, route),
                 (r"/pai/api/(.*)", JobsHandler, route),
+                (r"/pai/connect/([^/]+)", ConnectHandler, route),
+                (r"/pai/doctor/([^/]+)", DoctorHandler, route),
                 (r"/pai/s/(.*)", ServiceHandler, route),
             ]
         )

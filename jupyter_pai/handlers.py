@@ -95,7 +95,7 @@ class TicketHandler(Relay):
 
 
 class KeysHandler(Relay):
-    """The user's SSH public keys."""
+    """The user's SSH keys, certificates and shares, and the keys of their jobs."""
 
     @authenticated
     @authorized("read", KEYS)

@@ -1,0 +1,186 @@
+"""Calls about keys, certificates and shares, on a client: each is one request, and raises what its answer says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TypedDict, cast
+from urllib.parse import quote
+
+from jupyter_pai.client import AsyncClient, job_path
+from jupyter_pai.streams import decoded
+from jupyter_pai.wire import Key
+
+_KEYS, _CERTIFICATES, _LOCKOUTS = "/api/v2/keys", "/api/v2/certificates", "/api/v2/lockouts"
+
+
+class RegisteredKey(Key):
+    """A registered public key with its terms; times are ISO 8601."""
+
+    name: str
+    added_at: str
+    expires_at: str | None
+    job: str | None
+    replaces: str
+    last_used_at: str | None
+    last_used_from: str
+
+
+class Certificate(TypedDict):
+    """A certificate that was issued."""
+
+    serial: int
+    user: str
+    fingerprint: str
+    principals: list[str]
+    only: list[str]
+    pty: bool
+    job: str | None
+    issued_at: str
+    expires_at: str
+    last_used_at: str | None
+    last_used_from: str
+
+
+class IssuedCertificate(Certificate):
+    """A new one, with the line of its file."""
+
+    certificate: str
+
+
+class Authority(TypedDict):
+    """Who certifies users."""
+
+    keys: list[str]
+    fingerprint: str
+
+
+class Share(TypedDict):
+    """A job that another user may enter."""
+
+    job: str
+    uid: str
+    alias: str
+    user: str
+    only: list[str]
+    created_by: str
+    created_at: str
+    expires_at: str | None
+
+
+class KeyEvent(TypedDict):
+    """Something that was done to keys."""
+
+    position: int
+    at: str
+    type: str
+    user: str
+    by: str
+    source: str
+    subject: str
+    job: str | None
+    detail: str
+
+
+async def _ask(api: AsyncClient, method: str, path: str, value: object = None, **query: str | int | None) -> object:
+    body = None if value is None else json.dumps(value).encode()
+    answer = await api.request(
+        method, path, query=query, body=body, media_type="" if value is None else "application/json"
+    )
+    return decoded(answer.body)
+
+
+async def keys(api: AsyncClient) -> list[RegisteredKey]:
+    """The caller's keys."""
+    return cast(dict[str, list[RegisteredKey]], await _ask(api, "GET", _KEYS))["data"]
+
+
+async def add_key(
+    api: AsyncClient,
+    public_key: str,
+    *,
+    name: str = "",
+    lifetime_s: int | None = None,
+    job: str | None = None,
+    replaces: str = "",
+) -> RegisteredKey:
+    """Register a key, or give one that is registered these terms."""
+    value = {"public_key": public_key, "name": name, "lifetime_s": lifetime_s, "job": job, "replaces": replaces}
+    return cast(RegisteredKey, await _ask(api, "POST", _KEYS, value))
+
+
+async def audit(api: AsyncClient, *, everybody: bool = False, before: int | None = None) -> list[KeyEvent]:
+    """What was done to keys, newest first. Raises Denied when it is of everybody, and the caller no administrator."""
+    answer = await _ask(api, "GET", f"{_KEYS}/audit", everybody="true" if everybody else None, before=before)
+    return cast(dict[str, list[KeyEvent]], answer)["data"]
+
+
+async def job_key(api: AsyncClient, job: str, form: str, kind: str | None = None) -> str:
+    """The text of a private key of the job's own. Raises NotFound, Denied."""
+    answer = await api.request("GET", job_path(job, "/key"), query={"format": form, "type": kind})
+    return answer.body.decode("ascii")
+
+
+async def certify(
+    api: AsyncClient,
+    public_key: str,
+    *,
+    job: str | None = None,
+    lifetime_s: int | None = None,
+    only: Sequence[str] = (),
+    pty: bool = True,
+) -> IssuedCertificate:
+    """Have a public key certified; without ``lifetime_s`` for an hour."""
+    value: dict[str, object] = {"public_key": public_key, "job": job, "only": list(only), "pty": pty}
+    if lifetime_s is not None:
+        value["lifetime_s"] = lifetime_s
+    return cast(IssuedCertificate, await _ask(api, "POST", _CERTIFICATES, value))
+
+
+async def certificates(api: AsyncClient) -> list[Certificate]:
+    """Certificates that are accepted now: the caller's, or everybody's for an administrator."""
+    return cast(dict[str, list[Certificate]], await _ask(api, "GET", _CERTIFICATES))["data"]
+
+
+async def revoke(api: AsyncClient, serial: int) -> None:
+    """Have a certificate refused from now on. Raises NotFound."""
+    await _ask(api, "DELETE", f"{_CERTIFICATES}/{serial}")
+
+
+async def authority(api: AsyncClient) -> Authority:
+    """Who certifies users."""
+    return cast(Authority, await _ask(api, "GET", f"{_CERTIFICATES}/authority"))
+
+
+async def rotate_authority(api: AsyncClient) -> Authority:
+    """Certify with a new key from now on. Raises Denied."""
+    return cast(Authority, await _ask(api, "POST", f"{_CERTIFICATES}/authority", {}))
+
+
+async def share(
+    api: AsyncClient, job: str, user: str, *, lifetime_s: int | None = None, only: Sequence[str] = ()
+) -> Share:
+    """Let a user enter a job. Raises NotFound, Denied."""
+    value = {"user": user, "lifetime_s": lifetime_s, "only": list(only)}
+    return cast(Share, await _ask(api, "POST", job_path(job, "/shares"), value))
+
+
+async def unshare(api: AsyncClient, job: str, user: str) -> None:
+    """Let a user in no more. Raises NotFound."""
+    await _ask(api, "DELETE", job_path(job, f"/shares/{quote(user, safe='')}"))
+
+
+async def shares(api: AsyncClient, job: str | None = None) -> list[Share]:
+    """With whom a job is shared; without a job, what others share with the caller."""
+    path = "/api/v2/shares" if job is None else job_path(job, "/shares")
+    return cast(dict[str, list[Share]], await _ask(api, "GET", path))["data"]
+
+
+async def lock_out(api: AsyncClient, user: str) -> None:
+    """Refuse a user's SSH logins. Raises Denied, NotFound."""
+    await _ask(api, "PUT", f"{_LOCKOUTS}/{quote(user, safe='')}", {})
+
+
+async def let_in(api: AsyncClient, user: str) -> None:
+    """Accept a user's SSH logins again. Raises Denied."""
+    await _ask(api, "DELETE", f"{_LOCKOUTS}/{quote(user, safe='')}")

@@ -1,0 +1,68 @@
+"""``share`` and ``unshare``: let other users enter a job by SSH."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from jupyter_pai.commands.keys import ONLY, duration
+from jupyter_pai.commands.output import Output
+from jupyter_pai.commands.session import connected
+from jupyter_pai.errors import OK, ClientError
+
+if TYPE_CHECKING:
+    from jupyter_pai.broker import Share
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """Add the verbs of this group."""
+    verb = verbs.add_parser("share", parents=[common], help="let another user enter a job by SSH")
+    verb.add_argument("job", nargs="?", help="name or alias; without it: what others share with you")
+    verb.add_argument("--with", dest="user", metavar="USER", help="whom to let in")
+    verb.add_argument("--list", action="store_true", help="show with whom the job is shared")
+    verb.add_argument(
+        "--for", dest="lifetime", type=duration, metavar="TIME", help="until then; default: the job's end"
+    )
+    verb.add_argument("--only", action="append", default=[], metavar="WHAT", help=ONLY)
+    verb.set_defaults(run=share)
+    verb = verbs.add_parser("unshare", parents=[common], help="let a user in no more; their logins end")
+    verb.add_argument("job", help="name or alias")
+    verb.add_argument("--with", dest="user", metavar="USER", required=True, help="with whom it is shared")
+    verb.set_defaults(run=unshare)
+
+
+def share(args: argparse.Namespace, out: Output) -> int:
+    """Share a job, or show shares."""
+    from jupyter_pai import broker
+
+    if args.user is not None and (args.job is None or args.list):
+        raise ClientError(
+            "`--with` needs a job, and no `--list`.",
+            code="InvalidParametersError",
+            hint="Write `pai share JOB --with USER`, or `pai share JOB --list`.",
+        )
+    with connected() as client:
+        if args.user is None:
+            found = client.thread.run(broker.shares(client.api, args.job))
+            out.result(found, "\n".join(map(_line, found)) or "Nothing is shared.")
+            return OK
+        asked = broker.share(client.api, args.job, args.user, lifetime_s=args.lifetime, only=args.only)
+        made = client.thread.run(asked)
+    out.result(made, _line(made))
+    return OK
+
+
+def unshare(args: argparse.Namespace, out: Output) -> int:
+    """End a share."""
+    from jupyter_pai import broker
+
+    with connected() as client:
+        client.thread.run(broker.unshare(client.api, args.job, args.user))
+    out.result({"unshared": args.user}, f"{args.user} may enter {args.job} no more.")
+    return OK
+
+
+def _line(share: Share) -> str:
+    end = f"until {share['expires_at']}" if share["expires_at"] else "until the job ends"
+    only = " ".join(share["only"]) or "everything"
+    return f"{share['job']}  ssh name {share['alias']}  with {share['user']}  {only}  {end}"

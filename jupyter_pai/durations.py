@@ -1,0 +1,16 @@
+"""Lengths of time as people write them: ``90s``, ``30m``, ``2h``, ``7d``. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_TEXT = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+
+
+def seconds(text: str) -> int:
+    """Seconds of a length of time. Raises ValueError, which says how to write one."""
+    found = _TEXT.fullmatch(text.strip())
+    if found is None or int(found[1]) == 0:
+        raise ValueError(f"{text!r} is no length of time; write one such as 90s, 30m, 2h or 7d")
+    return int(found[1]) * _UNITS[found[2]]
