@@ -10,13 +10,14 @@ from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.failures import NotFound
 from pai_backend.engine.kubernetes.objects import metadata
 from pai_backend.engine.kubernetes.places import Kind, Places
-from pai_backend.engine.kubernetes.pods.job import attempt_files
+from pai_backend.engine.kubernetes.pods.job import attempt_files, info_file
+from pai_backend.engine.kubernetes.pods.volumes import JOB_VOLUME
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.ids import TaskUid
 
 
 async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> None:
-    """Replace the job info of the attempt that the task is of, and let the task's kubelet look at it at once.
+    """Replace the job info where the task's pod has it from, and let the task's kubelet look at it at once.
 
     A task that has no pod, or whose pod is over, is left alone. Raises StartRefused when it is more than a ConfigMap
     can hold, and ClusterErrors.
@@ -28,10 +29,14 @@ async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> 
     owner = next((each for each in metadata(pod).get("ownerReferences") or () if each.get("kind") == "ConfigMap"), None)
     if owner is None:
         return
-    files = attempt_files(job_info)
+    shared = any(volume.get("name") == JOB_VOLUME for volume in part(pod, "spec").get("volumes") or ())
     digest = hashlib.sha256(job_info.encode()).hexdigest()[:16]
     try:
-        await calls.patch(places.one(Kind.CONFIG_MAP, str(owner["name"])), files, Patch.MERGE)
+        if shared:
+            await calls.patch(places.one(Kind.CONFIG_MAP, str(owner["name"])), attempt_files(job_info), Patch.MERGE)
+        else:
+            secret = places.one(Kind.SECRET, naming.task_name(uid))
+            await calls.patch(secret, {"data": info_file(job_info)}, Patch.MERGE)
         await calls.patch(path, {"metadata": {"annotations": {naming.REFRESHED: digest}}}, Patch.MERGE)
     except NotFound:
         return  # it ended and was removed meanwhile

@@ -9,7 +9,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
-from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed
+from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed, is_alone
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import FrontDoor, Names, Network, PodSettings
@@ -17,6 +17,8 @@ from pai_backend.model.pod_settings import FrontDoor, Names, Network, PodSetting
 
 def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
     """The ConfigMap of the attempt that a task belongs to; whichever task comes first makes it.
+
+    It owns all the others; the only task of a job has nothing to read in it.
 
     Raises StartRefused when the job info is more than a ConfigMap can hold.
     """
@@ -30,20 +32,24 @@ def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
             "labels": _labels(instance, job, plan.job_attempt),
             "annotations": {naming.JOB: job, naming.USER: plan.user, naming.VIRTUAL_CLUSTER: plan.virtual_cluster},
         },
-        "data": {layout.HOSTS: ""},
-        **attempt_files(plan.job_info),
+        **({} if is_alone(plan) else {"data": {layout.HOSTS: ""}, **attempt_files(plan.job_info)}),
     }
 
 
 def attempt_files(job_info: str) -> Object:
     """``binaryData`` of that ConfigMap, also to replace it; ``data`` are the hosts. Raises StartRefused as above."""
+    return {"binaryData": info_file(job_info)}
+
+
+def info_file(job_info: str) -> dict[str, str]:
+    """The job info as ConfigMaps and Secrets hold it. Raises StartRefused when it is more than one can hold."""
     info = compressed(job_info.encode())
     if (size := len(info)) > SECRET_BYTES:
         raise StartRefused(
             f"the info of the job is {size:,} bytes compressed, and a ConfigMap holds at most {SECRET_BYTES:,}; "
             "make several jobs of it"
         )
-    return {"binaryData": {layout.JOB_INFO: base64.b64encode(info).decode("ascii")}}
+    return {layout.JOB_INFO: base64.b64encode(info).decode("ascii")}
 
 
 def service(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:

@@ -2,7 +2,8 @@
 
 ``/pai/runtime``  the runtime bundle: launcher, SSH server, bash. Read-only in the task's container
 ``/pai/plan``     the task's Secret: what to run, with which variables, keys. Read-only
-``/pai/job``      the job's ConfigMap: job info and hosts, replaced by the kubelet as a whole. Read-only
+``/pai/job``      the job's ConfigMap: job info and hosts, replaced by the kubelet as a whole. Read-only.
+                  The Secret again where the job has one task: it has the job info then
 ``/pai/state``    memory that the launcher writes: it is gone with the pod
 ``/pai/work``     the working directory
 
@@ -37,7 +38,7 @@ STAGE: Final = "stage.json"  # for the staging program, see ``pai_backend.storag
 HOST_KEY: Final = "host_key"
 AUTHORIZED_KEYS: Final = "authorized_keys"
 
-# Keys of the job's ConfigMap, files below JOB.
+# Keys of the job's ConfigMap, or of the Secret of a job's only task: files below JOB.
 JOB_INFO: Final = "job-info.json.gz"
 HOSTS: Final = "hosts"
 

@@ -44,6 +44,8 @@ def task_secret(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
         layout.ENVIRON: compressed(entries(task_environment(plan).items())),
         layout.OPTIONS: entries(launcher_options(plan, settings)),
     }
+    if is_alone(plan):
+        files[layout.JOB_INFO] = compressed(plan.job_info.encode())
     inputs, remote = plan.inputs, remote_outputs(plan)
     if inputs or remote:
         files[layout.STAGE] = _stage_text(inputs, remote, plan.user)
@@ -106,6 +108,14 @@ def launcher_options(plan: TaskPlan, settings: PodSettings) -> list[tuple[str, s
     if keeps_hosts(plan, settings):
         options.append(("hosts_wait_s", str(settings.hosts_wait_s)))
     return options
+
+
+def is_alone(plan: TaskPlan) -> bool:
+    """Whether it is the only task of its job. Then its Secret has the job info, and the ConfigMap need not be mounted.
+
+    Each object that a pod mounts is a list and a watch of its kubelet's, and one more thing to wait for.
+    """
+    return plan.job_tasks < 2
 
 
 def keeps_hosts(plan: TaskPlan, settings: PodSettings) -> bool:

@@ -12,12 +12,13 @@ from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
-from pai_backend.engine.kubernetes.pods.secret import keeps_hosts
+from pai_backend.engine.kubernetes.pods.secret import is_alone, keeps_hosts
 from pai_backend.model.ids import job_of
 from pai_backend.model.plan import TaskPlan, TeamStorage
 from pai_backend.model.pod_settings import MountPath, PodSettings, VolumeSettings
 
 STATE_MB: Final = 64  # of memory: job info, hosts and variables in clear are a few MiB at most
+JOB_VOLUME: Final = "job"  # the attempt's ConfigMap, in a pod that has peers
 OWN_VOLUME: Final = "volume-"  # before the names of the administrator's, so that none meets one of ours
 
 _MOUNT_PATH: TypeAdapter[str] = TypeAdapter(MountPath)
@@ -77,7 +78,7 @@ def volumes(plan: TaskPlan, settings: PodSettings, extra: Iterable[Mounted]) -> 
         {"name": "runtime", "emptyDir": {}},
         # Readable by whatever user the image has: nobody but the task is in its pod.
         {"name": "plan", "secret": {"secretName": naming.task_name(plan.uid), "defaultMode": 0o444}},
-        {"name": "job", "configMap": {"name": shared, "defaultMode": 0o444}},
+        *([] if is_alone(plan) else [{"name": JOB_VOLUME, "configMap": {"name": shared, "defaultMode": 0o444}}]),
         {"name": "state", "emptyDir": {"medium": "Memory", "sizeLimit": f"{STATE_MB}Mi"}},
         {"name": "work", "emptyDir": work},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{max(plan.shm_mb, 1)}Mi"}},
@@ -98,7 +99,7 @@ def task_mounts(plan: TaskPlan, settings: PodSettings, extra: Iterable[Mounted])
     found: list[Object] = [
         {"name": "runtime", "mountPath": layout.RUNTIME, "readOnly": True},
         {"name": "plan", "mountPath": layout.PLAN, "readOnly": True},
-        {"name": "job", "mountPath": layout.JOB, "readOnly": True},
+        {"name": "plan" if is_alone(plan) else JOB_VOLUME, "mountPath": layout.JOB, "readOnly": True},
         {"name": "state", "mountPath": layout.STATE},
         {"name": "work", "mountPath": layout.WORK},
         {"name": "shm", "mountPath": "/dev/shm"},

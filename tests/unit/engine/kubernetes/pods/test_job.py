@@ -32,13 +32,19 @@ PEERS = {
 
 def test_the_map_of_an_attempt_has_the_job_info(make_plan: MakePlan) -> None:
     """All tasks of the attempt make the same one."""
-    found = attempt_map(make_plan(job_info='{"作业": 1}'), "team", "lab")
+    found = attempt_map(make_plan(job_info='{"作业": 1}', job_tasks=5), "team", "lab")
     assert found["metadata"]["name"] == "j0123456789abcdef-a1"
     assert found["metadata"]["labels"] == {**PEERS, "app.kubernetes.io/component": "job"}
     assert "ownerReferences" not in found["metadata"]
     assert gzip.decompress(base64.b64decode(found["binaryData"]["job-info.json.gz"])).decode() == '{"作业": 1}'
     assert found["data"] == {"hosts": ""}
-    assert found == attempt_map(make_plan(job_info='{"作业": 1}', index=4), "team", "lab")
+    assert found == attempt_map(make_plan(job_info='{"作业": 1}', job_tasks=5, index=4), "team", "lab")
+    kubernetes_validate.validate(found, "1.34.0", strict=True)
+
+
+def test_the_map_of_a_job_with_one_task_is_an_owner_and_nothing_else(make_plan: MakePlan) -> None:
+    found = attempt_map(make_plan(job_info="{}"), "team", "lab")
+    assert found.keys() == {"apiVersion", "kind", "metadata"}
     kubernetes_validate.validate(found, "1.34.0", strict=True)
 
 

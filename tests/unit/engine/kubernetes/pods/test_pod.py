@@ -131,7 +131,7 @@ def test_the_pod_of_a_task(make_plan: MakePlan, owner: Owner, settings: PodSetti
                     "volumeMounts": [
                         {"name": "runtime", "mountPath": "/pai/runtime", "readOnly": True},
                         {"name": "plan", "mountPath": "/pai/plan", "readOnly": True},
-                        {"name": "job", "mountPath": "/pai/job", "readOnly": True},
+                        {"name": "plan", "mountPath": "/pai/job", "readOnly": True},
                         {"name": "state", "mountPath": "/pai/state"},
                         {"name": "work", "mountPath": "/pai/work"},
                         {"name": "shm", "mountPath": "/dev/shm"},
@@ -141,13 +141,19 @@ def test_the_pod_of_a_task(make_plan: MakePlan, owner: Owner, settings: PodSetti
             "volumes": [
                 {"name": "runtime", "emptyDir": {}},
                 {"name": "plan", "secret": {"secretName": "j0123456789abcdef-0-3-1", "defaultMode": 292}},
-                {"name": "job", "configMap": {"name": "j0123456789abcdef-a1", "defaultMode": 292}},
                 {"name": "state", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
                 {"name": "work", "emptyDir": {}},
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
             ],
         },
     }
+
+
+def test_a_task_with_peers_has_the_map_of_its_attempt(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+    spec = build_pod(make_plan(job_tasks=2), owner, settings)["spec"]
+    assert {"name": "job", "configMap": {"name": "j0123456789abcdef-a1", "defaultMode": 292}} in spec["volumes"]
+    (task,) = spec["containers"]
+    assert {"name": "job", "mountPath": "/pai/job", "readOnly": True} in task["volumeMounts"]
 
 
 def test_a_pod_says_its_node_itself_where_that_is_set(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
@@ -349,7 +355,7 @@ class TestVolumes:
             TeamStorage(name="bucket", uri="s3://bucket", mount_path="/mnt/bucket"),
         )
         pod = build_pod(make_plan(storages=stored), owner, having(settings, volumes=given))
-        assert pod["spec"]["volumes"][6:] == [
+        assert pod["spec"]["volumes"][5:] == [
             {"name": "volume-fs", "nfs": {"server": "nas", "path": "/fs", "readOnly": False}},
             {"name": "volume-disk", "hostPath": {"path": "/disk"}},
             {"name": "volume-big", "persistentVolumeClaim": {"claimName": "big", "readOnly": True}},
@@ -359,7 +365,7 @@ class TestVolumes:
             {"name": "volume-disk", "mountPath": "/disk"},
             {"name": "volume-big", "mountPath": "/mnt/datasets", "subPath": "v1", "readOnly": True},
         ]
-        assert len(build_pod(make_plan(), owner, having(settings, volumes=given))["spec"]["volumes"]) == 8
+        assert len(build_pod(make_plan(), owner, having(settings, volumes=given))["spec"]["volumes"]) == 7
 
     @pytest.mark.parametrize(
         ("uri", "mount_path", "volume", "words"),

@@ -33,7 +33,7 @@ def entries(data: bytes) -> list[str]:
 
 
 def test_a_task_finds_its_command_and_variables(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
-    plan = make_plan(command='echo "作业"\n', env={"A": "x=y\n", "PAI_HOST_IP_a.b_0": "n"})
+    plan = make_plan(command='echo "作业"\n', env={"A": "x=y\n", "PAI_HOST_IP_a.b_0": "n"}, job_info='{"作业": 1}')
     secret = task_secret(plan, owner, settings)
     found = files(secret)
     assert found["command"].decode() == 'echo "作业"\n'
@@ -46,7 +46,10 @@ def test_a_task_finds_its_command_and_variables(make_plan: MakePlan, owner: Owne
         "PWD=/pai/work",
     ]
     assert (secret["metadata"]["name"], secret["type"]) == ("j0123456789abcdef-0-3-1", "jupyter-pai/plan")
-    assert set(found) == {"command", "environ", "options"}
+    assert set(found) == {"command", "environ", "options", "job-info.json"}
+    assert found["job-info.json"].decode() == '{"作业": 1}'
+    with_peers = files(task_secret(plan.model_copy(update={"job_tasks": 2}), owner, settings))
+    assert set(with_peers) == {"command", "environ", "options"}  # they share the job info
 
 
 def test_a_task_of_qizhi_has_its_paths_under_that_prefix_too(
