@@ -32,14 +32,31 @@ func install(from, to, state string) error {
 			return err
 		}
 	}
-	session := filepath.Join(to, "bin", "session") // a name of the launcher: see main.go
-	if err := os.Symlink("launch", session); err != nil && !os.IsExist(err) {
+	if err := installNames(to); err != nil {
 		return err
 	}
 	if err := replaceBytes(filepath.Join(to, sumsFile), bytes.NewReader(sums), 0o644, ""); err != nil {
 		return err
 	}
 	return replaceBytes(filepath.Join(state, "hosts"), bytes.NewReader(nil), 0o666, "")
+}
+
+// installNames gives the launcher its other names that a task needs: see main.go.
+func installNames(to string) error {
+	peers := filepath.Join(to, "peers")
+	if err := os.MkdirAll(peers, 0o755); err != nil {
+		return err
+	}
+	links := map[string]string{filepath.Join(to, "bin", "session"): "launch"}
+	for _, name := range []string{"ssh", "scp", "sftp"} {
+		links[filepath.Join(peers, name)] = "../bin/launch"
+	}
+	for link, target := range links {
+		if err := os.Symlink(target, link); err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 func installFile(from, to, sum string) error {

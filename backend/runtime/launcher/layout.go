@@ -4,6 +4,7 @@ package main
 const (
 	runtimeDirectory = "/pai/runtime"
 	extraCommands    = runtimeDirectory + "/commands" // last on PATH: what an image may lack
+	peerCommands     = runtimeDirectory + "/peers"    // first on PATH of a task with peers: ssh, scp and sftp that know them
 	sshd             = runtimeDirectory + "/bin/sshd"
 	sshdConfig       = runtimeDirectory + "/sshd_config"
 	sessionProgram   = runtimeDirectory + "/bin/session"
@@ -13,6 +14,10 @@ const (
 	environFile   = planDirectory + "/environ.gz"
 	optionsFile   = planDirectory + "/options"
 	hostKeyFile   = planDirectory + "/host_key"
+	// Of these three an older backend has none.
+	hostCertificate = planDirectory + "/host_certificate"
+	peerKeyFile     = planDirectory + "/peer_key"
+	knownHostsFile  = planDirectory + "/known_hosts"
 
 	jobDirectory   = "/pai/job"
 	jobVersion     = jobDirectory + "/..data" // the kubelet's link: another one when anything has changed
@@ -26,7 +31,9 @@ const (
 	worldFile      = stateDirectory + "/environ" // variables of the command, for SSH sessions
 	accountFile    = stateDirectory + "/account" // a line of passwd, for the bundle's programs: accounts.c
 	privateHostKey = stateDirectory + "/host_key"
-	emptyDirectory = stateDirectory + "/empty" // where the server's part without rights is locked in: accounts.c
+	peerKey        = stateDirectory + "/peer_key"
+	sshConfigFile  = stateDirectory + "/ssh_config" // what ssh in the task is told of its peers; follows the job info
+	emptyDirectory = stateDirectory + "/empty"      // where the server's part without rights is locked in: accounts.c
 	serverPipe     = stateDirectory + "/sshd.pipe"
 	serverNotices  = stateDirectory + "/sshd.notices"
 	serverLog      = stateDirectory + "/sshd.log"

@@ -1,10 +1,11 @@
 // The launcher is process 1 of a task's container. docs/engine-kubernetes.md has its contract, docs/runtime.md its reasons.
 //
-// One static program with three names, since it must run in any image:
+// One static program with several names, since it must run in any image:
 //
 //	launch               runs the task; --is-running asks whether it still runs
 //	install TO STATE     copies the bundle that it is in to a task's pod, and checks it; called by its path
 //	session              the shell of SSH logins
+//	ssh, scp, sftp       OpenSSH's clients, told of the job's other tasks
 package main
 
 import (
@@ -32,8 +33,10 @@ func main() {
 		}
 	case "session":
 		refuse(session(os.Args[1:]))
+	case "ssh", "scp", "sftp":
+		refuse(client(name, os.Args[1:]))
 	default:
-		refuse(fmt.Errorf("%s: called by a name that is none of launch, install, session", name))
+		refuse(fmt.Errorf("%s: called by a name that is none of launch, install, session, ssh, scp, sftp", name))
 	}
 }
 

@@ -26,7 +26,8 @@ type plan struct {
 	environ     []entry
 	keep        bool
 	directories []string
-	sshPort     int // 0: none
+	sshPort     int  // 0: none
+	hasPeers    bool // whether it can log in to the tasks of its job
 	ports       []port
 	keepsHosts  bool
 	hostsWait   time.Duration
@@ -45,7 +46,7 @@ func readPlan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &plan{command: string(command), environ: entries(environ)}
+	found := &plan{command: string(command), environ: entries(environ), hasPeers: exists(peerKeyFile)}
 	for _, option := range entries(options) {
 		if err := found.set(option); err != nil {
 			return nil, fmt.Errorf("%s: option %s: %w", optionsFile, option.name, err)

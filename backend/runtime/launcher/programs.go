@@ -12,10 +12,13 @@ import (
 
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// pathOf adds the bundle's bash, ssh and scp to a PATH, behind what the image has.
-func pathOf(path string) string {
+// pathOf adds the bundle's bash, ssh and scp to a PATH, behind what the image has; before it go those that know the peers.
+func pathOf(path string, hasPeers bool) string {
 	if path == "" {
 		path = usualPath
+	}
+	if hasPeers {
+		path = peerCommands + ":" + path
 	}
 	return path + ":" + extraCommands
 }

@@ -73,6 +73,9 @@ func (s *server) tend(now time.Time) {
 	}
 	defer null.Close()
 	arguments := []string{sshd, "-D", "-f", sshdConfig, "-p", strconv.Itoa(s.port), "-h", privateHostKey, "-E", serverPipe}
+	if exists(hostCertificate) {
+		arguments = append(arguments, "-c", hostCertificate)
+	}
 	// Nothing of the image reaches it: neither its libraries nor its configuration of OpenSSL.
 	world := []string{"PATH=" + usualPath, "OPENSSL_CONF=" + os.DevNull, "NOTIFY_SOCKET=" + serverNotices}
 	pid, err := syscall.ForkExec(sshd, arguments, &syscall.ProcAttr{

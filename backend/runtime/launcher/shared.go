@@ -11,6 +11,7 @@ import (
 // It looks rather than being told: inotify instances are few on a node, and all containers of a user share them.
 type shared struct {
 	keepsHosts bool
+	hasPeers   bool
 	complete   bool   // whether the hosts of all placed tasks are known
 	seen       string // version that was unpacked last
 	complaint  string // what was last said of not being able to
@@ -43,6 +44,11 @@ func (s *shared) refresh() error {
 	}
 	if err := replace(jobInfoFile, info, 0o644); err != nil {
 		return err
+	}
+	if s.hasPeers {
+		if err := replace(sshConfigFile, []byte(sshConfiguration(info)), 0o644); err != nil {
+			return err
+		}
 	}
 	if s.keepsHosts {
 		if err := s.writeHosts(); err != nil {

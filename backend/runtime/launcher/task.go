@@ -60,9 +60,9 @@ func (t *task) begin() *verdict {
 	if err != nil {
 		return &verdict{"start-failed", "what the task is to run could not be read: " + err.Error(), "platform"}
 	}
-	t.plan, t.shared.keepsHosts = found, found.keepsHosts
+	t.plan, t.shared.keepsHosts, t.shared.hasPeers = found, found.keepsHosts, found.hasPeers
 	t.world = worldOf(ownVariables(), found.environ)
-	t.world.set("PATH", pathOf(t.world.values["PATH"]))
+	t.world.set("PATH", pathOf(t.world.values["PATH"], found.hasPeers))
 	if err := t.shared.refresh(); err != nil {
 		failure := unwritten(err)
 		return &failure
@@ -104,6 +104,11 @@ func (t *task) awaitPeers() {
 func (t *task) serve() error {
 	if err := writeAccount(t.world); err != nil {
 		return err
+	}
+	if t.plan.hasPeers {
+		if err := takeKey(); err != nil {
+			return err
+		}
 	}
 	if t.plan.sshPort == 0 {
 		return nil

@@ -66,6 +66,8 @@ class Room:
     environ: dict[str, str] = field(default_factory=dict)
     image_environ: dict[str, str] = field(default_factory=dict)
     authorized: Sequence[str] = ()
+    files: dict[str, str] = field(default_factory=dict)  # of the plan, beside or instead of those made here
+    job_info: object = field(default_factory=lambda: {"job": "first"})
 
     def write(self) -> None:
         """Lay out plan, job and state, as kubelet and init container do."""
@@ -86,9 +88,11 @@ class Room:
         (plan / "command.gz").write_bytes(compressed(self.command.encode()))
         (plan / "environ.gz").write_bytes(compressed(entries(environ.items())))
         (plan / "options").write_bytes(entries(options))
+        for name, text in self.files.items():
+            (plan / name).write_text(text)
         for file in plan.iterdir():
             file.chmod(0o444)
-        self.share({"job": "first"}, "")
+        self.share(self.job_info, "")
         (self.directory / "state/hosts").touch()
         (self.directory / "state/hosts").chmod(0o666)
         (self.directory / "termination-log").touch()
