@@ -3,16 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
 from pai_backend.access.keys import parse_public_key
 from pai_backend.engine.base import Connection, Engine, EngineError
-from pai_backend.model.errors import NoSuchJob
+from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
-from pai_backend.store.base import Store, UserKey
+from pai_backend.store.base import NewEvent, Store, UserKey
+from pai_backend.store.grants import Certificate, JobKey, Share
+
+
+class MemoryGrants:
+    """Keys, certificates, shares and lockouts of a :class:`MemoryStore`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.certificates: dict[int, Certificate] = {}
+        self.job_keys: dict[str, JobKey] = {}
+        self.given: list[Share] = []
+        self.locked: set[str] = set()
+        self.uses: list[tuple[str, str]] = []
+
+    async def key(self, fingerprint: str) -> UserKey | None:
+        self._store.read()
+        return self._store.registered.get(fingerprint)
+
+    async def job_key(self, fingerprint: str) -> JobKey | None:
+        self._store.read()
+        return self.job_keys.get(fingerprint)
+
+    async def certificate(self, serial: int) -> Certificate | None:
+        self._store.read()
+        return self.certificates.get(serial)
+
+    async def shares(self, job: JobUid) -> list[Share]:
+        self._store.read()
+        return [share for share in self.given if share.job == job]
+
+    async def locked_out(self, users: Collection[str]) -> frozenset[str]:
+        self._store.read()
+        return frozenset(self.locked & set(users))
+
+    async def note_key_use(self, fingerprint: str, at: datetime, source: str) -> None:
+        self._store.read()
+        self.uses.append((fingerprint, source))
+
+    async def note_certificate_use(self, serial: int, at: datetime, source: str) -> None:
+        self._store.read()
+        self.uses.append((str(serial), source))
 
 
 class MemoryStore:
@@ -23,6 +65,8 @@ class MemoryStore:
         self.registered: dict[str, UserKey] = {}
         self.secrets: dict[str, str] = {}
         self.host_keys: dict[str, str] = {}
+        self.noted: list[tuple[JobUid, NewEvent]] = []
+        self.grants = MemoryGrants(self)
         self.broken = False
         self._mark = 0
         self._changed = asyncio.Event()
@@ -30,54 +74,58 @@ class MemoryStore:
     def as_store(self) -> Store:
         return cast("Store", self)
 
-    def _written(self) -> None:
+    def written(self) -> None:
         self._mark += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _read(self) -> None:
+    def read(self) -> None:
         if self.broken:
-            raise ConnectionError("the database is away")
+            raise Unavailable("the database is away")
 
     # ---- for tests -----------------------------------------------------------------------------
     def put(self, job: Job) -> Job:
         self.jobs[job.uid] = job
-        self._written()
+        self.written()
         return job
 
     def register(self, user: str, public_key: str) -> UserKey:
         parsed = parse_public_key(public_key)
         key = UserKey(parsed.fingerprint, user, parsed.line, parsed.comment, datetime.now(UTC))
         self.registered[key.fingerprint] = key
-        self._written()
+        self.written()
         return key
 
     def unregister(self, fingerprint: str) -> None:
         del self.registered[fingerprint]
-        self._written()
+        self.written()
 
     # ---- the Store protocol --------------------------------------------------------------------
     async def by_alias(self, alias: str) -> Job | None:
-        self._read()
+        self.read()
         return next((job for job in self.jobs.values() if job.alias == alias), None)
 
     async def find(self, name: str, user: str | None = None) -> Job:
-        self._read()
+        self.read()
         for job in self.jobs.values():
             if name in (job.id, job.alias, job.uid) or (job.name == name and job.user == user):
                 return job
         raise NoSuchJob(f"no job {name}")
 
     async def job(self, uid: JobUid) -> Job:
-        self._read()
+        self.read()
         try:
             return self.jobs[uid]
         except KeyError:
             raise NoSuchJob(f"no job {uid}") from None
 
     async def keys(self, user: str | None = None) -> list[UserKey]:
-        self._read()
+        self.read()
         return [key for key in self.registered.values() if user is None or key.user == user]
+
+    async def note(self, uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
+        await self.job(uid)
+        self.noted += [(uid, event) for event in events]
 
     async def task_keys(self, owner: str) -> str | None:
         return self.host_keys.get(owner)
@@ -89,7 +137,7 @@ class MemoryStore:
         return self.secrets.setdefault(name, make)
 
     async def wait_change(self, seen: int, timeout_s: float) -> int:
-        self._read()
+        self.read()
         if seen == self._mark:
             try:
                 async with asyncio.timeout(timeout_s):

@@ -73,4 +73,12 @@ def _options(settings: GatewaySettings, port: int) -> GatewayOptions:
         login_timeout_s=settings.login_timeout_s,
         keepalive_s=settings.keepalive_s,
         keepalive_count=settings.keepalive_count,
+        max_unauthenticated=settings.max_unauthenticated,
+        max_unauthenticated_per_source=settings.max_unauthenticated_per_source,
+        max_auth_tries=settings.max_auth_tries,
+        max_logins_per_user=settings.max_logins_per_user,
+        max_channels=settings.max_channels,
+        wait_s=settings.wait_s,
+        drain_s=settings.drain_s,
+        shares_port=settings.processes > 1,
     )

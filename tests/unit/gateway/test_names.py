@@ -8,14 +8,17 @@ from hypothesis import strategies as st
 
 from pai_backend.access.gateway.names import (
     LoginName,
+    NotYet,
     Refused,
+    alias_of,
     find_entry,
     gone,
-    may_enter,
+    not_yours,
     parse,
     plain,
     unknown,
 )
+from pai_backend.access.gateway.reasons import Reason
 from pai_backend.model.alias import service_alias, task_alias
 from pai_backend.model.job import Job, JobExit, Phase, State
 from pai_backend.model.spec import PortSpec
@@ -49,7 +52,9 @@ def test_names_are_taken_apart(name: str, meaning: LoginName) -> None:
 @given(st.text(max_size=100))
 def test_any_text_is_a_name(name: str) -> None:
     parse(name)
-    assert unknown(name).isprintable()
+    for refused in (unknown(name), not_yours(name)):
+        assert str(refused).isprintable()
+        assert len(str(refused)) < 400
 
 
 def test_a_job_alias_means_its_first_task() -> None:
@@ -67,10 +72,13 @@ def test_every_task_and_service_alias_is_a_login_name() -> None:
     assert find_entry(job, service.rest).task == f"{job.uid}-1-1-0"
 
 
-def test_only_the_owner_may_enter() -> None:
-    assert may_enter(_job(), "alice")
-    assert not may_enter(_job(), "bob")
-    assert not may_enter(_job(), "")
+def test_the_alias_of_a_task_is_known_before_it_runs() -> None:
+    waiting = _job(state=State.WAITING, tasks=())
+    assert alias_of(waiting, "worker-a-1") == "demo--worker-a-1"
+    assert alias_of(waiting, "") == "demo--master-0"
+    with pytest.raises(Refused, match="has no task") as caught:
+        alias_of(waiting, "worker-a-2")
+    assert caught.value.reason is Reason.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -87,6 +95,8 @@ def test_refusals_are_one_sentence_with_the_reason(update: dict[str, object], re
     with pytest.raises(Refused) as caught:
         find_entry(_job(**update), rest)
     assert sentence in str(caught.value)
+    may_be_waited_for = update.get("state") is State.WAITING or "tasks" in update
+    assert isinstance(caught.value, NotYet) == may_be_waited_for
 
 
 def test_a_task_that_still_starts_is_refused_for_now() -> None:
@@ -106,13 +116,13 @@ def test_a_task_without_an_ssh_port_is_refused_for_good() -> None:
 def test_a_login_goes_on_while_its_task_does() -> None:
     job = _job()
     uid = job.tasks[0].uid
-    assert gone(job, uid) == ""
-    assert gone(job.model_copy(update={"state": State.STOPPING}), uid) == ""
+    assert gone(job, uid) is None
+    assert gone(job.model_copy(update={"state": State.STOPPING}), uid) is None
     failed = job.model_copy(update={"state": State.FAILED, "exit": JobExit(status=1, message="out\nof memory")})
-    assert gone(failed, uid) == "Job demo has ended: FAILED: out of memory."
-    assert "started again elsewhere" in gone(make_job("demo", attempt=1), uid)
+    assert str(gone(failed, uid)) == "Job demo has ended: FAILED: out of memory."
+    assert "started again elsewhere" in str(gone(make_job("demo", attempt=1), uid))
     ended = job.tasks[0].model_copy(update={"state": State.SUCCEEDED})
-    assert gone(job.model_copy(update={"tasks": (ended,)}), uid) == "Task master-0 of job demo has ended."
+    assert str(gone(job.model_copy(update={"tasks": (ended,)}), uid)) == "Task master-0 of job demo has ended."
 
 
 @given(st.text(max_size=500), st.integers(1, 100))
@@ -131,7 +141,7 @@ def _kept(job: Job) -> Job:
 def test_a_task_that_is_kept_for_debugging_can_be_entered() -> None:
     job = _kept(_job())
     assert find_entry(job, "").task == job.tasks[0].uid
-    assert gone(job, job.tasks[0].uid) == ""
+    assert gone(job, job.tasks[0].uid) is None
 
 
 def test_a_task_that_was_let_go_cannot() -> None:
@@ -140,4 +150,4 @@ def test_a_task_that_was_let_go_cannot() -> None:
     job = job.model_copy(update={"tasks": (over, *job.tasks[1:])})
     with pytest.raises(Refused, match="has ended"):
         find_entry(job, "")
-    assert "has ended" in gone(job, job.tasks[0].uid)
+    assert "has ended" in str(gone(job, job.tasks[0].uid))

@@ -12,8 +12,8 @@ from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 from pai_backend.access.gateway.relay import (
     MAX_PACKET_BYTES,
     _EveryNumber,
-    _global_request,
     _with_bounded_packets,
+    global_request,
 )
 
 
@@ -27,11 +27,11 @@ def test_only_the_packet_size_of_an_open_is_ever_changed(offered: int) -> None:
     assert _with_bounded_packets(MSG_CHANNEL_OPEN_CONFIRMATION, head + UInt32(offered)) == head + bounded
 
 
-def test_global_requests_pass_unchanged_but_those_about_host_keys() -> None:
+def testglobal_requests_pass_unchanged_but_those_about_host_keys() -> None:
     forward = String(b"tcpip-forward") + Boolean(True) + String(b"") + UInt32(0)
-    assert _global_request(forward) == (b"tcpip-forward", True, forward)
+    assert global_request(forward) == (b"tcpip-forward", True, forward)
     keys = String(b"hostkeys-00@openssh.com") + Boolean(False) + String(b"the task's host key")
-    name, wants_reply, payload = _global_request(keys)
+    name, wants_reply, payload = global_request(keys)
     assert (name, wants_reply) == (b"hostkeys-00@openssh.com", False)
     assert b"host key" not in payload
 
@@ -49,12 +49,19 @@ def test_the_undocumented_parts_of_asyncssh_are_as_the_relay_needs_them() -> Non
     assert list(inspect.signature(SSHConnection._send_kexinit).parameters) == ["self"]
     assert list(inspect.signature(SSHConnection.send_newkeys).parameters) == ["self", "k", "h"]
     assert list(inspect.signature(SSHConnection._make_global_request).parameters) == ["self", "request", "args"]
+    assert list(inspect.signature(SSHConnection._recv_data).parameters) == ["self"]
+    assert list(inspect.signature(SSHConnection._cancel_login_timer).parameters) == ["self"]
+    assert list(inspect.signature(SSHConnection.send_userauth_failure).parameters) == ["self", "partial_success"]
+    proof = ["self", "username", "key_data", "msg", "signature"]
+    assert list(inspect.signature(SSHServerConnection.validate_public_key).parameters) == proof
+    certified = inspect.signature(SSHServerConnection._validate_openssh_certificate)
+    assert list(certified.parameters) == ["self", "username", "cert"]
     for leg in (SSHClientConnection, SSHServerConnection):
         assert list(inspect.signature(leg.__init__).parameters)[:3] == ["self", "loop", "options"]
     source = inspect.getsource(SSHConnection._recv_packet)
     assert "handler = self._channels[recv_chan]" in source
     assert "handler.process_packet(pkttype, seq, packet)" in source
     made = inspect.getsource(SSHConnection.__init__)
-    for name in ("_channels", "_transport", "_kex_complete"):
+    for name in ("_channels", "_transport", "_kex_complete", "_inpbuf"):
         assert f"self.{name}" in made
     assert SSHPacket(b"\x01\x02").get_full_payload() == b"\x01\x02"

@@ -3,13 +3,19 @@
 A login has two legs: client to gateway (``front``) and gateway to task (``back``). The gateway ends the
 transport and authentication layers of both and passes the connection layer through (RFC 4254).
 
-- ``names``: what a login name means, and why a target cannot be entered now. Pure.
-- ``sessions``: which sessions a login has open, learnt from the messages that pass. No I/O.
-- ``relay``: the two legs as asyncssh connections; the only module that touches asyncssh's internals.
-- ``transport``: byte transports below the legs. ``upstream``: opening the back leg.
-- ``login``: one client from its first byte to its last. ``watch``: ends logins whose right has ended.
+- ``names``: what a login name means, and why a target cannot be entered now. ``reasons``: the words for it. Pure.
+- ``arrivals``: bounds on those who have not logged in. ``guard``, ``reading_only``: what of a limited login's
+  messages may pass. ``folding``: few events for many logins. Pure.
+- ``sessions``, ``activity``: which sessions a login has open and what it is used for, learnt from the messages
+  that pass. No I/O.
+- ``relay``: the two legs as asyncssh connections. ``front``: what is the client's alone. The only modules that
+  touch asyncssh's internals.
+- ``transport``: byte transports below the legs. ``upstream``: opening the back leg. ``pipe``: a jump's stream.
+- ``login``: one client from its first byte to its last; ``proof`` and ``door`` say who it is and whether it may
+  come in, ``entering`` joins it to its task. ``watch``: ends logins whose right has ended.
+- ``tell``, ``record``, ``counters``: log, events and figures of logins.
 - ``server``: ``serve_gateway``; start reading there.
 
-May import asyncssh, ``model``, ``store.base``, ``engine.base`` and ``access.keys``; never an implementation of
-store or engine. This package imports nothing by itself, so that its neighbours stay light.
+May import asyncssh, ``model``, ``store.base``, ``engine.base``, ``access.keys`` and ``access.broker``; never an
+implementation of store or engine. This package imports nothing by itself, so that its neighbours stay light.
 """

@@ -1,28 +1,36 @@
 """One client at the gateway, from its first byte to its last.
 
-A stranger learns nothing: every wrong key and every unknown name is "Permission denied". Only after a
-registered key has proved itself are there sentences: on a session's stderr, or as a channel's refusal.
+A stranger learns nothing: every wrong key and every unknown name is "Permission denied". Only after a key or
+certificate has proved itself are there sentences: in the banner while it waits or has to try another key, on a
+session's stderr, or as a channel's refusal.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import asyncssh
 
+from pai_backend.access.broker.lookup import CertificateFacts
+from pai_backend.access.broker.rights import Credential, Limits
 from pai_backend.access.gateway import names
+from pai_backend.access.gateway.activity import Activity
+from pai_backend.access.gateway.door import Door
+from pai_backend.access.gateway.entering import Entering, Room
+from pai_backend.access.gateway.front import Front, end
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.relay import Back, Front, end, join
-from pai_backend.access.gateway.sessions import CUT_STATUS, Sessions
-from pai_backend.access.gateway.upstream import open_back
-from pai_backend.engine.base import Engine
-from pai_backend.model.errors import NoSuchJob
-from pai_backend.model.job import Job
-from pai_backend.store.base import Store, UserKey
+from pai_backend.access.gateway.pipe import Pipe
+from pai_backend.access.gateway.proof import Proof
+from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.refusing import RefusedSession
+from pai_backend.access.gateway.tell import Teller
+
+CLIENT_CHARACTERS = 80  # of a client's version, in logs and events
+SENTENCE_CHARACTERS = 400
 
 log = logging.getLogger(__name__)
 
@@ -32,25 +40,15 @@ class Doors:
     """What every login of this gateway needs."""
 
     options: GatewayOptions
-    store: Store
-    engine: Engine
-    client_key: asyncssh.SSHKey
-    admit: Callable[[Login], bool]
-    """Called for a new connection; False when too many have not logged in yet."""
-    logged_in: Callable[[Login], None]
+    room: Room
+    teller: Teller
+    admit: Callable[[Login], str]
+    """Called for a new connection; why there is no room for it, or an empty text."""
+    proved: Callable[[Login, Credential], str]
+    """Called when somebody has proved who they are; why they cannot come in all the same, or an empty text."""
     left: Callable[[Login], None]
     lost: Callable[[Login], None]
     """Called when the task's end is gone while the client's still stands."""
-
-
-async def find_job(store: Store, name: names.LoginName) -> Job | None:
-    """The job a login name means, whoever owns it."""
-    if name.alias:
-        return await store.by_alias(name.alias)
-    try:
-        return await store.find(name.job, name.user)
-    except NoSuchJob:
-        return None
 
 
 class Login(asyncssh.SSHServer):
@@ -59,89 +57,69 @@ class Login(asyncssh.SSHServer):
     def __init__(self, doors: Doors) -> None:
         self._doors = doors
         self._front: Front | None = None
-        self._back: Back | None = None
-        self._sessions = Sessions()
-        self._name = ""
-        self._keys: dict[str, UserKey] = {}
-        self._key: UserKey | None = None
-        self._refusal = ""
-        self._from = "?"
+        self._proof: Proof | None = None
+        self._inside: Entering | None = None
+        self._said: set[str] = set()
         self._ended = False
         self._since = time.monotonic()
-        self.entry: Entry | None = None
-        """The task of an open back leg."""
-        self.reason = "closed by the client"
+        self.name, self.address, self.port, self.client = "", "?", 0, "?"
+        """What it asked for, where it comes from and what it is, fit to be shown."""
+        self.credential: Credential | None = None
+        """Who logged in; None before that."""
+        self.reason, self.reason_text = Reason.CLOSED, ""
 
     # ---- the connection ------------------------------------------------------------------------
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Called by asyncssh for a new client."""
         assert isinstance(conn, Front)
         self._front = conn
-        address = conn.get_extra_info("peername") or ("?", 0)
-        self._from = f"{address[0]}:{address[1]}"
-        if not self._doors.admit(self):
-            self.reason = "too many connections that have not logged in"
+        self.address, self.port = (conn.get_extra_info("peername") or ("?", 0))[:2]
+        conn.max_auth_tries = self._doors.options.max_auth_tries
+        conn.is_certified, conn.is_welcome = self._is_certified, self._is_welcome
+        crowd = self._doors.admit(self)
+        if crowd:
+            self.reason, self.reason_text = Reason.CROWDED, crowd
             conn.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh once, however the connection ended."""
         self._doors.left(self)
-        if self._back is not None:
-            self._back.close()
-        if exc is not None:
-            self.reason = names.plain(str(exc)) or type(exc).__name__
-        self._log_end()
+        if self._inside is not None:
+            self._inside.close()
+        if exc is not None and self.reason is Reason.CLOSED:
+            self.reason, self.reason_text = _why_lost(exc)
+        self._note_client()
+        self._doors.teller.ended(self, time.monotonic() - self._since)
         self._front = None
 
-    @property
-    def owner(self) -> str:
-        """Whose key logged in; empty before that."""
-        return self._key.user if self._key else ""
-
-    @property
-    def fingerprint(self) -> str:
-        """The key that logged in; empty before that."""
-        return self._key.fingerprint if self._key else ""
-
-    def end(self, text: str) -> None:
-        """End this login; ``text`` is shown to its user. Idempotent."""
+    def end(self, refused: Refused) -> None:
+        """End this login for a reason that its user is shown. Idempotent."""
         if self._front is not None and self._front.alive and not self._ended:
             self._ended = True
-            self.reason = text
-            end(self._front, self._sessions, text)
+            self.reason, self.reason_text = refused.reason, str(refused)
+            end(self._front, self._inside.sessions if self._inside else None, str(refused))
 
-    def _log_end(self) -> None:
-        where = self._peer()
-        if self._key is None:
-            log.info("not logged in name=%s from=%s reason=%s", names.plain(self._name), where, self.reason)
-            return
-        sent = self._back.passed_bytes if self._back else 0
-        received = self._front.passed_bytes if self._front else 0
-        log.info(
-            "disconnect name=%s user=%s from=%s seconds=%.1f bytes_in=%d bytes_out=%d reason=%s",
-            *(names.plain(self._name), self._key.user, where, time.monotonic() - self._since, received, sent),
-            self.reason,
-        )
+    @property
+    def entries(self) -> Collection[tuple[Entry, Limits]]:
+        """Tasks that this login has entered, and what it may do there."""
+        return self._inside.entries if self._inside is not None else ()
 
-    def _peer(self) -> str:
+    @property
+    def activity(self) -> Activity | None:
+        """What it is used for; None before it is complete."""
+        return self._inside.activity if self._inside is not None else None
+
+    def _note_client(self) -> None:
         version = self._front.get_extra_info("client_version", "?") if self._front else "?"
-        return f"{self._from} client={names.plain(str(version), 80)!r}"
+        self.client = names.plain(str(version), CLIENT_CHARACTERS)
 
     # ---- who is it -----------------------------------------------------------------------------
     async def begin_auth(self, username: str) -> bool:
         """Called by asyncssh for the first request of each name; only the first name of a connection counts."""
-        self._keys = {}
-        if self._name:
-            return True
-        self._name = username
-        try:
-            job = await find_job(self._doors.store, names.parse(username))
-            # For an unknown name every registered key is good: its owner then gets a sentence.
-            known = await self._doors.store.keys(job.user if job else None)
-        except Exception:
-            log.exception("the store does not answer; a login is closed")
-            raise
-        self._keys = {key.fingerprint: key for key in known if job is None or names.may_enter(job, key.user)}
+        if self._proof is None:
+            self.name = names.plain(username)
+            self._note_client()
+            self._proof = Proof(self._doors.room.store, Door(self._doors.room.store, username))
         return True
 
     def password_auth_supported(self) -> bool:
@@ -154,108 +132,106 @@ class Login(asyncssh.SSHServer):
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         """Called by asyncssh when a key is offered, and again before its signature is checked."""
-        candidate = self._keys.get(key.get_fingerprint())
-        if candidate is not None:
-            self._key = candidate
-        return candidate is not None
+        assert self._proof is not None
+        return await self._proof.take_key(key.get_fingerprint())
+
+    async def _is_certified(self, facts: CertificateFacts) -> bool:
+        """As ``validate_public_key``, for a certificate."""
+        assert self._proof is not None
+        return await self._proof.take_certificate(facts)
+
+    async def _is_welcome(self) -> bool:
+        """Called when the offered key has signed. Tells its holder why it is refused; waits where that is wanted."""
+        assert self._proof is not None
+        assert self._proof.offer is not None
+        offer, door = self._proof.offer, self._proof.door
+        if not offer.welcome:
+            self._refused_at(offer.credential, names.not_yours(door.text))
+            return False
+        crowd = self._doors.proved(self, offer.credential)
+        if crowd:
+            self._refused_at(offer.credential, Refused(crowd, Reason.CROWDED))
+            return False
+        self.credential = offer.credential
+        if self._doors.options.wait_s and self._front is not None:
+            self._front.keep_waiting()
+            await door.wait(offer.credential, self._doors.options.wait_s, self._say)
+        return self._front is not None and self._front.alive
+
+    def _refused_at(self, credential: Credential, refused: Refused) -> None:
+        assert self._proof is not None
+        self._say(str(refused))
+        self._doors.teller.refused(self, credential, self._proof.door.job_seen, refused)
+
+    def _say(self, text: str) -> None:
+        """Show a line before the login is complete; the same one only once."""
+        if self._front is not None and self._front.alive and text not in self._said:
+            self._said.add(text)
+            self._front.send_auth_banner(f"pai: {names.plain(text, SENTENCE_CHARACTERS)}\r\n")
 
     def auth_completed(self) -> None:
         """Called by asyncssh when the key last validated has signed."""
         assert self._front is not None
-        assert self._key is not None
-        log.info(
-            "login name=%s user=%s key=%s from=%s",
-            *(names.plain(self._name), self._key.user, self._key.fingerprint, self._peer()),
-        )
-        self._front.enter = self._enter
-        self._doors.logged_in(self)
+        assert self._proof is not None
+        assert self.credential is not None
+        self._inside = Entering(self._doors.room, self._front, self.credential, self._proof.door, self._task_lost)
+        self._inside.activity.client_version = self.client
+        self._doors.teller.logged_in(self, self.credential)
+        self._front.enter, self._front.jumps = self._enter, self._jumps
 
     # ---- entering the task ---------------------------------------------------------------------
     async def _enter(self) -> None:
         """Open the back leg and join it; or keep the sentence for the session that asked."""
-        try:
-            self.entry = await self._find_entry()
-            await self._open(self.entry)
-        except Refused as exc:
-            self._refuse(str(exc))
-        except Exception:
-            log.exception("a login failed inside the gateway name=%s", names.plain(self._name))
-            self._refuse("The gateway has an internal error; it is in its log. Try again in a moment.")
+        assert self._inside is not None
+        assert self.credential is not None
+        outcome = await self._inside.enter()
+        if isinstance(outcome, Refused):
+            self._doors.teller.refused(self, self.credential, self._inside.door.job_seen, outcome)
+        else:
+            self._doors.teller.entered(self, self.credential, outcome)
 
-    def _refuse(self, text: str) -> None:
-        self.entry = None
-        self._refusal = names.plain(text, 400)
-        log.info("refused name=%s user=%s from=%s reason=%s", names.plain(self._name), self.owner, self._peer(), text)
+    async def _jumps(self, host: str) -> bool:
+        """Whether a host is a task of ours; the way to it is open then, or its refusal ready."""
+        assert self._inside is not None
+        assert self.credential is not None
+        way = await self._inside.prepare_jump(host)
+        if isinstance(way, Refused):
+            self._doors.teller.refused(self, self.credential, None, way)
+        elif way is not None:
+            self._doors.teller.entered(self, self.credential, way)
+        return way is not None
 
-    async def _find_entry(self) -> Entry:
-        """Judge anew: between login and first channel a job may start or end and a key may be removed."""
-        assert self._key is not None
-        if self._key.fingerprint not in {key.fingerprint for key in await self._doors.store.keys(self._key.user)}:
-            raise Refused("Your key was removed.")
-        name = names.parse(self._name)
-        job = await find_job(self._doors.store, name)
-        if job is None or not names.may_enter(job, self._key.user):
-            raise Refused(names.unknown(self._name))
-        return names.find_entry(job, name.rest)
-
-    async def _open(self, entry: Entry) -> None:
-        doors, front = self._doors, self._front
-        back = await open_back(entry, doors.store, doors.engine, doors.client_key, doors.options, self._back_lost)
-        if front is None or not front.alive:
-            back.close()
-            return
-        if not back.alive:  # lost in the moment between its login and now
-            raise Refused(f"The connection to {entry.name} was lost. Connect again.")
-        self._back = back
-        join(front, back, self._sessions)
-
-    def _back_lost(self) -> None:
-        if self._back is not None and self._front is not None and self._front.alive and not self._ended:
+    def _task_lost(self) -> None:
+        if self._front is not None and self._front.alive and not self._ended:
             self._doors.lost(self)
 
     # ---- while there is no task to go to -------------------------------------------------------
     def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
         """Called by asyncssh for a session when the task was refused."""
-        return _RefusedSession(self._refusal)
+        return RefusedSession(self._refusal())
 
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
-        """Called by asyncssh for direct-tcpip when the task was refused."""
-        raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal)
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Pipe:
+        """Called by asyncssh for direct-tcpip: the way of a jump, or a refusal."""
+        pipe = self._inside.pipe(dest_host, dest_port) if self._inside is not None else None
+        if pipe is None:
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
+        return pipe
 
     def unix_connection_requested(self, dest_path: str) -> bool:
         """Called by asyncssh for direct-streamlocal when the task was refused."""
-        raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal)
+        raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
+
+    def _refusal(self) -> str:
+        text = self._inside.refusal if self._inside is not None else ""
+        return names.plain(text or "This connection jumps to other tasks; open a new one.", SENTENCE_CHARACTERS)
 
 
-class _RefusedSession(asyncssh.SSHServerSession[bytes]):
-    """A session that says one line on stderr and exits with ssh's own status for failure."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._chan: asyncssh.SSHServerChannel[bytes] | None = None
-
-    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
-        """Called by asyncssh first."""
-        self._chan = chan
-
-    def pty_requested(self, *_: object) -> bool:
-        """Accepted, so that the client goes on to the request that gets the answer."""
-        return True
-
-    def shell_requested(self) -> bool:
-        """Accepted; answered in ``session_started``."""
-        return True
-
-    def exec_requested(self, command: str) -> bool:
-        """Accepted; answered in ``session_started``."""
-        return True
-
-    def subsystem_requested(self, subsystem: str) -> bool:
-        """Accepted; answered in ``session_started``."""
-        return True
-
-    def session_started(self) -> None:
-        """Called by asyncssh after the client has read that its request was accepted."""
-        assert self._chan is not None
-        self._chan.write_stderr(f"pai: {self._text}\r\n".encode())
-        self._chan.exit(CUT_STATUS)
+def _why_lost(exc: Exception) -> tuple[Reason, str]:
+    """Why a connection broke, by what asyncssh says of it."""
+    text = names.plain(str(exc)) or type(exc).__name__
+    if isinstance(exc, asyncssh.ConnectionLost):
+        late = "timeout" in text.lower() or "keepalive" in text.lower()
+        return (Reason.TIMEOUT if late else Reason.LOST), text
+    if isinstance(exc, asyncssh.DisconnectError):
+        return (Reason.CLOSED if exc.code == asyncssh.DISC_BY_APPLICATION else Reason.PROTOCOL), text
+    return (Reason.LOST if isinstance(exc, OSError) else Reason.PROTOCOL), text

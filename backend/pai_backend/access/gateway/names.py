@@ -1,4 +1,4 @@
-"""What a login name means, who may enter, and the sentence for those who cannot. Pure.
+"""What a login name means, and the sentence for those who cannot enter. Pure.
 
 Forms of a name: ``<job alias>`` (the job's first task), ``<job alias>--<role>-<i>`` (a task),
 ``<job alias>--<label>`` (the task of that service), ``<job alias>.<role>-<i>``, and for people who know
@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pai_backend.access.gateway.reasons import NotYet as NotYet
+from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.reasons import Refused as Refused
 from pai_backend.model import alias
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Phase, State, Task
@@ -16,10 +19,6 @@ from pai_backend.model.node import Placement
 from pai_backend.store.base import slot_of
 
 SSH_LABEL = "ssh"  # the port label every task gets for its SSH server
-
-
-class Refused(Exception):
-    """The login cannot go on to a task now; the message is one sentence or two for the user."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,18 @@ class Entry:
     """A task that can be entered: where it is and which of its ports is SSH."""
 
     job: JobUid
+    owner: str
     task: TaskUid
     name: str
+    alias: str
+    """The task's own alias, which certificates may name."""
     placement: Placement
     port: int
+
+    @property
+    def task_name(self) -> str:
+        """The task within its job, ``role-index``."""
+        return self.name.partition(" ")[2]
 
     @property
     def slot(self) -> str:
@@ -62,47 +69,63 @@ def parse(name: str) -> LoginName:
     return LoginName(job, "", "", rest)
 
 
-def may_enter(job: Job, user: str) -> bool:
-    """The policy, in one place: the owner of a job may enter its tasks, nobody else."""
-    return job.user == user
-
-
 def find_entry(job: Job, rest: str) -> Entry:
     """The task of ``job`` that ``rest`` names. Raises Refused with the reason when it cannot be entered now."""
-    target = alias.resolve(rest, job.spec)
-    if target is None:
-        raise Refused(f'Job {job.alias} has no task "{plain(rest)}". {_tasks_of(job)}')
+    target = _target(job, rest)
     if job.state.final:
-        raise Refused(_ended(job))
+        raise Refused(_ended(job), Reason.ENDED)
     task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
     if task is None or job.state is State.WAITING:
-        raise Refused(f"Job {job.alias} is {job.phase}{_reason(job.why)}. Try again when it runs.")
+        raise NotYet(f"Job {job.alias} is {job.phase}{_reason(job.why)}. Try again when it runs.")
     kept = task.phase is Phase.KEPT  # its command has failed, and its user may look at what it left
     if task.state.final and not kept:
-        raise Refused(_task_ended(job, task))
+        raise Refused(_task_ended(job, task), Reason.TASK_ENDED)
     if (task.state is not State.RUNNING and not kept) or task.placement is None:
-        raise Refused(f"Task {task.name} of job {job.alias} is {task.phase}{_reason(job.why)}. Try again in a moment.")
+        raise NotYet(f"Task {task.name} of job {job.alias} is {task.phase}{_reason(job.why)}. Try again in a moment.")
     ports = task.placement.ports.get(SSH_LABEL, ())
     if not ports:
-        raise Refused(f"Task {task.name} of job {job.alias} has no SSH port, so it cannot be entered.")
-    return Entry(job.uid, task.uid, f"{job.alias} {task.name}", task.placement, ports[0])
+        text = f"Task {task.name} of job {job.alias} has no SSH port, so it cannot be entered."
+        raise Refused(text, Reason.UNREACHABLE)
+    own = alias.task_alias(job.alias, job.spec, task.role, task.index)
+    return Entry(job.uid, job.user, task.uid, f"{job.alias} {task.name}", own, task.placement, ports[0])
 
 
-def gone(job: Job, uid: TaskUid) -> str:
-    """Why a login to task ``uid`` has to end, or an empty text while it may go on."""
+def alias_of(job: Job, rest: str) -> str:
+    """The alias of the task that ``rest`` names, whether it runs or not. Raises Refused when there is none."""
+    target = _target(job, rest)
+    return alias.task_alias(job.alias, job.spec, target.role, target.index)
+
+
+def _target(job: Job, rest: str) -> alias.Target:
+    target = alias.resolve(rest, job.spec)
+    if target is None:
+        raise Refused(f'Job {job.alias} has no task "{plain(rest)}". {_tasks_of(job)}', Reason.UNKNOWN)
+    return target
+
+
+def gone(job: Job, uid: TaskUid) -> Refused | None:
+    """Why a login to task ``uid`` has to end, or None while it may go on."""
     if job.state.final:
-        return _ended(job)
+        return Refused(_ended(job), Reason.ENDED)
     task = job.task(uid)
     if task is None:
-        return f"Job {job.alias} was started again elsewhere. Connect again to reach it there."
+        text = f"Job {job.alias} was started again elsewhere. Connect again to reach it there."
+        return Refused(text, Reason.MOVED)
     if task.state.final and task.phase is not Phase.KEPT:
-        return _task_ended(job, task)
-    return ""
+        return Refused(_task_ended(job, task), Reason.TASK_ENDED)
+    return None
 
 
-def unknown(name: str) -> str:
+def unknown(name: str) -> Refused:
     """The sentence for a name that means nothing; only those with a registered key read it."""
-    return f'No job answers to the name "{plain(name)}". The list of your jobs shows the SSH name of each.'
+    text = f'No job answers to the name "{plain(name)}". The list of your jobs shows the SSH name of each.'
+    return Refused(text, Reason.UNKNOWN)
+
+
+def not_yours(name: str) -> Refused:
+    """The sentence for a good key at a door that is not open to it; the same whatever stands behind the door."""
+    text = f'Your key opens no job by the name "{plain(name)}": neither one of yours nor one that is shared with you.'
+    return Refused(text, Reason.DENIED)
 
 
 def plain(text: str, limit: int = 200) -> str:

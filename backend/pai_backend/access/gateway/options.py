@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+REKEY_BYTES = 1 << 30  # keys are exchanged anew after this much (RFC 4253 §9: each gigabyte or each hour)
+REKEY_S = 3600
+
 
 @dataclass(frozen=True)
 class GatewayOptions:
@@ -13,6 +16,9 @@ class GatewayOptions:
     port: int = 2222
     """0 takes any free port; ``ready`` tells which."""
 
+    shares_port: bool = False
+    """Whether other processes of this gateway listen on the same port."""
+
     login_timeout_s: float = 30
     """From the first byte to the end of authentication."""
 
@@ -20,14 +26,29 @@ class GatewayOptions:
     keepalive_count: int = 4
     """A silent peer is asked every ``keepalive_s`` and dropped after this many unanswered questions."""
 
-    max_unauthenticated: int = 64
-    """Connections that have not logged in yet; more are closed at once."""
+    max_unauthenticated: int = 512
+    """Connections that have not logged in yet; with more, a source that has most of them makes room."""
+
+    max_unauthenticated_per_source: int = 64
+    """Of these from one IPv4 address or IPv6 /64; more are closed at once."""
+
+    max_auth_tries: int = 24
+    """Refused attempts to authenticate, such as keys offered in vain, after which a connection is ended."""
+
+    max_logins_per_user: int = 4000
+    """Connections of one user that are logged in at one process."""
+
+    max_channels: int = 1000
+    """Channels (sessions and forwarded connections) that one connection has open at a time."""
 
     connect_timeout_s: float = 15
     """From the first channel until the task's SSH server has let the gateway in."""
 
     drain_s: float = 10
     """After ``stop``: how long live connections may go on before they are ended."""
+
+    wait_s: float = 0
+    """How long the login of a job that does not run yet waits for it; 0: it is told at once."""
 
     task_user: str = "root"
     """User name given to the task's SSH server: the local agent takes any, a container's sshd has root."""

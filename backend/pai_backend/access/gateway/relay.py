@@ -7,26 +7,25 @@ came. What is not passed on as it is:
 
 - the task's announcement of its host keys and questions about them: the client knows the gateway's key only;
 - the maximum packet size that an end offers, which is lowered to what this relay accepts;
-- answers to the gateway's own keepalives.
+- answers to the gateway's own keepalives;
+- what the rules of the login (``guard``) do not allow.
 
 Nothing is buffered but what the kernel and the transports hold: when one end takes no more, reading from
 the other stops (TCP), and windows keep channels apart (RFC 4254 §5.2) as they would without a gateway.
 
-This is the only module that uses parts of asyncssh that it does not document; a test names each of them.
+This module and ``front`` are the only ones that use parts of asyncssh that it does not document; a test names
+each of them.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from asyncssh.channel import SSHChannel
-from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerConnection
+from asyncssh.connection import SSHClientConnection, SSHConnection
 from asyncssh.constants import (
-    DISC_BY_APPLICATION,
     DISC_PROTOCOL_ERROR,
     MSG_CHANNEL_FAILURE,
     MSG_CHANNEL_LAST,
@@ -38,25 +37,24 @@ from asyncssh.constants import (
 )
 from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 
-from pai_backend.access.gateway.sessions import Sessions
-from pai_backend.access.gateway.transport import FlushingTransport
+from pai_backend.access.gateway.guard import NOT_PASSED_ON, Ruling
 
 MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
 REKEY_SOFT_BYTES = 1 << 20  # held back during a key exchange before the other leg is paused
 REKEY_HARD_BYTES = 1 << 26  # and before the login is ended: only an end that breaks the protocol gets there
-GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
+UNREAD_BYTES = 1 << 19  # received but not yet understood, twice the largest packet: no more is read until it is
 
-_HOST_KEY_REQUESTS = (b"hostkeys-00@openssh.com", b"hostkeys-prove-00@openssh.com")
-_ANSWERED_HERE = (b"keepalive@openssh.com", *_HOST_KEY_REQUESTS)  # while there is no task leg yet
-_NOT_PASSED_ON = b"not-passed-on@jupyter-pai"  # unknown to every end, so a failure is the answer (RFC 4254 §4)
+HOST_KEY_REQUESTS = (b"hostkeys-00@openssh.com", b"hostkeys-prove-00@openssh.com")
 _REPLIES = (MSG_REQUEST_SUCCESS, MSG_REQUEST_FAILURE)
 
 # Reasons for not reading from a leg; it is read again when the last one is gone.
 _CONGESTED = "the other leg's transport is full"
 _REKEYING = "the other leg exchanges keys"
-_ENTERING = "the task leg is being opened"
+_UNREAD = "what was received is still being worked on"
 
 Result = bool | Awaitable[None]
+Rule = Callable[[int, bytes], Ruling]
+"""Called with each message of the connection layer, its number and the payload after it: what is to become of it."""
 Observer = Callable[[int, bytes], None]
 """Called with each message about a channel that is passed on: its number and the payload after it."""
 
@@ -81,6 +79,7 @@ class Leg(SSHConnection):
         super().__init__(*args, **kwargs)
         self.peer: Leg | None = None
         self.passed_bytes = 0
+        self._rule: Rule | None = None
         self._observe: Observer | None = None
         self._asked: deque[bool] = deque()
         """One entry for each global request sent whose reply is due: whether the peer is waiting for it."""
@@ -92,9 +91,9 @@ class Leg(SSHConnection):
         """Whether the connection still stands."""
         return self._transport is not None
 
-    def relay_to(self, peer: Leg, observe: Observer) -> None:
-        """From now on pass everything of the connection layer on to ``peer``, showing it to ``observe``."""
-        self.peer, self._observe = peer, observe
+    def relay_to(self, peer: Leg, rule: Rule, observe: Observer) -> None:
+        """From now on pass what ``rule`` allows of the connection layer on to ``peer``, showing it to ``observe``."""
+        self.peer, self._rule, self._observe = peer, rule, observe
         self._channels = cast("dict[int, SSHChannel[bytes]]", _EveryNumber(self))
 
     # ---- messages ------------------------------------------------------------------------------
@@ -118,12 +117,19 @@ class Leg(SSHConnection):
     def _pass_on(self, kind: int, payload: bytes) -> None:
         """Send one message of this leg to the other."""
         assert self.peer is not None
+        assert self._rule is not None
         assert self._observe is not None
+        allowed, answer = self._rule(kind, payload)
+        if answer is not None:
+            self.send_packet(*answer)
+        if allowed is None:
+            return
+        payload = allowed
         if kind == MSG_GLOBAL_REQUEST:
-            name, wants_reply, payload = _global_request(payload)
+            name, wants_reply, payload = global_request(payload)
             if wants_reply:
                 self.peer._asked.append(True)
-            elif name in _HOST_KEY_REQUESTS:
+            elif name in HOST_KEY_REQUESTS:
                 return
         elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION):
             payload = _with_bounded_packets(kind, payload)
@@ -150,6 +156,17 @@ class Leg(SSHConnection):
         return await super()._make_global_request(request, *args)
 
     # ---- flow ----------------------------------------------------------------------------------
+    def _recv_data(self) -> None:
+        """Called by asyncssh when there is something to work on: hold a sender back who is faster than that.
+
+        While a message waits for the store or the task, asyncssh would collect what follows without a bound.
+        """
+        super()._recv_data()
+        if len(self._inpbuf) > UNREAD_BYTES:
+            self.hold_input(_UNREAD)
+        elif _UNREAD in self._not_reading:
+            self.release_input(_UNREAD)
+
     def hold_input(self, reason: str) -> None:
         """Stop reading from this leg for ``reason``. Idempotent."""
         if reason == _REKEYING and not self._kex_complete:
@@ -190,75 +207,12 @@ class Back(Leg, SSHClientConnection):
     """The leg from the gateway to the task."""
 
 
-class Front(Leg, SSHServerConnection):
-    """The leg from the client to the gateway. ``enter`` is called when it first asks for something.
-
-    ``enter`` joins the legs, or leaves this one alone, which then answers by its ``SSHServer`` as usual.
-    It must not raise. It is called again for the next request as long as no task leg is there.
-    """
-
-    enter: Callable[[], Awaitable[None]] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio with the accepted socket."""
-        super().connection_made(FlushingTransport(cast("asyncio.Transport", transport)))
-
-    def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
-        """Called by asyncssh for every message; the first that needs the task waits for its leg."""
-        if self.peer is None and self.enter is not None and self._needs_task(pkttype, packet):
-            return self._enter_first(self.enter, pkttype, pktid, packet)
-        return super().process_packet(pkttype, pktid, packet)
-
-    def _needs_task(self, kind: int, packet: SSHPacket) -> bool:
-        if self._channels:
-            return False  # a refused session is still ending; its number must not meet the task's numbers
-        if kind == MSG_GLOBAL_REQUEST:
-            return _global_request(packet.get_full_payload()[1:])[0] not in _ANSWERED_HERE
-        return kind == MSG_CHANNEL_OPEN
-
-    async def _enter_first(
-        self, enter: Callable[[], Awaitable[None]], kind: int, number: int, packet: SSHPacket
-    ) -> None:
-        self.hold_input(_ENTERING)
-        try:
-            await enter()
-        finally:
-            self.release_input(_ENTERING)
-        if self.alive:
-            result = super().process_packet(kind, number, packet)
-            if inspect.isawaitable(result):
-                await result
-
-
-def join(front: Front, back: Back, sessions: Sessions) -> None:
-    """Make a relay of two authenticated legs; ``sessions`` reads what passes."""
-    front.relay_to(back, sessions.from_client)
-    back.relay_to(front, sessions.from_task)
-
-
-def end(front: Front, sessions: Sessions, text: str) -> None:
-    """End a login for a reason: the task's leg now, then the client's with ``text``.
-
-    Where there is a terminal, its sessions end first and the client gets ``GOODBYE_S`` to leave by itself:
-    OpenSSH drops a last line of stderr when the disconnect is already behind it. Elsewhere the
-    disconnect itself carries the text, which OpenSSH prints.
-    """
-    if front.peer is not None:
-        front.peer.close()
-    if not sessions.terminals:
-        front.disconnect(DISC_BY_APPLICATION, text)
-        return
-    for kind, payload in sessions.farewell(text):
-        front.send_packet(kind, payload)
-    asyncio.get_running_loop().call_later(GOODBYE_S, front.disconnect, DISC_BY_APPLICATION, text)
-
-
-def _global_request(payload: bytes) -> tuple[bytes, bool, bytes]:
+def global_request(payload: bytes) -> tuple[bytes, bool, bytes]:
     """(name, whether a reply is wanted, the payload to pass on) of a global request."""
     packet = SSHPacket(payload)
     name, wants_reply = packet.get_string(), packet.get_boolean()
-    if name in _HOST_KEY_REQUESTS:
-        payload = String(_NOT_PASSED_ON) + Boolean(wants_reply)
+    if name in HOST_KEY_REQUESTS:
+        payload = String(NOT_PASSED_ON) + Boolean(wants_reply)
     return name, wants_reply, payload
 
 

@@ -8,9 +8,17 @@ from collections.abc import Callable
 
 import asyncssh
 
+from pai_backend.access.broker.rights import Credential
+from pai_backend.access.gateway.arrivals import Arrivals, Crowded, source_of
+from pai_backend.access.gateway.counters import Counters
+from pai_backend.access.gateway.entering import Room
+from pai_backend.access.gateway.front import Front
 from pai_backend.access.gateway.login import Doors, Login
-from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.relay import Front
+from pai_backend.access.gateway.names import Refused
+from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
+from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.record import Record
+from pai_backend.access.gateway.tell import Teller
 from pai_backend.access.gateway.watch import Watch
 from pai_backend.access.keys import gateway_client_key, gateway_host_key
 from pai_backend.engine.base import Engine
@@ -21,7 +29,7 @@ __all__ = ["GatewayOptions", "serve_gateway"]
 BACKLOG = 128
 CLOSE_S = 6.0  # after the drain: a moment longer than what transports get to flush
 
-RESTARTING = "The gateway is stopping. Connect again in a moment."
+STOPPING = Refused("The gateway is stopping. Connect again in a moment.", Reason.STOPPING)
 
 log = logging.getLogger(__name__)
 
@@ -29,43 +37,57 @@ log = logging.getLogger(__name__)
 class _Gateway:
     """The clients of one gateway process, logged in or not."""
 
-    def __init__(self, options: GatewayOptions, store: Store, engine: Engine, client_key: asyncssh.SSHKey) -> None:
+    def __init__(
+        self, options: GatewayOptions, store: Store, engine: Engine, client_key: asyncssh.SSHKey, counters: Counters
+    ) -> None:
         self.watch = Watch(store)
-        self._limit = options.max_unauthenticated
-        self._arriving: set[Login] = set()
-        self._all_gone = asyncio.Event()
-        self._all_gone.set()
+        self.record = Record(store)
+        self._options = options
+        self._arrivals: Arrivals[Login] = Arrivals(options.max_unauthenticated, options.max_unauthenticated_per_source)
         self._stopping = False
-        self.doors = Doors(
-            options, store, engine, client_key, self._admit, self._logged_in, self._left, self.watch.task_lost
-        )
+        room = Room(options, store, engine, client_key)
+        teller = Teller(self.record, counters)
+        self.doors = Doors(options, room, teller, self._admit, self._proved, self._left, self.watch.task_lost)
+        counters.gauge("pai_gateway_arrivals", "Connections not logged in yet.", lambda: len(self._arrivals))
+        counters.gauge("pai_gateway_sessions", "Logins that are open.", lambda: len(self.watch.logins))
 
-    def _admit(self, login: Login) -> bool:
-        if self._stopping or len(self._arriving) >= self._limit:
-            return False
-        self._arriving.add(login)
-        return True
+    def _admit(self, login: Login) -> str:
+        if self._stopping:
+            return str(STOPPING)
+        try:
+            leaving = self._arrivals.enter(login, source_of(login.address))
+        except Crowded as exc:
+            return str(exc)
+        if leaving is not None:
+            leaving.end(Refused("The gateway has too many connections that have not logged in.", Reason.CROWDED))
+        return ""
 
-    def _logged_in(self, login: Login) -> None:
-        self._arriving.discard(login)
-        self.watch.add(login)
+    def _proved(self, login: Login, credential: Credential) -> str:
+        if self._stopping:
+            return str(STOPPING)
+        most = self._options.max_logins_per_user
+        if self.watch.count(credential.user) >= most:
+            return f"You have {most} connections open here, which is the most one user may have. Close some."
+        self._arrivals.leave(login)
+        self.watch.add(login, credential)
+        return ""
 
     def _left(self, login: Login) -> None:
-        self._arriving.discard(login)
+        self._arrivals.leave(login)
         self.watch.remove(login)
 
     async def drain(self, seconds: float) -> None:
         """Let nobody new in, keep those inside for ``seconds``, then end them and wait for their last bytes."""
         self._stopping = True
-        for login in list(self._arriving):
-            login.end(RESTARTING)
+        for login in self._arrivals:
+            login.end(STOPPING)
         try:
             async with asyncio.timeout(seconds):
                 await self.watch.wait_empty()
         except TimeoutError:
             log.info("ending %d logins that outlasted the drain", len(self.watch.logins))
         for login in list(self.watch.logins):
-            login.end(RESTARTING)
+            login.end(STOPPING)
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.watch.wait_empty()
@@ -79,6 +101,7 @@ async def serve_gateway(
     engine: Engine,
     stop: asyncio.Event,
     ready: Callable[[str, int], None],
+    counters: Counters | None = None,
 ) -> None:
     """Run the gateway until ``stop`` is set and live logins have ended or ``drain_s`` is over.
 
@@ -87,11 +110,20 @@ async def serve_gateway(
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO it writes commands of users
     client_key = asyncssh.import_private_key(await gateway_client_key(store))
-    gateway = _Gateway(options, store, engine, client_key)
+    gateway = _Gateway(options, store, engine, client_key, counters or Counters())
     settings = await _settings(options, await gateway_host_key(store), gateway.doors)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Front(loop, settings), options.host, options.port, backlog=BACKLOG)
-    watching = asyncio.create_task(gateway.watch.run(), name="gateway-watch")
+    server = await loop.create_server(
+        lambda: Front(loop, settings),
+        options.host,
+        options.port,
+        backlog=BACKLOG,
+        reuse_port=options.shares_port or None,
+    )
+    tasks = [
+        asyncio.create_task(gateway.watch.run(), name="gateway-watch"),
+        asyncio.create_task(gateway.record.run(), name="gateway-record"),
+    ]
     try:
         ready(options.host, server.sockets[0].getsockname()[1])
         await stop.wait()
@@ -99,8 +131,10 @@ async def serve_gateway(
         await gateway.drain(options.drain_s)
     finally:
         server.close()
-        watching.cancel()
-        await asyncio.wait([watching])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await gateway.record.finish()
 
 
 async def _settings(options: GatewayOptions, host_key: str, doors: Doors) -> asyncssh.SSHServerConnectionOptions:
@@ -113,6 +147,8 @@ async def _settings(options: GatewayOptions, host_key: str, doors: Doors) -> asy
         login_timeout=options.login_timeout_s,
         keepalive_interval=options.keepalive_s,
         keepalive_count_max=options.keepalive_count,
+        rekey_bytes=REKEY_BYTES,
+        rekey_seconds=REKEY_S,
         compression_algs=None,
         password_auth=False,
         kbdint_auth=False,

@@ -9,11 +9,12 @@ from collections.abc import Callable
 import asyncssh
 
 from pai_backend.access.gateway.names import Entry, Refused
-from pai_backend.access.gateway.options import GatewayOptions
+from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
+from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.relay import Back
 from pai_backend.access.gateway.transport import StreamTransport
 from pai_backend.access.keys import public_line
-from pai_backend.engine.base import Engine, EngineError
+from pai_backend.engine.base import Connection, Engine, EngineError
 from pai_backend.store.base import Store
 
 # This leg does not leave the cluster: the cheapest of the strong algorithms first. Measured with
@@ -50,21 +51,36 @@ async def open_back(
     """
     host_key = await store.task_keys(entry.slot)
     if host_key is None:
-        raise Refused(f"The host key of {entry.name} is not known, so the task cannot be recognised.")
+        raise _unreachable(f"The host key of {entry.name} is not known, so the task cannot be recognised.")
     settings = await _settings(entry, public_line(host_key), client_key, options, lost)
     try:
         async with asyncio.timeout(options.connect_timeout_s):
             return await _connect(entry, engine, settings)
     except EngineError as exc:
-        raise Refused(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
+        raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
     except asyncssh.HostKeyNotVerifiable as exc:
         log.error("task %s at %s showed another host key than its own", entry.task, entry.placement.node)
-        raise Refused(f"Something else than {entry.name} answers at its place (wrong host key); refused.") from exc
+        raise _unreachable(f"Something else than {entry.name} answers at its place (wrong host key); refused.") from exc
     except TimeoutError as exc:
-        raise Refused(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
+        raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
     except (OSError, asyncssh.Error) as exc:
         log.warning("no SSH to task %s: %s", entry.task, type(exc).__name__)
-        raise Refused(f"The SSH server of {entry.name} refused the gateway ({type(exc).__name__}).") from exc
+        raise _unreachable(f"The SSH server of {entry.name} refused the gateway ({type(exc).__name__}).") from exc
+
+
+async def dial(entry: Entry, engine: Engine, options: GatewayOptions) -> Connection:
+    """The bare stream to the task's SSH server. Raises Refused with a sentence for the user. Cancellation-safe."""
+    try:
+        async with asyncio.timeout(options.connect_timeout_s):
+            return await engine.dial(entry.placement, entry.task, entry.port)
+    except EngineError as exc:
+        raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
+    except TimeoutError as exc:
+        raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
+
+
+def _unreachable(text: str) -> Refused:
+    return Refused(text, Reason.UNREACHABLE)
 
 
 async def _settings(
@@ -88,6 +104,8 @@ async def _settings(
         keepalive_interval=options.keepalive_s,
         keepalive_count_max=options.keepalive_count,
         login_timeout=options.connect_timeout_s,
+        rekey_bytes=REKEY_BYTES,
+        rekey_seconds=REKEY_S,
         client_version="jupyter-pai-gateway",
     )
     return settings

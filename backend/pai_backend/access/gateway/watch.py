@@ -1,27 +1,37 @@
-"""Ends logins whose right has ended: the job is over, the task has moved, the key was removed.
+"""Ends logins whose right has ended: the job is over, the task has moved, the key, certificate or share is gone.
 
-One reader of the store for all logins. A change wakes it; it then looks only at jobs and users that have
-live logins, at most once every ``PAUSE_S``, so that a busy store costs a quiet gateway nothing.
+One reader of the store for all logins. A change wakes it; it then looks only at credentials and jobs of live
+logins, at most once every ``PAUSE_S``, so that a busy store costs a quiet gateway nothing. What ends by the clock
+alone is seen at the next look, ``WAIT_S`` later at most.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Collection
 
-from pai_backend.access.gateway import names
+from pai_backend.access.broker import lookup
+from pai_backend.access.broker.rights import Credential, Limits
+from pai_backend.access.gateway import door, names
 from pai_backend.access.gateway.login import Login
+from pai_backend.access.gateway.names import Entry, Refused
+from pai_backend.access.gateway.reasons import Reason
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.job import Job
 from pai_backend.store.base import Store
 
 PAUSE_S = 0.5  # between two looks; the promise is to cut within 2 s (architecture §8)
-WAIT_S = 5.0  # longest sleep without a change; also the safety net for a lost wake-up
+CLOCK_S = 1.0
+WAIT_S = 5.0  # at the latest everything is looked at, in case a wake-up was lost
 RETRY_S = 1.0  # after the store failed
 REASON_S = 1.0  # how long a login whose task's end broke waits for the controller to see why
 
-KEY_REMOVED = "Your key was removed."
+_REMOVED = Refused("The job was removed.", Reason.ENDED)
+_NOT_SHARED = Refused("This job is no longer shared with you.", Reason.RIGHT_ENDED)
+_CHANGED = Refused("What you may do in this job has changed. Connect again.", Reason.RIGHT_ENDED)
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +41,8 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._logins: set[Login] = set()
+        self._logins: dict[Login, Credential] = {}
+        self._of_user: Counter[str] = Counter()
         self._empty = asyncio.Event()
         self._empty.set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -39,16 +50,26 @@ class Watch:
     @property
     def logins(self) -> Collection[Login]:
         """Those logged in now."""
-        return self._logins
+        return self._logins.keys()
 
-    def add(self, login: Login) -> None:
+    def count(self, user: str) -> int:
+        """How many of them are this user's."""
+        return self._of_user[user]
+
+    def add(self, login: Login, credential: Credential) -> None:
         """A client has logged in."""
-        self._logins.add(login)
+        self._logins[login] = credential
+        self._of_user[credential.user] += 1
         self._empty.clear()
 
     def remove(self, login: Login) -> None:
         """A client is gone. Idempotent."""
-        self._logins.discard(login)
+        credential = self._logins.pop(login, None)
+        if credential is None:
+            return
+        self._of_user[credential.user] -= 1
+        if not self._of_user[credential.user]:
+            del self._of_user[credential.user]
         if not self._logins:
             self._empty.set()
 
@@ -58,38 +79,29 @@ class Watch:
 
     async def run(self) -> None:
         """Follow the store until cancelled; a failing store is logged and tried again."""
-        seen = -1
+        seen, whole_at, loop = -1, 0.0, asyncio.get_running_loop()
         while True:
             try:
-                seen = await self._store.wait_change(seen, WAIT_S)
-                await self.look()
+                mark = await self._store.wait_change(seen, CLOCK_S)
+                whole = mark != seen or loop.time() >= whole_at
+                await self.look(whole=whole)
+                seen, whole_at = mark, loop.time() + WAIT_S if whole else whole_at
                 await asyncio.sleep(PAUSE_S)  # bounds the rate of looks
             except Exception as exc:  # noqa: BLE001  (whatever a store raises, the gateway goes on)
                 log.warning("the store does not answer (%s); live logins are checked again soon", type(exc).__name__)
                 await asyncio.sleep(RETRY_S)
 
-    async def look(self) -> None:
-        """Check every live login once and end those that may not go on."""
-        for user in {login.owner for login in self._logins}:
-            kept = {key.fingerprint for key in await self._store.keys(user)}
-            for login in list(self._logins):
-                if login.owner == user and login.fingerprint not in kept:
-                    login.end(KEY_REMOVED)
-        for uid in {login.entry.job for login in self._logins if login.entry}:
-            texts: dict[TaskUid, str] = {}
-            for login in list(self._logins):
-                if login.entry and login.entry.job == uid:
-                    task = login.entry.task
-                    if task not in texts:
-                        texts[task] = await self._why_gone(uid, task)
-                    if texts[task]:
-                        login.end(texts[task])
+    async def look(self, *, whole: bool = True) -> None:
+        """Check live logins and end those that may not go on. Every credential, job and right is read once.
 
-    async def _why_gone(self, job: JobUid, task: TaskUid) -> str:
-        try:
-            return names.gone(await self._store.job(job), task)
-        except NoSuchJob:
-            return "The job was removed."
+        Without ``whole`` only those are checked whose rights can end without a change of the store.
+        """
+        look = _Look(self._store)
+        for login, credential in list(self._logins.items()):
+            if whole or credential.expires_at is not None or any(e.owner != credential.user for e, _ in login.entries):
+                refused = await look.at(login, credential)
+                if refused is not None:
+                    login.end(refused)
 
     def task_lost(self, login: Login) -> None:
         """The task's end of ``login`` broke: end it, with the reason if the store learns one soon."""
@@ -99,21 +111,63 @@ class Watch:
 
     async def _end_lost(self, login: Login) -> None:
         """Why a connection breaks is known only after the controller has seen the task end."""
-        assert login.entry is not None
-        text = f"The connection to {login.entry.name} was lost. Connect again."
+        entry = next(entry for entry, _ in login.entries)
+        refused = Refused(f"The connection to {entry.name} was lost. Connect again.", Reason.UNREACHABLE)
         try:
             async with asyncio.timeout(REASON_S):
-                text = await self._when_gone(login.entry.job, login.entry.task)
+                refused = await self._when_gone(entry.job, entry.task)
         except TimeoutError:
-            log.info("the SSH server of task %s is lost while the task runs", login.entry.task)
+            log.info("the SSH server of task %s is lost while the task runs", entry.task)
         except Exception as exc:  # noqa: BLE001  (the login ends, whatever a store raises)
             log.warning("the store does not answer (%s); why a task was lost is not known", type(exc).__name__)
-        login.end(text)
+        login.end(refused)
 
-    async def _when_gone(self, job: JobUid, task: TaskUid) -> str:
+    async def _when_gone(self, uid: JobUid, task: TaskUid) -> Refused:
         """Wait until the store knows why the task is gone."""
         seen = -1
         while True:
             seen = await self._store.wait_change(seen, REASON_S)
-            if text := await self._why_gone(job, task):
-                return text
+            job = await _job(self._store, uid)
+            refused = _REMOVED if job is None else names.gone(job, task)
+            if refused is not None:
+                return refused
+
+
+class _Look:
+    """One look at many logins, which share most of what has to be read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ended: dict[Credential, Refused | None] = {}
+        self._jobs: dict[JobUid, Job | None] = {}
+        self._rights: dict[tuple[Credential, TaskUid], Limits | None] = {}
+
+    async def at(self, login: Login, credential: Credential) -> Refused | None:
+        """Why the login has to end; None while it may go on."""
+        if credential not in self._ended:
+            self._ended[credential] = await door.ended(self._store, credential)
+        refused = self._ended[credential]
+        for entry, limits in list(login.entries):
+            refused = refused or await self._at_task(credential, entry, limits)
+        return refused
+
+    async def _at_task(self, credential: Credential, entry: Entry, limits: Limits) -> Refused | None:
+        if entry.job not in self._jobs:
+            self._jobs[entry.job] = await _job(self._store, entry.job)
+        job = self._jobs[entry.job]
+        if job is None:
+            return _REMOVED
+        key = credential, entry.task
+        if key not in self._rights:
+            now = door.utc_now()
+            self._rights[key] = await lookup.entrance(self._store, credential, job, now, entry.alias)
+        if self._rights[key] is None:
+            return _NOT_SHARED
+        return names.gone(job, entry.task) or (_CHANGED if self._rights[key] != limits else None)
+
+
+async def _job(store: Store, uid: JobUid) -> Job | None:
+    try:
+        return await store.job(uid)
+    except NoSuchJob:
+        return None

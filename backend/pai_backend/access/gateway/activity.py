@@ -1,0 +1,118 @@
+"""What a login is used for: bytes of its channels, when the last ones passed, and its first requests. No I/O.
+
+Bytes of every kind of channel count, and nothing else: keepalives and window changes keep no job from being idle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from asyncssh.constants import (
+    MSG_CHANNEL_DATA,
+    MSG_CHANNEL_EXTENDED_DATA,
+    MSG_CHANNEL_OPEN,
+    MSG_CHANNEL_REQUEST,
+)
+from asyncssh.packet import SSHPacket
+
+MOST_REQUESTS = 16  # what a client is shows in its first requests
+_COMMAND_BYTES = 400  # of a command, enough to know its program by
+
+_BEFORE_DATA = {MSG_CHANNEL_DATA: 8, MSG_CHANNEL_EXTENDED_DATA: 12}  # bytes of numbers and lengths (RFC 4254 §5.2)
+
+
+class Kind(StrEnum):
+    """What somebody logged in for."""
+
+    SHELL = "shell"
+    EXEC = "exec"
+    SFTP = "sftp"
+    FORWARD = "forward"
+    VSCODE = "vscode"
+    JETBRAINS = "jetbrains"
+    JUMP = "jump"
+    NONE = "none"
+    """Nothing was asked for."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request or opening of a channel: its name, and the command or subsystem that it names."""
+
+    name: str
+    subject: str = ""
+
+
+@dataclass
+class Activity:
+    """The use of one login. Raises PacketDecodeError on a message that is cut short."""
+
+    client_version: str = ""
+    bytes_in: int = 0
+    """From the client to the task."""
+    bytes_out: int = 0
+    requests: list[Request] = field(default_factory=list)
+    uses: int = 0
+    """Grows with every message that carries data."""
+
+    def from_client(self, kind: int, payload: bytes) -> None:
+        """Note a message on its way to the task."""
+        if kind in _BEFORE_DATA:
+            self.bytes_in += max(0, len(payload) - _BEFORE_DATA[kind])
+            self.uses += 1
+        elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_REQUEST) and len(self.requests) < MOST_REQUESTS:
+            self._note(kind, SSHPacket(payload))
+
+    def from_task(self, kind: int, payload: bytes) -> None:
+        """Note a message on its way to the client."""
+        if kind in _BEFORE_DATA:
+            self.bytes_out += max(0, len(payload) - _BEFORE_DATA[kind])
+            self.uses += 1
+
+    def _note(self, kind: int, packet: SSHPacket) -> None:
+        if kind == MSG_CHANNEL_REQUEST:
+            packet.get_uint32()
+        name = packet.get_string().decode("ascii", "replace")
+        subject = b""
+        if kind == MSG_CHANNEL_REQUEST and name in ("exec", "subsystem"):
+            packet.get_boolean()
+            subject = packet.get_string()
+        self.requests.append(Request(name, subject[:_COMMAND_BYTES].decode("utf-8", "replace")))
+
+    @property
+    def kind(self) -> Kind:
+        """What the login is for, as far as it has shown."""
+        return kind_of(self.client_version, self.requests)
+
+
+_VSCODE_MARKS = (".vscode-server", "vscode-server", ".cursor-server", ".windsurf-server", "VSCODE_AGENT_FOLDER")
+_JETBRAINS_MARKS = (".cache/JetBrains", "remote-dev-server", ".pycharm_helpers", "JetBrains/RemoteDev")
+_SSHJ = "SSHJ"  # the library of JetBrains' products names itself in its version (peers: "SSH-2.0-…SSHJ_0.32.0")
+
+
+def kind_of(client_version: str, requests: list[Request]) -> Kind:
+    """What a client wants, by its version and its first requests.
+
+    VS Code and its kin run ``bash`` without a terminal, give it a script on its input and forward ports; their
+    scripts are data and not looked at, so what tells them is that forwarding beside a bare shell. JetBrains'
+    products tell by their library.
+    """
+    names = [request.name for request in requests]
+    commands = [request.subject for request in requests if request.name == "exec"]
+    if _SSHJ in client_version or any(mark in command for command in commands for mark in _JETBRAINS_MARKS):
+        return Kind.JETBRAINS
+    if any(mark in command for command in commands for mark in _VSCODE_MARKS):
+        return Kind.VSCODE
+    bare = any(command.strip() in ("bash", "sh", "bash -l") for command in commands)
+    if bare and "direct-tcpip" in names and "pty-req" not in names:
+        return Kind.VSCODE
+    if "jump" in names:
+        return Kind.JUMP
+    if any(request.name == "subsystem" and request.subject == "sftp" for request in requests):
+        return Kind.SFTP
+    if commands or "subsystem" in names:
+        return Kind.EXEC
+    if "shell" in names:
+        return Kind.SHELL
+    return Kind.FORWARD if names and set(names) - {"session"} else Kind.NONE

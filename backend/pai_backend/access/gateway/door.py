@@ -1,0 +1,115 @@
+"""What a login name leads to, and whether a credential opens it. Reads the store anew at every question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pai_backend.access.broker import lookup
+from pai_backend.access.broker.rights import Credential, CredentialKind, Limits
+from pai_backend.access.gateway import names
+from pai_backend.access.gateway.names import Entry, NotYet, Refused
+from pai_backend.access.gateway.reasons import Reason
+from pai_backend.model.errors import NoSuchJob
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Job
+from pai_backend.store.base import Store
+
+LOOK_S = 0.5  # between two looks at a job that is waited for
+SAY_S = 30.0  # a waiting client hears something this often, so that a dead one is noticed
+
+_ENDED = {
+    CredentialKind.KEY: "Your key was removed.",
+    CredentialKind.JOB_KEY: "The job's own key is good no more.",
+    CredentialKind.CERTIFICATE: "Your certificate was revoked.",
+}
+
+
+def utc_now() -> datetime:
+    """The clock's reading."""
+    return datetime.now(UTC)
+
+
+async def find_job(store: Store, name: names.LoginName) -> Job | None:
+    """The job a login name means, whoever owns it."""
+    if name.alias:
+        return await store.by_alias(name.alias)
+    try:
+        return await store.find(name.job, name.user)
+    except NoSuchJob:
+        return None
+
+
+async def ended(store: Store, credential: Credential) -> Refused | None:
+    """Why a credential is good no more; None while it is. Raises Unavailable."""
+    now = utc_now()
+    if await lookup.again(store, credential, now) is not None:
+        return None
+    if credential.expires_at is not None and credential.expires_at <= now:
+        kind = "certificate" if credential.kind is CredentialKind.CERTIFICATE else "key"
+        return Refused(f"Your {kind} has expired.", Reason.RIGHT_ENDED)
+    if credential.user in await store.grants.locked_out((credential.user,)):
+        return Refused("An administrator has locked you out of SSH.", Reason.RIGHT_ENDED)
+    return Refused(_ENDED[credential.kind], Reason.RIGHT_ENDED)
+
+
+class Door:
+    """The target of one login name."""
+
+    def __init__(self, store: Store, text: str) -> None:
+        self.text = text
+        self.job_seen: JobUid | None = None
+        """The job that was found at the last look, whoever owns it."""
+        self._store, self._name = store, names.parse(text)
+
+    async def _job(self) -> Job | None:
+        job = await find_job(self._store, self._name)
+        self.job_seen = job.uid if job is not None else None
+        return job
+
+    async def admits(self, credential: Credential) -> bool:
+        """Whether the credential may come in at all: it opens the job, or there is none and its owner is told so."""
+        job = await self._job()
+        return job is None or await self._limits(credential, job) is not None
+
+    async def entry(self, credential: Credential) -> tuple[Entry, Limits]:
+        """Where the task is, and what a login with the credential may do there. Raises Refused, Unavailable."""
+        refusal = await ended(self._store, credential)
+        if refusal is not None:
+            raise refusal
+        job = await self._job()
+        if job is None:
+            raise names.unknown(self.text)
+        limits = await self._limits(credential, job)
+        if limits is None:
+            raise names.not_yours(self.text)
+        return names.find_entry(job, self._name.rest), limits
+
+    async def wait(self, credential: Credential, seconds: float, say: Callable[[str], None]) -> None:
+        """Return when the task can be entered, or never will be, or the time is up; ``say`` tells how it stands."""
+        loop = asyncio.get_running_loop()
+        end, said, said_at, seen = loop.time() + seconds, "", 0.0, -1
+        while True:
+            try:
+                await self.entry(credential)
+                return
+            except NotYet as waiting:
+                text = str(waiting)
+            except Refused:
+                return  # the session asks again and is told
+            now = loop.time()
+            if now >= end:
+                return
+            if text != said or now >= said_at + SAY_S:
+                said, said_at = text, now
+                say(text)
+            seen = await self._store.wait_change(seen, min(SAY_S, end - now))
+            await asyncio.sleep(LOOK_S)  # bounds the rate of looks while a store is busy
+
+    async def _limits(self, credential: Credential, job: Job) -> Limits | None:
+        try:
+            alias = names.alias_of(job, self._name.rest)
+        except Refused:
+            alias = ""  # a task that there is not: who may enter the job is told so
+        return await lookup.entrance(self._store, credential, job, utc_now(), alias)

@@ -1,0 +1,143 @@
+"""Behind the login: the task's leg that it is joined to, or the streams of its jumps, or why there is none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import asyncssh
+
+from pai_backend.access.broker.rights import EVERYTHING, Credential, Limits
+from pai_backend.access.gateway import names
+from pai_backend.access.gateway.activity import Activity, Request
+from pai_backend.access.gateway.door import Door
+from pai_backend.access.gateway.front import SSH_PORT, Front, join
+from pai_backend.access.gateway.guard import Guard
+from pai_backend.access.gateway.names import Entry, Refused
+from pai_backend.access.gateway.options import GatewayOptions
+from pai_backend.access.gateway.pipe import Pipe
+from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.relay import Back
+from pai_backend.access.gateway.sessions import Sessions
+from pai_backend.access.gateway.upstream import dial, open_back
+from pai_backend.engine.base import Connection, Engine
+from pai_backend.store.base import Store
+
+FAULT = Refused("The gateway has an internal error; it is in its log. Try again in a moment.", Reason.FAULT)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What it takes to reach a task."""
+
+    options: GatewayOptions
+    store: Store
+    engine: Engine
+    client_key: asyncssh.SSHKey
+
+
+class Entering:
+    """The tasks of one login. ``lost`` is called when the task's leg has ended, whoever ended it."""
+
+    def __init__(self, room: Room, front: Front, credential: Credential, door: Door, lost: Callable[[], None]) -> None:
+        self.door = door
+        self.sessions = Sessions()
+        self.activity = Activity()
+        self.refusal = ""
+        """Why there is no task to go to, for the session that asks."""
+        self._room, self._front, self._credential, self._lost = room, front, credential, lost
+        self._back: Back | None = None
+        self._main: tuple[Entry, Limits] | None = None
+        self._jumps: list[tuple[Entry, Limits]] = []
+        self._ways: dict[str, tuple[Entry, Connection]] = {}
+        """Streams that were opened for a host, and are taken by the channel that asked for it."""
+
+    @property
+    def entries(self) -> Collection[tuple[Entry, Limits]]:
+        """The tasks, and what may be done in them."""
+        return (*([self._main] if self._main else ()), *self._jumps)
+
+    async def enter(self) -> Entry | Refused:
+        """Open the task's leg and join it to the client's; the reason when that cannot be."""
+        try:
+            entry, limits = await self.door.entry(self._credential)
+            await self._open(entry, limits)
+        except Refused as exc:
+            return self._refuse(exc)
+        except Exception:
+            log.exception("a login failed inside the gateway name=%s", names.plain(self.door.text))
+            return self._refuse(FAULT)
+        return entry
+
+    def _refuse(self, refused: Refused) -> Refused:
+        self._main, self.refusal = None, str(refused)
+        return refused
+
+    async def _open(self, entry: Entry, limits: Limits) -> None:
+        room = self._room
+        self._main = entry, limits
+        back = await open_back(entry, room.store, room.engine, room.client_key, room.options, self._back_lost)
+        if not self._front.alive:
+            back.close()
+            return
+        if not back.alive:  # lost in the moment between its login and now
+            raise Refused(f"The connection to {entry.name} was lost. Connect again.", Reason.UNREACHABLE)
+        self._back = back
+        ports = {port for label in limits.ports or () for port in entry.placement.ports.get(label, ())}
+        guard = Guard(limits, ports, room.options.max_channels)
+        join(self._front, back, (guard.from_client, guard.from_task), (self._from_client, self._from_task))
+
+    def _from_client(self, kind: int, payload: bytes) -> None:
+        self.sessions.from_client(kind, payload)
+        self.activity.from_client(kind, payload)
+
+    def _from_task(self, kind: int, payload: bytes) -> None:
+        self.sessions.from_task(kind, payload)
+        self.activity.from_task(kind, payload)
+
+    def _back_lost(self) -> None:
+        if self._back is not None:
+            self._lost()
+
+    # ---- jump mode -----------------------------------------------------------------------------
+    async def prepare_jump(self, host: str) -> Entry | Refused | None:
+        """Open the way to a task's SSH server; the reason when it cannot be reached; None for a host that is no name of
+        a task. What stands in the name of a job that this login may not enter is left to the task it has entered,
+        where it can be the name of a peer.
+        """
+        door = Door(self._room.store, host)
+        try:
+            entry, limits = await door.entry(self._credential)
+            if limits != EVERYTHING:
+                raise Refused("This login is limited, and a jump cannot be: connect without it.", Reason.DENIED)
+            self._ways[host] = entry, await dial(entry, self._room.engine, self._room.options)
+        except Refused as exc:
+            if door.job_seen is None or (exc.reason is Reason.DENIED and self.door.job_seen is not None):
+                return None
+            self.refusal = str(exc)
+            return exc
+        except Exception:
+            log.exception("a jump failed inside the gateway name=%s", names.plain(host))
+            self.refusal = str(FAULT)
+            return FAULT
+        return entry
+
+    def pipe(self, host: str, port: int) -> Pipe | None:
+        """What joins a channel to the way that was opened for it; None where there is none."""
+        if port != SSH_PORT or host not in self._ways:
+            return None
+        entry, connection = self._ways.pop(host)
+        jump = entry, EVERYTHING
+        self._jumps.append(jump)
+        self.activity.requests.append(Request("jump"))
+        return Pipe(connection, self.activity, lambda: self._jumps.remove(jump))
+
+    def close(self) -> None:
+        """The client is gone."""
+        if self._back is not None:
+            self._back.close()
+        for _, connection in self._ways.values():
+            connection.writer.close()

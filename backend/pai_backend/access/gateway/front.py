@@ -1,0 +1,165 @@
+"""The client's leg: who it is, what it asks for first, and how it is ended.
+
+asyncssh calls the login (``SSHServer``) for what it documents; what it decides by itself and a gateway must
+decide otherwise is overridden here: certificates name aliases and not user names, tries are counted, a proof
+of the right person at the wrong door is refused with a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import ipaddress
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from asyncssh.constants import (
+    DISC_BY_APPLICATION,
+    DISC_NO_MORE_AUTH_METHODS_AVAILABLE,
+    MSG_CHANNEL_OPEN,
+    MSG_GLOBAL_REQUEST,
+)
+from asyncssh.packet import SSHPacket
+from asyncssh.public_key import CERT_TYPE_USER, SSHKey, SSHOpenSSHCertificate
+
+from pai_backend.access.broker.lookup import CertificateFacts
+from pai_backend.access.gateway.guesses import Guessing
+from pai_backend.access.gateway.relay import HOST_KEY_REQUESTS, Back, Leg, Observer, Result, Rule, global_request
+from pai_backend.access.gateway.sessions import Sessions
+from pai_backend.access.gateway.transport import FlushingTransport
+
+GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
+SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
+
+_ANSWERED_HERE = (b"keepalive@openssh.com", *HOST_KEY_REQUESTS)  # while there is no task leg yet
+_ENTERING = "the task leg is being opened"
+
+
+class Front(Leg, Guessing):
+    """The leg from the client to the gateway. ``enter`` is called when it first asks for something.
+
+    ``enter`` joins the legs, or leaves this one alone, which then answers by its ``SSHServer`` as usual.
+    It must not raise. It is called again for the next request as long as no task leg is there.
+    """
+
+    enter: Callable[[], Awaitable[None]] | None = None
+    jumps: Callable[[str], Awaitable[bool]] | None = None
+    """Called for a forwarding to port 22 of a host: whether the host is a task of ours, reached by this leg's
+    ``SSHServer``. Must not raise."""
+    is_certified: Callable[[CertificateFacts], Awaitable[bool]] | None = None
+    """Called with what a certificate says that is whole, in time and of a user: whether it is good here."""
+    is_welcome: Callable[[], Awaitable[bool]] | None = None
+    """Called when a key or certificate has signed: False to refuse it all the same."""
+    max_auth_tries = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio with the accepted socket."""
+        super().connection_made(FlushingTransport(cast("asyncio.Transport", transport)))
+
+    # ---- who it is -----------------------------------------------------------------------------
+    async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
+        """Called by asyncssh when a key or certificate is offered (no ``msg``) and when it has signed."""
+        valid = await super().validate_public_key(username, key_data, msg, signature)
+        return valid and (not msg or self.is_welcome is None or await self.is_welcome())
+
+    async def _validate_openssh_certificate(self, username: str, cert: SSHOpenSSHCertificate) -> SSHKey | None:
+        """Called by asyncssh for a certificate whose signature is right: the certified key, if it is good here.
+
+        Its principals are aliases, which the broker compares; a login name may be another spelling of one.
+        """
+        if self.is_certified is None or "force-command" in cert.options:  # it would have to be passed on as it is
+            return None
+        try:
+            cert.validate(CERT_TYPE_USER, None)
+        except ValueError:
+            return None
+        allowed = cast("list[ipaddress.IPv4Network | ipaddress.IPv6Network]", cert.options.get("source-address"))
+        if allowed and not any(ipaddress.ip_address(self._peer_addr) in network for network in allowed):
+            return None
+        facts = CertificateFacts(cert._serial, cert.key.get_fingerprint(), cert.signing_key.get_fingerprint())
+        if not await self.is_certified(facts):
+            return None
+        cert.key.set_touch_required(not cert.options.get("no-touch-required", False))
+        return cert.key
+
+    def keep_waiting(self) -> None:
+        """The client has proved who it is: from here on it is not the login's time limit that bounds its wait."""
+        self._cancel_login_timer()
+
+    def send_userauth_failure(self, partial_success: bool) -> None:
+        """Called by asyncssh for each refused try; the last of ``max_auth_tries`` ends the connection."""
+        self.max_auth_tries -= 1
+        if self.max_auth_tries > 0:
+            super().send_userauth_failure(partial_success)
+        else:
+            self.disconnect(DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many authentication failures")
+
+    # ---- what it asks for ----------------------------------------------------------------------
+    def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
+        """Called by asyncssh for every message; the first that needs the task waits for its leg."""
+        if self.peer is None and self.enter is not None:
+            if pkttype == MSG_CHANNEL_OPEN and (host := _jump_host(packet)):
+                return self._enter_first(lambda: self._jump_or_enter(host), pkttype, pktid, packet)
+            if self._needs_task(pkttype, packet):
+                return self._enter_first(self.enter, pkttype, pktid, packet)
+        return super().process_packet(pkttype, pktid, packet)
+
+    def _needs_task(self, kind: int, packet: SSHPacket) -> bool:
+        if self._channels:
+            return False  # a refused session is still ending; its number must not meet the task's numbers
+        if kind == MSG_GLOBAL_REQUEST:
+            return global_request(packet.get_full_payload()[1:])[0] not in _ANSWERED_HERE
+        return kind == MSG_CHANNEL_OPEN
+
+    async def _jump_or_enter(self, host: str) -> None:
+        """Another task is reached beside those of this leg; anything else is the named task's business."""
+        assert self.jumps is not None
+        assert self.enter is not None
+        if not await self.jumps(host) and not self._channels:
+            await self.enter()
+
+    async def _enter_first(
+        self, enter: Callable[[], Awaitable[None]], kind: int, number: int, packet: SSHPacket
+    ) -> None:
+        self.hold_input(_ENTERING)
+        try:
+            await enter()
+        finally:
+            self.release_input(_ENTERING)
+        if self.alive:
+            result = super().process_packet(kind, number, packet)
+            if inspect.isawaitable(result):
+                await result
+
+
+def join(front: Front, back: Back, rules: tuple[Rule, Rule], observers: tuple[Observer, Observer]) -> None:
+    """Make a relay of two authenticated legs. Of ``rules`` and ``observers`` the first is for the client's messages."""
+    front.relay_to(back, rules[0], observers[0])
+    back.relay_to(front, rules[1], observers[1])
+
+
+def end(front: Front, sessions: Sessions | None, text: str) -> None:
+    """End a login for a reason: the task's leg now, then the client's with ``text``.
+
+    Where there is a terminal, its sessions end first and the client gets ``GOODBYE_S`` to leave by itself:
+    OpenSSH drops a last line of stderr when the disconnect is already behind it. Elsewhere the
+    disconnect itself carries the text, which OpenSSH prints.
+    """
+    if front.peer is not None:
+        front.peer.close()
+    if sessions is None or not sessions.terminals:
+        front.disconnect(DISC_BY_APPLICATION, text)
+        return
+    for kind, payload in sessions.farewell(text):
+        front.send_packet(kind, payload)
+    asyncio.get_running_loop().call_later(GOODBYE_S, front.disconnect, DISC_BY_APPLICATION, text)
+
+
+def _jump_host(packet: SSHPacket) -> str:
+    """The host that an opening wants to reach by SSH; empty when it wants something else. Reads nothing off."""
+    seen = SSHPacket(packet.get_full_payload()[1:])
+    if seen.get_string() != b"direct-tcpip":
+        return ""
+    seen.get_bytes(12)  # channel, window, largest packet
+    host, port = seen.get_string(), seen.get_uint32()
+    return host.decode("utf-8", "replace") if port == SSH_PORT else ""

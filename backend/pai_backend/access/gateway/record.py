@@ -1,0 +1,102 @@
+"""Tells of logins: in the process's log and counters at once, in the job's event log behind the logins' backs.
+
+No login waits for its event, and a store that is away delays events. They are kept in memory until then, so a
+process that is killed loses the events of its last moments; its log has had them before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from pai_backend.access.broker import lookup
+from pai_backend.access.broker.rights import Credential
+from pai_backend.access.gateway.folding import Fact, Folding
+from pai_backend.model.errors import NoSuchJob, Unavailable
+from pai_backend.model.ids import JobUid
+from pai_backend.store.base import NewEvent, Store
+
+RETRY_S = 1.0
+LONGEST_WAIT_S = 5.0
+MOST_WAITING = 10_000  # events that wait for a store that is away; the oldest are given up, and that is logged
+
+log = logging.getLogger(__name__)
+
+_Write = Callable[[], Awaitable[None]]
+
+
+class Record:
+    """The events of one gateway process."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._folding = Folding()
+        self._writes: deque[_Write] = deque()
+        self._news = asyncio.Event()
+
+    def note(self, fact: Fact) -> None:
+        """Something happened at the door of a job."""
+        event = self._folding.add(fact, asyncio.get_running_loop().time())
+        if event is not None:
+            self._put(self._append(fact.job, event))
+
+    def used(self, credential: Credential, source: str) -> None:
+        """A credential has logged in from an address."""
+        now = datetime.now(UTC)
+        self._put(lambda: lookup.note_use(self._store, credential, now, source))
+
+    def _append(self, job: JobUid, event: NewEvent) -> _Write:
+        now = datetime.now(UTC)
+        return lambda: self._store.note(job, [event], now)
+
+    def _put(self, write: _Write) -> None:
+        if len(self._writes) >= MOST_WAITING:
+            self._writes.popleft()
+            log.error("the store has been away for too long; an event of a login is given up")
+        self._writes.append(write)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Write until cancelled; a failing store is logged and tried again."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = self._folding.next_due
+            wait = LONGEST_WAIT_S if due is None else max(0.0, min(LONGEST_WAIT_S, due - loop.time()))
+            try:
+                async with asyncio.timeout(wait):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            self._news.clear()
+            self._fold(loop.time())
+            if not await self._write_all():
+                await asyncio.sleep(RETRY_S)
+                self._news.set()
+
+    async def finish(self) -> None:
+        """Write what there is, once: the process ends."""
+        self._fold(float("inf"))
+        if not await self._write_all():
+            log.error("the store does not answer; %d events of logins are given up", len(self._writes))
+
+    def _fold(self, now: float) -> None:
+        for job, event in self._folding.due(now):
+            self._put(self._append(job, event))
+
+    async def _write_all(self) -> bool:
+        while self._writes:
+            write = self._writes.popleft()
+            try:
+                await write()
+            except NoSuchJob:
+                log.debug("a job was removed before an event of a login could be written")
+            except Unavailable as exc:
+                log.warning("the store does not answer (%s); events of logins wait", exc.message)
+                self._writes.appendleft(write)
+                return False
+            except Exception:
+                log.exception("an event of a login cannot be written and is given up")
+        return True
