@@ -36,7 +36,10 @@ ENVIRON: Final = "environ.gz"  # NAME=VALUE of the whole environment, each ended
 OPTIONS: Final = "options"  # the same format: what the launcher must know, see ``secret.launcher_options``
 STAGE: Final = "stage.json"  # for the staging program, see ``pai_backend.storage.stage``
 HOST_KEY: Final = "host_key"
+HOST_CERTIFICATE: Final = "host_certificate"
 AUTHORIZED_KEYS: Final = "authorized_keys"
+PEER_KEY: Final = "peer_key"  # by which the task logs in to the others of its job
+KNOWN_HOSTS: Final = "known_hosts"  # by which it recognises them
 
 # Keys of the job's ConfigMap, or of the Secret of a job's only task: files below JOB.
 JOB_INFO: Final = "job-info.json.gz"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pai_backend.engine.base import StartRefused
@@ -19,8 +19,9 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
 from pai_backend.launch.environment import path_variables
+from pai_backend.launch.peers import known_hosts_line
 from pai_backend.launch.room import VARIABLE_BYTES, entry_bytes
-from pai_backend.model.plan import RegistryLogin, StagedInput, TaskPlan
+from pai_backend.model.plan import RegistryLogin, SshPlan, StagedInput, TaskPlan
 from pai_backend.model.pod_settings import Names, Network, PodSettings
 
 SECRET_BYTES: Final = 1_048_576
@@ -50,8 +51,7 @@ def task_secret(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
     if inputs or remote:
         files[layout.STAGE] = _stage_text(inputs, remote, plan.user)
     if plan.ssh is not None:
-        files[layout.HOST_KEY] = plan.ssh.host_key.get_secret_value().encode()
-        files[layout.AUTHORIZED_KEYS] = "".join(f"{key}\n" for key in plan.ssh.authorized_keys).encode()
+        files |= {name: text.encode() for name, text in _ssh_files(plan.ssh)}
     size = sum(map(len, files.values()))
     if size > SECRET_BYTES:
         raise StartRefused(
@@ -70,6 +70,17 @@ def task_secret(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
         "type": "jupyter-pai/plan",
         "data": {name: _base64(content) for name, content in files.items()},
     }
+
+
+def _ssh_files(ssh: SshPlan) -> Iterator[tuple[str, str]]:
+    """What the task's SSH server and its clients have of the plan; their configuration the launcher makes."""
+    yield layout.HOST_KEY, ssh.host_key.get_secret_value()
+    yield layout.AUTHORIZED_KEYS, "".join(f"{key}\n" for key in ssh.authorized_keys)
+    if ssh.host_certificate:
+        yield layout.HOST_CERTIFICATE, f"{ssh.host_certificate}\n"
+    if ssh.peers is not None:
+        yield layout.PEER_KEY, ssh.peers.key.get_secret_value()
+        yield layout.KNOWN_HOSTS, known_hosts_line(ssh.peers.host_ca)
 
 
 def login_secret(plan: TaskPlan, owner: Owner) -> Object | None:

@@ -15,7 +15,7 @@ from pai_backend.engine.base import SshPlan, StartRefused
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, login_secret, registry_of, task_secret
-from pai_backend.model.plan import RegistryLogin, StagedInput
+from pai_backend.model.plan import PeerAccess, RegistryLogin, StagedInput
 from pai_backend.model.pod_settings import PodSettings
 
 from .conftest import MakePlan
@@ -76,6 +76,18 @@ def test_the_launcher_is_told_what_is_no_variable(
         "hosts_wait_s=60",
     ]
     assert (found["host_key"], found["authorized_keys"]) == (b"PRIVATE KEY", b"ssh-ed25519 A\nssh-rsa B\n")
+
+
+def test_ssh_in_the_task_has_what_it_enters_and_recognises_peers_by(
+    make_plan: MakePlan, owner: Owner, settings: PodSettings, ssh: SshPlan
+) -> None:
+    peers = PeerAccess(key=SecretStr("PEERS"), host_ca="ssh-ed25519 CA")
+    whole = ssh.model_copy(update={"host_certificate": "ssh-ed25519-cert C", "peers": peers})
+    found = files(task_secret(make_plan(ssh=whole), owner, settings))
+    assert found["host_certificate"] == b"ssh-ed25519-cert C\n"
+    assert (found["peer_key"], found["known_hosts"]) == (b"PEERS", b"@cert-authority * ssh-ed25519 CA\n")
+    without = files(task_secret(make_plan(ssh=ssh), owner, settings))
+    assert not {"host_certificate", "peer_key", "known_hosts"} & without.keys()
 
 
 @pytest.mark.parametrize(("names", "network", "tasks"), [("dns", "pod", 2), ("hosts", "host", 2), ("hosts", "pod", 1)])
