@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pai_backend.engine.kubernetes import naming
-from pai_backend.model.job import Job
+from pai_backend.model.job import Job, Phase
 from pai_backend.store.base import JobFilter
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import SqlStore
@@ -25,7 +25,8 @@ async def settled(product: Product, database: str = "") -> None:
     await store.open()
     try:
         await forgotten(store)
-        assert await broken(store, product.site, product.wanted) == []
+        found = await broken(store, product.site, product.wanted)
+        assert not found, "\n".join(found)
     finally:
         await store.aclose()
 
@@ -87,7 +88,7 @@ def _runs(site: Site, jobs: dict[str, Job]) -> list[str]:
 
 
 async def _story(store: SqlStore, job: Job) -> list[str]:
-    """The event log has no gap, tells the end once, and every retry."""
+    """The event log has no gap, and tells every retry, the end of every run, and once that of the job, as it was."""
     events = await store.events(job.uid, limit=100_000)
     found = []
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
@@ -95,6 +96,16 @@ async def _story(store: SqlStore, job: Job) -> list[str]:
     seen = Counter(event.type for event in events)
     wanted = {"job.exit": 1, "job.retry": job.attempt}
     found += [f"{job.name}: {seen[kind]} times {kind}, not {n}" for kind, n in wanted.items() if seen[kind] != n]
+    ends = {
+        event.payload["attempt"]: event.payload["exit"]
+        for event in events
+        if event.type == "task.state" and event.payload["phase"] == Phase.ENDED.value
+    }
+    (task,) = job.tasks
+    if ends.keys() != set(range(job.attempt + 1)):
+        found.append(f"{job.name}: its event log tells the ends of runs {list(ends)} of {job.attempt + 1}")
+    elif task.exit is not None and ends[job.attempt] != task.exit.model_dump(mode="json"):
+        found.append(f"{job.name}: its event log has another end than the job: {ends[job.attempt]}")
     return found
 
 

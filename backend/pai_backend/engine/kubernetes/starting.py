@@ -44,8 +44,8 @@ class Starter:
     async def start(self, plan: TaskPlan) -> None:
         """Make the task's pod unless its uid was ever started or stopped.
 
-        Raises StartRefused when that can never succeed, with no trace of the task left; EngineError when a later try
-        may.
+        Raises StartRefused when that can never succeed: the task never runs, and is forgotten as any other; EngineError
+        when a later try may.
         """
         try:
             await self._check_node(plan.placement.node)
@@ -54,7 +54,7 @@ class Starter:
             pod = build_pod(plan, owner, self._settings, plan.tolerations)
             secret = task_secret(plan, owner, self._settings)
             shared = [service(plan, owner, self._settings), network_policy(plan, owner, self._settings)]
-            # Side by side, and both awaited whatever comes of the other: a refusal takes the Secret away again.
+            # Side by side, and both awaited whatever comes of the other.
             marks, trouble = await asyncio.gather(
                 self._make_secret(secret), self._make_all(shared), return_exceptions=True
             )
@@ -62,7 +62,7 @@ class Starter:
                 raise marks
             if marks.final:
                 return
-            await self._make_pod(plan, pod, secret, login_secret(plan, owner), trouble)
+            await self._make_pod(plan, pod, login_secret(plan, owner), trouble)
         except Refused as refused:
             raise await self._explained(refused) from None
 
@@ -111,21 +111,21 @@ class Starter:
         self,
         plan: TaskPlan,
         pod: Object,
-        secret: Object,
         login: Object | None,
         trouble: BaseException | None,
     ) -> None:
-        """Make the pod once everything else is there; ``trouble`` is what came of making what its attempt shares."""
+        """Make the pod once everything else is there; ``trouble`` is what came of making what its attempt shares.
+
+        The Secret stays when that is refused for good: forgetting the task marks it, and an attempt is removed by its
+        marks, with all that its tasks share.
+        """
         try:
             if trouble is not None:
                 raise trouble
             await self._make_all([login])
             made = await self._make(pod)
         except Refused as refused:
-            error = start_error(refused)
-            if isinstance(error, StartRefused):
-                await self._calls.delete(self._places.one(Kind.SECRET, name_of(secret)))
-            raise error from None
+            raise start_error(refused) from None
         marks = await write_started(self._calls, self._places, naming.task_name(plan.uid), uid_of(made))
         if marks is not None and marks.forgotten is not None:
             # Another controller started, ended and forgot the task while this one slept between Secret and pod.

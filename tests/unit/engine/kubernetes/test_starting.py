@@ -15,8 +15,9 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import Ask
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
-from pai_backend.engine.kubernetes.ending import Ender
+from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender
 from pai_backend.engine.kubernetes.failures import refusal
+from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.objects import Object, metadata
 from pai_backend.engine.kubernetes.places import Places
 from pai_backend.engine.kubernetes.starting import Starter
@@ -76,6 +77,9 @@ class Server:
             raise self._refusal(ask, 409, "Conflict")
         metadata(found).setdefault("annotations", {}).update(about.pop("annotations", {}))
         metadata(found).update(about, resourceVersion=self._next())
+        found |= {name: value for name, value in body.items() if name != "metadata"}
+        for name in [name for name, value in found.items() if value is None]:
+            del found[name]
 
     def _next(self) -> str:
         self._version += 1
@@ -138,11 +142,20 @@ async def test_nothing_runs_unprotected_where_the_policy_is_refused(make_plan: M
     assert server.named("pods") == []
 
 
-async def test_a_pod_that_is_refused_for_good_leaves_no_secret(make_plan: MakePlan, settings: PodSettings) -> None:
+async def test_a_task_that_is_refused_for_good_is_forgotten_so_that_its_attempt_goes_with_it(
+    make_plan: MakePlan, settings: PodSettings
+) -> None:
     server = Server(refuse="pods")
     with pytest.raises(StartRefused):
         await starter(server, settings, "carol").start(make_plan())
-    assert server.named("secrets") == []
+    await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=True, keep=kept)
+    (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
+    assert "data" not in secret
+    marks = marks_of(secret)
+    assert marks is not None
+    assert marks.forgotten is not None
+    await Ender(Calls(server), Places("team"), "lab").sweep([marks], marks.forgotten + 2 * TOMBSTONE)
+    assert server.named("configmaps") == []
 
 
 class Sleepers(Server):

@@ -1,7 +1,8 @@
 """What it means for a task when the API server refuses one of its objects: later perhaps, or never as it is.
 
 Source: Kubernetes documentation, "Resource Quotas", "Limit Ranges", "Pod Security Admission", "Dynamic Admission
-Control"; the words of an API server v1.34, which ``tests/kubernetes/test_pods.py`` holds against a real one.
+Control", "Validating Admission Policy"; the words of an API server v1.34, which ``tests/kubernetes/test_pods.py`` and
+``tests/kubernetes/faults`` hold against a real one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pai_backend.engine.kubernetes.failures import AlreadyExists, Conflict, Forb
 from pai_backend.engine.kubernetes.status.view import words
 
 _LIMIT = re.compile(r"(maximum|minimum) .* usage per|limit to request ratio")
+_RULE = re.compile(r"admission webhook .* denied the request|ValidatingAdmissionPolicy .* denied request")
 
 
 def start_error(refused: Refused) -> EngineError:
@@ -44,7 +46,7 @@ def _forbidden(said: str) -> EngineError:
         )
     if _LIMIT.search(said):
         return StartRefused(f"it asks for more or less than its namespace allows one task ({words(said)})")
-    if "admission webhook" in said and "denied the request" in said:
+    if _RULE.search(said):
         return StartRefused(f"a rule of the cluster forbids its pod ({words(said)})")
     if "is being terminated" in said:
         return EngineError(f"its namespace is being removed ({words(said)})")

@@ -17,6 +17,7 @@ SECURITY = 'pods "x" is forbidden: violates PodSecurity "baseline:latest": host 
 MAXIMUM = 'pods "x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 8Gi'
 RATIO = 'pods "x" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4'
 WEBHOOK = 'admission webhook "rules.example.org" denied the request: no privileged images'
+POLICY = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'rules' with binding 'rules' denied request: not today"
 RIGHTS = 'pods is forbidden: User "pai" cannot create resource "pods" in API group "" in the namespace "team"'
 GOING = 'pods "x" is forbidden: unable to create new content in namespace team because it is being terminated'
 
@@ -29,6 +30,7 @@ GOING = 'pods "x" is forbidden: unable to create new content in namespace team b
         (403, MAXIMUM, True, "more or less than its namespace allows"),
         (403, RATIO, True, "more or less than its namespace allows"),
         (403, WEBHOOK, True, "a rule of the cluster forbids"),
+        (403, POLICY, True, "a rule of the cluster forbids"),
         (403, RIGHTS, False, "the backend may not make pods"),
         (403, GOING, False, "being removed"),
         (404, 'namespaces "team" not found', False, "administrator must make it"),

@@ -1,0 +1,143 @@
+"""What the cluster refuses, and takes back or does not: told in its words, and tried again where that can help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes.cluster.cluster import Cluster
+from tests.kubernetes.cluster.commands import until
+from tests.kubernetes.cluster.images import BUSYBOX
+from tests.kubernetes.cluster.kubectl import Json, Kubectl
+from tests.kubernetes.faults.audit import settled
+from tests.kubernetes.faults.jobs import Wanted, good
+from tests.kubernetes.faults.product import LIMIT_S, Product, Site, product_on, timed
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LATE = "localhost/jupyter-pai/late:1"
+SAID = "nobody wants this role here"
+
+
+async def test_an_image_that_is_missing_is_waited_for(
+    product: Product, faulty: Cluster, record_property: Callable[[str, object], None]
+) -> None:
+    late = await product.submit(Wanted("late-image", image=LATE))
+    said = "cannot be fetched"
+    job = await product.until(late, lambda job: said in str(job["why"]), "to tell that its image is missing")
+    assert "ErrImagePull" in job["why"] or "ImagePullBackOff" in job["why"]
+    try:
+        with timed(record_property, "recovered_s_image"):
+            for node in faulty.nodes.values():
+                await node.ctr("images", "tag", BUSYBOX, LATE)
+            await product.ended(late)
+        await settled(product)
+    finally:
+        for node in faulty.nodes.values():
+            await node.remove_image(LATE)
+    assert any(said in line for line in await product.told(late))
+
+
+async def test_a_quota_that_is_used_up_is_waited_for(product: Product) -> None:
+    kubectl = product.site.kubectl
+    await kubectl("create", "quota", "none", "--hard=pods=0")
+    await kubectl("wait", "--for=jsonpath={.status.hard.pods}=0", "quota/none", "--timeout=60s")
+    waits = await product.submit(good("waits-for-quota"))
+    said = "quota of its namespace is used up"
+    await product.until(waits, lambda job: said in str(job["why"]), "to tell of the quota")
+    await kubectl("delete", "quota", "none")
+    await settled(product)
+    assert any(said in line for line in await product.told(waits))
+
+
+@asynccontextmanager
+async def a_rule_against(kubectl: Kubectl, role: str) -> AsyncIterator[None]:
+    """A rule of the cluster that forbids pods of a role, in force until the block ends."""
+    name = f"never-{kubectl.namespace}"
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}}}
+    about = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    forbids = f"!has(object.metadata.labels) || object.metadata.labels['jupyter-pai/role'] != '{role}'"
+    rule = {
+        "matchConstraints": {"resourceRules": [pods], **here},
+        "validations": [{"expression": forbids, "reason": "Forbidden", "message": SAID}],
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    await kubectl.create(
+        {**about, "kind": "ValidatingAdmissionPolicy", "spec": rule},
+        {**about, "kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
+    )
+    tried = hog("tried", "carol", 0)
+    tried["metadata"]["labels"] = {"jupyter-pai/role": role}
+
+    async def in_force() -> bool:
+        done = await kubectl.attempt("create", "--dry-run=server", "-f", "-", given=json.dumps(tried))
+        return SAID in done.err
+
+    try:
+        await until(in_force, "the rule to be in force", LIMIT_S)
+        yield
+    finally:
+        for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
+            await kubectl("delete", kind, name)
+
+
+async def test_a_rule_of_the_cluster_against_it_fails_a_job_in_the_words_of_the_rule(product: Product) -> None:
+    async with a_rule_against(product.site.kubectl, "never"):
+        refused = Wanted("refused", code=None, reason="start-failed")
+        await product.submit(refused, name="never")
+        await product.submit(good("allowed-beside"))
+        await settled(product)
+    exit_ = (await product.task(refused))["exit"]
+    assert "a rule of the cluster forbids" in exit_["message"]
+    assert SAID in exit_["message"]
+
+
+def hog(name: str, node: str, cpus: float) -> Json:
+    """A pod of somebody else that asks for CPUs of a node."""
+    container = {
+        "name": "main",
+        "image": BUSYBOX,
+        "command": ["sleep", "1000"],
+        "resources": {"requests": {"cpu": str(cpus)}},
+    }
+    spec = {"nodeName": node, "terminationGracePeriodSeconds": 1, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+async def take_room(kubectl: Kubectl, node: str, cpus: float) -> None:
+    """Let somebody else's pod have them. Its kubelet counts pods that have just ended, and may refuse it at first."""
+    name = f"hog-{node}"
+
+    async def taken() -> bool:
+        await kubectl.create(hog(name, node, cpus))
+        found = await kubectl.until_phase(name, "Running", "Failed", limit_s=LIMIT_S)
+        if found["status"]["phase"] == "Failed":
+            await kubectl("delete", "pod", name)
+            return False
+        return True
+
+    await until(taken, f"{name} to run", LIMIT_S)
+
+
+async def test_a_node_that_is_full_gives_a_task_back_to_the_queue_with_its_words(
+    site: Site, faulty: Cluster, tmp_path: Path
+) -> None:
+    """Pods of other people take the room; pods of ours name their node themselves."""
+    found = (await faulty.kubectl.get("nodes"))["items"]
+    for each in found:
+        await take_room(site.kubectl, each["metadata"]["name"], float(each["status"]["allocatable"]["cpu"]) - 0.5)
+    async with product_on(site, tmp_path / "direct", {"binding": "direct"}) as product:
+        full = await product.submit(Wanted("full", code=None, reason="stopped", attempts=2))
+        job = await product.until(full, lambda job: "did not take it" in str(job["why"]), "to be given back")
+        assert job["state"] == "WAITING"
+        assert "OutOfcpu" in job["why"]
+        await site.kubectl("delete", "pods", "hog-carol", "hog-dan", "--grace-period=1", "--timeout=60s")
+        await product.stop(full)
+        await product.submit(good("has-room"))
+        await settled(product)
+        assert any(line.startswith("retry 1 free=True") for line in await product.told(full))
