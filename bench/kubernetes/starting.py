@@ -1,6 +1,7 @@
 """From submit to RUNNING on a real cluster of two nodes: one task, and twenty at once, beside bare pods.
 
-Both sides run the same image and command with the same requests, one after the other in turn. The peer's pod has an
+Both sides run the same image and command with the same requests and the same limits on system calls (which cost a
+container runtime more than anything else that a pod may ask for), one after the other in turn. The peer's pod has an
 init container of the same image that puts the runtime bundle in place, as a task's has; without it, which is told
 beside, a container fewer runs. A job counts as running when its event stream says so, a pod when a watch of it does.
 """
@@ -19,12 +20,15 @@ from statistics import median
 from typing import Any
 
 from bench.figures import Figure
+from bench.kubernetes import cpu
 from bench.kubernetes.clusters import NAMESPACE, real
 from bench.kubernetes.plain import Object, Plain, Watch, at_once, connected
 from bench.kubernetes.processes import running, write_config
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.endpoint import Endpoint
 from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.kubernetes.pods.security import pod_security
+from pai_backend.model.pod_settings import PodSettings
 from tests.kubernetes.cluster import images
 from tests.kubernetes.runtime_image import loaded
 
@@ -35,12 +39,16 @@ COMMAND = "sleep 1000"
 OURS = "app.kubernetes.io/managed-by=jupyter-pai"
 
 
-async def measure() -> list[Figure]:
-    """The figures of starting."""
+async def measure(*, tells_cpu: bool = False) -> list[Figure]:
+    """The figures of starting. ``tells_cpu`` prints who used the processors in a first round of twenty."""
     async with _scene() as scene:
         await scene.job("warm-up", 1)
         await scene.pods("warm-up", 1, init=True)
         await scene.pods("warm-up-bare", 1, init=False)
+        if tells_cpu:
+            scene.tells_cpu = True
+            await _in_turn(scene, 1, TOGETHER)
+            scene.tells_cpu = False
         one = await _in_turn(scene, ROUNDS, 1)
         many = await _in_turn(scene, ROUNDS_TOGETHER, TOGETHER)
     return [_figure("start_one", one), _figure("start_twenty", many)]
@@ -64,7 +72,7 @@ def _figure(name: str, times: Times) -> Figure:
 async def _in_turn(scene: _Scene, rounds: int, count: int) -> Times:
     times = Times([], [], [])
     for number in range(rounds):
-        name = f"r{count}-{number}"
+        name = f"r{count}-{number}{'-cpu' if scene.tells_cpu else ''}"
         times.ours.append(await scene.job(name, count))
         times.with_init.append(await scene.pods(name, count, init=True))
         times.bare.append(await scene.pods(f"{name}-bare", count, init=False))
@@ -76,10 +84,13 @@ class _Scene:
 
     def __init__(self, client: AsyncClient, plain: Plain, runtime_image: str) -> None:
         self._client, self._plain, self._runtime = client, plain, runtime_image
+        self.tells_cpu = False
 
     async def job(self, name: str, count: int) -> float:
         """Submit so many jobs at once; milliseconds until all run. They are gone afterwards."""
+        before = self._look()
         took_s = await at_once(lambda number: self._until_running(f"{name}-{number}"), count, count)
+        self._tell(f"{count} jobs", before)
         async with self._plain.watching("Pod", OURS) as watch:
             await at_once(lambda number: self._client.stop(f"{name}-{number}"), count, count)
             await watch.until(lambda: len(watch.gone) >= count, LIMIT_S)
@@ -96,12 +107,20 @@ class _Scene:
     async def pods(self, name: str, count: int, *, init: bool) -> float:
         """Create so many pods at once; milliseconds until all run. They are gone afterwards."""
         async with self._plain.watching("Pod", "bench=peer", whole=True) as watch:
-            began = time.perf_counter()
+            before, began = self._look(), time.perf_counter()
             await at_once(lambda number: self._plain.create(self._pod(f"{name}-{number}", init=init)), count, count)
             ended = await watch.until(lambda: _running(watch) >= count, LIMIT_S)
+            self._tell(f"{count} bare pods{', with an init container' if init else ''}", before)
             await at_once(lambda number: self._plain.delete("Pod", f"{name}-{number}", grace_s=1), count, count)
             await watch.until(lambda: len(watch.gone) >= count, LIMIT_S)
         return 1000 * (ended - began)
+
+    def _look(self) -> cpu.Moment | None:
+        return cpu.moment() if self.tells_cpu else None
+
+    def _tell(self, title: str, before: cpu.Moment | None) -> None:
+        if before is not None:
+            print(cpu.told(title, before, cpu.moment()), flush=True)
 
     def _pod(self, name: str, *, init: bool) -> Object:
         requests = {"requests": {"cpu": "0", "memory": "100Mi"}}
@@ -124,6 +143,7 @@ class _Scene:
         spec: Object = {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
+            "securityContext": pod_security(PodSettings(runtime_image=self._runtime)),
             "initContainers": [first] if init else [],
             "containers": [task],
             "volumes": volumes,
