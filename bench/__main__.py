@@ -1,8 +1,8 @@
 """``python -m bench [NAME] [--json]``: measure, print figure, floor and peer; exit code 1 when a floor is missed.
 
 ``NAME`` means also all benches whose names go on with a dash: ``kubernetes`` is four. One that this machine cannot run
-is skipped with the reason; where ``CI`` is set, that counts as missed. ``--cpu`` prints first, for one round of twenty of
-``kubernetes-starting`` and its peers, which programs have used the processors.
+is skipped with the reason; where ``CI`` is set, that counts as missed. ``--cpu`` prints first, for one round of twenty
+of ``kubernetes-starting`` and its peers, which programs have used the processors.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import platform
 import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from bench import api, documents, listing, local, nodes, queue, scheduling
 from bench.figures import CannotRun, Figure, compare, load_floors, row
 from bench.kubernetes import following, reacting, scale, starting
 
-BENCHES: dict[str, Callable[[], Coroutine[Any, Any, list[Figure]]]] = {
+Bench: TypeAlias = Callable[[], Coroutine[Any, Any, list[Figure]]]
+
+BENCHES: dict[str, Bench] = {
     "api": api.measure,
     "documents": documents.measure,
     "kubernetes": following.measure,
@@ -49,7 +51,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
     floors = load_floors()
-    benches = {**BENCHES, "kubernetes-starting": partial(starting.measure, tells_cpu=options.cpu)}
+    benches: dict[str, Bench] = {**BENCHES, "kubernetes-starting": partial(starting.measure, tells_cpu=options.cpu)}
     misses: list[str] = []
     report: dict[str, object] = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
