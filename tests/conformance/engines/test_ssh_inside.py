@@ -1,0 +1,52 @@
+"""Tasks of a job log in to each other by their names, from scripts as launchers of MPI do it, and nobody else does."""
+
+from __future__ import annotations
+
+from tests.conformance.engines.documents import submitted, v2, v2_role
+from tests.conformance.engines.room import Job, Room
+
+ALL = {"minSucceededInstances": -1}
+# Every task enters every other from its first moment on, and ends when all have entered it.
+MEET = """set -e
+me=$PAI_CURRENT_TASK_ROLE_NAME-$FC_TASK_INDEX
+for name in main-0 second-0 second-1; do
+  test "$(ssh $name 'echo $PAI_CURRENT_TASK_ROLE_NAME-$FC_TASK_INDEX')" = $name
+done
+echo from $me >mine
+for name in second-0 second-1; do scp -q mine $name:of-$me & done; wait
+ssh second-1 "ssh main-0 'echo deeper && exit 7'" || echo status $?
+for name in main-0 second-0 second-1; do ssh $name 'touch $PAI_WORK_DIR/met-'$me; done
+until test $(ls met-* 2>/dev/null | wc -l) = 3; do sleep 0.2; done
+if test $me != main-0; then cat of-*; fi
+"""
+
+
+@submitted(v2({"main": v2_role(MEET, completion=ALL), "second": v2_role(MEET, instances=2, completion=ALL)}))
+def test_scripts_enter_every_task_of_the_job_by_its_name(job: Job) -> None:
+    job.ended("SUCCEEDED")
+    copied = "from main-0\nfrom second-0\nfrom second-1\n"
+    assert job.log("main") == "deeper\nstatus 7\n"
+    for index in (0, 1):
+        assert job.log("second", index) == f"deeper\nstatus 7\n{copied}"
+
+
+@submitted(v2({"main": v2_role("exec sleep 1000"), "second": v2_role("exec sleep 1000")}))
+def test_only_tasks_of_the_job_are_entered(room: Room, job: Job) -> None:
+    """Another job's task has the same name for a task of its own: it is never this one."""
+    job.running()
+    done = room.ssh(job, "ssh second-0 'echo $PAI_CONTAINER_ID'")
+    assert done.stdout.decode().strip() == job.task("second")["uid"], done.stderr
+    stranger = room.submit(v2({"main": v2_role("exec sleep 1000"), "second": v2_role("exec sleep 1000")}))
+    try:
+        stranger.running()
+        inside = room.ssh(stranger, "ssh second-0 'echo $PAI_CONTAINER_ID'")
+        assert inside.stdout.decode().strip() == stranger.task("second")["uid"], inside.stderr
+        if room.local:  # elsewhere the ports of other jobs are on other addresses
+            port = job.task("second")["ports"]["ssh"][0]
+            refused = room.ssh(stranger, f"ssh -p {port} second-0 true")
+            assert refused.returncode == 255
+            assert b"name is not a listed principal" in refused.stderr
+            ignoring = f"ssh -p {port} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null second-0 true"
+            assert b"Permission denied (publickey)" in room.ssh(stranger, ignoring).stderr
+    finally:
+        stranger.stop()
