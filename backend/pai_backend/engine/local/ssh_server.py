@@ -125,7 +125,7 @@ async def listen(
         # Not allow_scp: asyncssh would then take every command that begins with "scp" for itself.
         encoding=None,
         line_editor=False,
-        agent_forwarding=False,
+        agent_forwarding=True,
         x11_forwarding=False,
         gss_host=None,
         password_auth=False,

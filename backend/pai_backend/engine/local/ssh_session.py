@@ -181,6 +181,9 @@ def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
     env = {**task.env, **process.env}
     env["SSH_CONNECTION"] = f"{client[0]} {client[1]} {server[0]} {server[1]}"
     env[layout.MARK] = task.uid
+    env.pop("SSH_AUTH_SOCK", None)  # of whoever started the backend
+    if agent := process.channel.get_agent_path():
+        env["SSH_AUTH_SOCK"] = agent
     if process.term_type:
         env["TERM"] = process.term_type
     return env
