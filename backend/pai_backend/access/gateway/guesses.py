@@ -7,8 +7,6 @@ key: it answers a packet that the client has given up, and then ends the connect
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from asyncssh.connection import SSHServerConnection
 from asyncssh.constants import MSG_KEXINIT
 from asyncssh.packet import SSHPacket
@@ -46,4 +44,4 @@ class Guessing(SSHServerConnection):
         await super()._process_kexinit(kind, number, packet)
         self._ignore_first_kex = guessed_wrong(self._client_kexinit, self._server_kexinit)
 
-    _packet_handlers: ClassVar = {**SSHServerConnection._packet_handlers, MSG_KEXINIT: _process_kexinit}
+    _packet_handlers = dict(SSHServerConnection._packet_handlers) | {MSG_KEXINIT: _process_kexinit}
