@@ -16,6 +16,7 @@ from jupyter_pai import wire
 from jupyter_pai.client import LogChunk
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
+from tests.conformance.clients.entry import Entry
 from tests.conformance.engines.documents import Document, with_image
 from tests.support.backend_process import Backend, backend, kill, until
 
@@ -176,7 +177,7 @@ class Room:
         known = self.directory / "known_hosts"
         known.write_text("".join(f"{line}\n" for line in answer["knownHosts"]))
         given: dict[str, object] = {
-            "IdentityFile": self._key(),
+            "IdentityFile": self.key(),
             "IdentitiesOnly": "yes",
             "IdentityAgent": "none",
             "UserKnownHostsFile": known,
@@ -205,7 +206,15 @@ class Room:
         until(answered, JOB_S)
         return done[-1]
 
-    def _key(self) -> Path:
+    def entry(self, job: Job, login: str = "") -> Entry:
+        """The way into a task by its login name, for any client; by default into the job's first task."""
+        answer = self.client.ssh(job.uid)
+        host_key = " ".join(answer["gatewayHostKey"].split()[:2])
+        name = login or job.detail["alias"]
+        return Entry(answer["host"], answer["port"], name, host_key, self.key(), self.directory / f"home-{name}")
+
+    def key(self) -> Path:
+        """The user's private key, registered; made when it is first asked for."""
         key = self.directory / "id_ed25519"
         if not key.exists():
             subprocess.run(

@@ -1,0 +1,93 @@
+import java.io.ByteArrayOutputStream;
+import java.io.File;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import net.schmizz.sshj.SSHClient;
+import net.schmizz.sshj.connection.channel.direct.DirectConnection;
+import net.schmizz.sshj.connection.channel.direct.Session;
+import net.schmizz.sshj.sftp.SFTPClient;
+import net.schmizz.sshj.transport.verification.OpenSSHKnownHosts;
+
+/**
+ * Does what an IDE of JetBrains does on its way into a machine, and prints what came of each step.
+ *
+ * <p>Arguments: host, port, user, private key, known_hosts, directory to upload, port of an echo server in the task.
+ */
+public final class Ide {
+    private static final int LIMIT_S = 60;
+
+    private Ide() {}
+
+    /** Log in, strict about the host's key, and take the steps. */
+    public static void main(String[] given) throws Exception {
+        try (SSHClient client = new SSHClient()) {
+            client.addHostKeyVerifier(new OpenSSHKnownHosts(new File(given[4])));
+            client.setConnectTimeout(LIMIT_S * 1000);
+            client.connect(given[0], Integer.parseInt(given[1]));
+            client.authPublickey(given[2], given[3]);
+            probe(client);
+            upload(client, Path.of(given[5]));
+            forward(client, Integer.parseInt(given[6]));
+        }
+    }
+
+    private static void probe(SSHClient client) throws Exception {
+        try (Session session = client.startSession()) {
+            session.allocateDefaultPTY();
+            System.out.println("probe " + ended(session.exec("uname -sm")));
+        }
+        try (Session session = client.startSession()) {
+            System.out.println("failed " + ended(session.exec("echo told; echo apart >&2; exit 7")));
+        }
+        try (Session session = client.startSession()) {
+            Session.Command command = session.exec("kill -TERM $$");
+            command.join(LIMIT_S, TimeUnit.SECONDS);
+            System.out.println("killed " + command.getExitSignal());
+        }
+    }
+
+    private static String ended(Session.Command command) throws Exception {
+        String said = read(command.getInputStream()).strip();
+        command.join(LIMIT_S, TimeUnit.SECONDS);
+        return command.getExitStatus() + " " + said;
+    }
+
+    private static void upload(SSHClient client, Path files) throws Exception {
+        try (SFTPClient sftp = client.newSFTPClient()) {
+            String home = sftp.canonicalize(".");
+            sftp.put(files.toString(), home + "/backend");
+            System.out.println("uploaded " + sftp.ls(home + "/backend").size());
+            Path back = Files.createTempFile("ide", "");
+            File first = files.resolve("0").toFile();
+            sftp.get(home + "/backend/0", back.toString());
+            System.out.println("same " + Arrays.equals(Files.readAllBytes(first.toPath()), Files.readAllBytes(back)));
+            Files.delete(back);
+        }
+    }
+
+    private static void forward(SSHClient client, int port) throws Exception {
+        String here = InetAddress.getLoopbackAddress().getHostAddress();
+        try (DirectConnection through = client.newDirectConnection(here, port)) {
+            through.getOutputStream().write("through the tunnel".getBytes(StandardCharsets.UTF_8));
+            through.getOutputStream().flush();
+            System.out.println("echoed " + read(through.getInputStream()));
+        }
+        try {
+            client.newDirectConnection(here, 1);
+            System.out.println("refused nothing");
+        } catch (net.schmizz.sshj.connection.channel.OpenFailException refused) {
+            System.out.println("refused " + refused.getReason());
+        }
+    }
+
+    private static String read(InputStream from) throws Exception {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        from.transferTo(all);
+        return all.toString(StandardCharsets.UTF_8);
+    }
+}
