@@ -4,6 +4,7 @@
 
 import { clientPlugin } from './client/plugin';
 import { clusterPlugin } from './cluster/plugin';
+import { connectPlugin } from './connect/plugin';
 import { detailPlugin } from './detail/plugin';
 import { jobsPlugin } from './jobs/plugin';
 import { submitPlugin } from './submit/plugin';
@@ -14,6 +15,7 @@ export default [
   clientPlugin,
   jobsPlugin,
   detailPlugin,
+  connectPlugin,
   submitPlugin,
   clusterPlugin
 ];

@@ -14,8 +14,10 @@ import type {
 } from './tokens';
 import type {
   IClusterUse,
+  IDoctorReport,
   IErrorBody,
   IFault,
+  IGuide,
   IJobDetail,
   IJobPage,
   IMoved,
@@ -198,6 +200,14 @@ export class PaiClient implements IPaiClient {
     return this._json('POST', path);
   }
 
+  async guide(job: string): Promise<IGuide> {
+    return this._reach('connect', job);
+  }
+
+  async doctor(job: string): Promise<IDoctorReport> {
+    return this._reach('doctor', job);
+  }
+
   async log(
     job: string,
     target: ILogTarget,
@@ -254,12 +264,20 @@ export class PaiClient implements IPaiClient {
     return (await response.json()) as T;
   }
 
+  /** What the Jupyter server finds out by logging in to a task itself. */
+  private async _reach<T>(what: string, job: string): Promise<T> {
+    const path = `${what}/${encodeURIComponent(job)}`;
+    const response = await this._request('POST', path, undefined, 'pai');
+    return response.json() as Promise<T>;
+  }
+
   private async _request(
     method: string,
     path: string,
-    body?: string
+    body?: string,
+    below = 'pai/api/v2'
   ): Promise<Response> {
-    const url = URLExt.join(this._settings.baseUrl, 'pai/api/v2', path);
+    const url = URLExt.join(this._settings.baseUrl, below, path);
     let response: Response;
     try {
       response = await ServerConnection.makeRequest(

@@ -8,6 +8,8 @@ import type { ISignal } from '@lumino/signaling';
 import type { PaiError } from './request';
 import type {
   IClusterUse,
+  IDoctorReport,
+  IGuide,
   IJobDetail,
   IJobPage,
   IJobSummary,
@@ -42,6 +44,8 @@ export namespace CommandIDs {
   export const openService = 'pai:open-service';
   /** Copy the SSH command of a job or task. */
   export const copySsh = 'pai:copy-ssh';
+  /** Show how editors and other programs reach a job, and which will work. */
+  export const connect = 'pai:connect';
   /** Stop a job, after asking. */
   export const stopJob = 'pai:stop-job';
   /** Show who uses the cluster, and who waits. */
@@ -121,6 +125,10 @@ export interface IPaiClient {
     role: string,
     index: number
   ): Promise<ITicket>;
+  /** How programs reach a running task; of the job's first one. */
+  guide(job: string): Promise<IGuide>;
+  /** Try which programs will work with it; takes seconds. */
+  doctor(job: string): Promise<IDoctorReport>;
   /** Bytes of a log; a negative offset counts from the end. */
   log(
     job: string,

@@ -354,3 +354,51 @@ export interface IPositionedEvent {
 export function isFinal(state: JobState): boolean {
   return state === 'STOPPED' || state === 'SUCCEEDED' || state === 'FAILED';
 }
+
+/** How programs reach a task. */
+export interface IGuide {
+  readonly alias: string;
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  /** Where a login begins. */
+  readonly directory: string;
+  readonly fingerprint: string;
+  /** With the names that `pai ssh-config` writes. */
+  readonly command: string;
+  readonly links: readonly {
+    readonly editor: string;
+    readonly name: string;
+    readonly url: string;
+  }[];
+  readonly pycharm: {
+    readonly host: string;
+    readonly port: number;
+    readonly username: string;
+    readonly authentication: string;
+    readonly interpreter: string;
+  };
+}
+
+/** Something that keeps a program from working, or makes it work less well. */
+export interface IFinding {
+  readonly code: string;
+  readonly blocking: boolean;
+  /** By language; English is always there. */
+  readonly texts: Readonly<
+    Record<string, { readonly what: string; readonly remedy: string }>
+  >;
+}
+
+/** Which programs will work with a task. */
+export interface IDoctorReport {
+  readonly works: boolean;
+  readonly clients: readonly {
+    readonly client: string;
+    readonly name: string;
+    readonly works: boolean;
+    readonly findings: readonly IFinding[];
+  }[];
+  /** What could not be removed from the task; empty otherwise. */
+  readonly leftBehind: string;
+}

@@ -10,7 +10,7 @@ import { PaiClient } from '../src/request';
 /** A request as it reached the server. */
 export interface IRequest {
   readonly method: string;
-  /** Path and query below `/pai/api/v2/`, decoded. */
+  /** Path and query below `/pai/api/v2/`, or `/pai/` for what is not the API's; decoded. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly body: string;
@@ -106,7 +106,7 @@ export class FakeServer {
   private async _answer(input: Request): Promise<Response> {
     const url = new URL(input.url);
     const path = decodeURIComponent(
-      url.pathname.replace('/base/pai/api/v2/', '')
+      url.pathname.replace(/^\/base\/pai\/(api\/v2\/)?/, '')
     );
     const request = {
       method: input.method,

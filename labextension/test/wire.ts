@@ -5,6 +5,8 @@
 import type {
   ICellsUse,
   IClusterUse,
+  IDoctorReport,
+  IGuide,
   IJobDetail,
   IJobSummary,
   INodeUse,
@@ -227,4 +229,54 @@ export async function until(condition: () => boolean): Promise<void> {
     }
     await new Promise(resolve => setTimeout(resolve, 2));
   }
+}
+
+/** How a task is reached. */
+export function guide(change: Partial<IGuide> = {}): IGuide {
+  return {
+    alias: 'first',
+    host: 'gateway.example.org',
+    port: 2222,
+    user: 'first',
+    directory: '/work',
+    fingerprint: 'SHA256:abc',
+    command: 'ssh first',
+    links: [
+      {
+        editor: 'vscode',
+        name: 'VS Code',
+        url: 'vscode://vscode-remote/ssh-remote+first/work?windowId=_blank'
+      },
+      { editor: 'zed', name: 'Zed', url: 'zed://ssh/first/work' }
+    ],
+    pycharm: {
+      host: 'first',
+      port: 2222,
+      username: 'first',
+      authentication: 'OpenSSH config and authentication agent',
+      interpreter: '/usr/bin/python3'
+    },
+    ...change
+  };
+}
+
+/** One program that will work, and one that will not. */
+export function report(): IDoctorReport {
+  const texts = {
+    en: { what: 'There is no tar.', remedy: 'Install tar.' },
+    zh_CN: { what: '没有 tar。', remedy: '请安装 tar。' }
+  };
+  return {
+    works: false,
+    clients: [
+      { client: 'ssh', name: 'OpenSSH', works: true, findings: [] },
+      {
+        client: 'vscode',
+        name: 'VS Code',
+        works: false,
+        findings: [{ code: 'no-tool', blocking: true, texts }]
+      }
+    ],
+    leftBehind: ''
+  };
 }

@@ -120,6 +120,16 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
       >
         {trans.__('Copy SSH command')}
       </button>
+      <button
+        className="jp-mod-styled"
+        disabled={!job.sshCommand || job.state !== 'RUNNING'}
+        onClick={() =>
+          void commands.execute(CommandIDs.connect, { job: job.id })
+        }
+        title={trans.__('Editors, PyCharm, PuTTY and xshell')}
+      >
+        {trans.__('Connect…')}
+      </button>
       {tasksOf(job).some(isKept) && (
         <button
           className="jp-mod-styled"

@@ -140,6 +140,8 @@ QUESTIONS = [
     ("DELETE", "pai/api/v2/jobs/x", "write pai:jobs"),
     ("GET", "pai/api/v2/keys", "read pai:keys"),
     ("DELETE", "pai/api/v2/keys/SHA256:x", "write pai:keys"),
+    ("POST", "pai/connect/x", "write pai:keys"),
+    ("POST", "pai/doctor/x", "write pai:keys"),
     ("POST", "pai/api/v2/jobs/x/services/web/ticket", "execute pai:services"),
     ("GET", "pai/s/x--web/", "execute pai:services"),
     ("POST", "pai/s/x--web/", "execute pai:services"),
@@ -153,6 +155,17 @@ def test_each_verb_asks_for_its_own_action_and_resource(site: Site, method: str,
     assert site.request(method, path, b"{}" if method in ("POST", "PUT") else None).status == 403
     assert site.questions() == [question]
     assert site.fake.backend.requests == []
+
+
+def test_a_task_that_cannot_be_reached_is_refused_with_the_reason(site: Site) -> None:
+    site.fake.add_job("waits")
+    answer = site.request("POST", "pai/connect/waits", b"")
+    assert (answer.status, answer.json()["code"]) == (400, "InvalidParametersError")
+    assert "there is nothing to log in to" in str(answer.json()["message"])
+    answer = site.request("POST", "pai/doctor/nobody", b"")
+    assert (answer.status, answer.json()["code"]) == (404, "NoJobError")
+    answer = site.request("POST", "pai/connect/waits?index=one", b"")
+    assert (answer.status, answer.json()["message"]) == (400, "'one' is no index of a task.")
 
 
 @pytest.mark.asyncio
