@@ -65,7 +65,8 @@ class JobSecrets:
         found += keys
         large = sum(map(len, found)) > _LARGE
         made = await asyncio.to_thread(Scrubber, found) if large else Scrubber(found)
-        if len(keys) == len(names):  # else it waits to be placed, and its keys are still to be made
+        # Else it waits to be placed, and its keys are still to be made; those of a job that has ended are gone.
+        if len(keys) == len(names) or job.state.final:
             self._remember(key, made)
         return made
 
