@@ -69,7 +69,7 @@ def certify_host(ca: str, host_key: str, *, key_id: str, principals: Sequence[st
 
 
 def names_of_task(job: Job, role: str, index: int) -> tuple[str, ...]:
-    """The names that a task may be reached by: its own, and the job's when it is the first task."""
+    """The names that a task may be reached by: the job's when it is the first task, and last its own."""
     own = alias.task_alias(job.alias, job.spec, role, index)
     first = job.spec.task_roles[0].name
     return (job.alias, own) if (role, index) == (first, 0) else (own,)

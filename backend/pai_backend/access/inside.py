@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from pai_backend.access.broker.authority import accepted
@@ -17,12 +16,12 @@ async def peer_key(store: Store, job: JobUid) -> str:
     return await task_host_key(store, peer_key_slot(job))
 
 
-async def user_ca_lines(store: Store, names: Sequence[str], now: datetime) -> tuple[str, ...]:
-    """authorized_keys lines for whoever has a user's certificate for one of the names of a task.
+async def user_ca_lines(store: Store, job_alias: str, task_alias: str, now: datetime) -> tuple[str, ...]:
+    """authorized_keys lines for whoever has a user's certificate for the job, or for this task of it.
 
     The task cannot ask whether a certificate was revoked: it is good there until it runs out. Raises Unavailable.
     Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT, ``cert-authority`` and ``principals``.
     """
-    principals = ",".join(names)
+    options = f'cert-authority,principals="{job_alias},{task_alias}"'
     cas = await accepted(store, Act("", now))
-    return tuple(f'cert-authority,principals="{principals}" {ca.public_key} pai-user-ca-{ca.number}' for ca in cas)
+    return tuple(f"{options} {ca.public_key} pai-user-ca-{ca.number}" for ca in cas)

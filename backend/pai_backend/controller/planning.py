@@ -122,12 +122,12 @@ class Planner:
             self._host_ca = await host_ca_key(self._store)
         keys, ca, now = await self._keys_of(job.uid), self._host_ca, self._clock()
         names = names_of_task(job, task.role, task.index)
-        trusted = (self._gateway_key, keys.public, keys.peers, *await user_ca_lines(self._store, names, now))
+        users = await user_ca_lines(self._store, job.alias, names[-1], now)
         return SshPlan(
             port=ports[0],
             host_key=SecretStr(host_key),
             host_certificate=certify_host(ca, host_key, key_id=slot, principals=names, now=now),
-            authorized_keys=trusted,
+            authorized_keys=(self._gateway_key, keys.public, keys.peers, *users),
             peers=PeerAccess(key=keys.peers_private, host_ca=public_line(ca)),
         )
 

@@ -60,7 +60,7 @@ async def test_each_task_is_certified_for_its_names_and_lets_in_peers_and_users(
                 await gateway_public_key(world.store),
                 await job_public_key(world.store, job.uid),
                 f"{public_line(peers)} pai-peers-{job.uid}",
-                f'cert-authority,principals="{",".join(names[role])}" {user_ca.public_key} pai-user-ca-1',
+                f'cert-authority,principals="{job.alias},{job.alias}--{role}-0" {user_ca.public_key} pai-user-ca-1',
             )
             assert ssh.peers is not None
             assert (ssh.peers.key.get_secret_value(), ssh.peers.host_ca) == (peers, ca)
