@@ -48,13 +48,13 @@ class Running:
 
 
 def write_config(path: Path, kubeconfig: Path, pods: dict[str, Any], **others: Any) -> Path:
-    """A configuration file for the engine; ``others`` are added to it."""
+    """A configuration file for the engine; ``others`` are added to what it says of the cluster."""
     keys: dict[str, Any] = {
         "user": "bench",
         "engine": {"kind": "kubernetes", "grace_s": 1},
-        "kubernetes": {"kubeconfig": str(kubeconfig), "namespace": NAMESPACE, "pods": pods},
+        "kubernetes": {"kubeconfig": str(kubeconfig), "namespace": NAMESPACE, "pods": pods, **others},
     }
-    path.write_text(yaml.safe_dump({**keys, **others}))
+    path.write_text(yaml.safe_dump(keys))
     return path
 
 

@@ -34,6 +34,7 @@ JOBS = 5_000
 FINISHED = 100_000
 CLIENTS = 16
 OURS = naming.selector({**naming.ours("local"), naming.COMPONENT: naming.Component.TASK})
+LOGS_FOLLOWED = 1  # kwok lets none be followed, so each would be read again and again; at its end each is copied
 THEIRS = "app.kubernetes.io/instance=plain"
 RUN_S = 60.0  # of a task, or twice as long as the peer's creating takes: ends do not come into placing
 FIRST_RUN_S = 20.0  # of the task whose objects are copied meanwhile
@@ -148,7 +149,9 @@ class _Side:
         data = self._home / str(self._passes) / "data"
         await asyncio.to_thread(data.mkdir, parents=True)
         pods = simulated_pods("0", f"{run_s:.1f}s")
-        config = write_config(data.parent / "backend.yaml", self._simulation.cluster.kubeconfig, pods)
+        config = write_config(
+            data.parent / "backend.yaml", self._simulation.cluster.kubeconfig, pods, logs_followed=LOGS_FOLLOWED
+        )
         async with running(config, data, "api") as api, _client(api) as client:
             await fill(f"sqlite:///{data / 'pai.sqlite'}", finished)
             await at_once(lambda number: _submit(client, f"job-{number}"), jobs, CLIENTS)
