@@ -115,12 +115,13 @@ def putty_reg(session: Session) -> str:
 def xshell_session(session: Session) -> str:
     r"""A ``.xsh`` session for xshell. Write it as ``utf-16``; a user key is named, and imported beforehand.
 
-    Source: sessions written by Xshell 6 to 8; what is left out stands for xshell's defaults.
+    Source: sessions written by Xshell 6, which later ones take over; what is left out stands for xshell's
+    defaults. ``SendKeepAlive`` is not meant: that types a text into the terminal.
     """
     login = session.login
     lines = [
         "[SessionInfo]",
-        "Version=7.0",
+        "Version=6.0",
         "[CONNECTION]",
         "Protocol=SSH",
         f"Host={login.host}",
@@ -130,8 +131,8 @@ def xshell_session(session: Session) -> str:
         f"UserName={login.alias}",
         f"UserKey={session.key.stem}",
         "[CONNECTION:KEEPALIVE]",
-        "SendKeepAlive=1",
-        f"SendKeepAliveInterval={KEEPALIVE_INTERVAL_S}",
+        "KeepAlive=1",
+        f"KeepAliveInterval={KEEPALIVE_INTERVAL_S}",
         "",
     ]
     return "\r\n".join(lines)

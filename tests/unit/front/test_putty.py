@@ -49,10 +49,10 @@ def test_a_session_of_putty() -> None:
 def test_a_session_of_xshell() -> None:
     session = Session(LOGIN, PureWindowsPath(r"C:\keys\train.pem"), BASE)
     assert putty.xshell_session(session) == (
-        "[SessionInfo]\r\nVersion=7.0\r\n"
+        "[SessionInfo]\r\nVersion=6.0\r\n"
         "[CONNECTION]\r\nProtocol=SSH\r\nHost=gateway.example.org\r\nPort=2222\r\n"
         "[CONNECTION:AUTHENTICATION]\r\nMethod=1\r\nUserName=train--w-0\r\nUserKey=train\r\n"
-        "[CONNECTION:KEEPALIVE]\r\nSendKeepAlive=1\r\nSendKeepAliveInterval=30\r\n"
+        "[CONNECTION:KEEPALIVE]\r\nKeepAlive=1\r\nKeepAliveInterval=30\r\n"
     )
 
 
