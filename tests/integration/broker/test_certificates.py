@@ -59,7 +59,7 @@ def key(tmp_path: Path, request: pytest.FixtureRequest) -> Key:
 
 def make_key(directory: Path, kind: str = "ed25519") -> Key:
     path = directory / "id"
-    command = ["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "", "-f", path]
+    command = ["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "", "-f", str(path)]
     subprocess.run(command, check=True, timeout=60, stdin=subprocess.DEVNULL)
     return Key(path, path.with_suffix(".pub").read_text())
 

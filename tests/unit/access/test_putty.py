@@ -19,8 +19,8 @@ KEYS = {"ed25519": make_ed25519("")[0], "rsa": make_rsa()}
 def test_the_file_is_puttygens_own(kind: str, version: Version, tmp_path: Path) -> None:
     pem, theirs = tmp_path / "key", tmp_path / "theirs.ppk"
     pem.write_text(KEYS[kind])
-    command = ["puttygen", pem, "-C", "pai-job-train", "-O", "private", "--ppk-param", f"version={version}"]
-    subprocess.run([*command, "-o", theirs], check=True, timeout=30, capture_output=True)
+    command = ["puttygen", str(pem), "-C", "pai-job-train", "-O", "private", "--ppk-param", f"version={version}"]
+    subprocess.run([*command, "-o", str(theirs)], check=True, timeout=30, capture_output=True)
     assert ppk(KEYS[kind], "pai-job-train", version) == theirs.read_text()
 
 
@@ -28,7 +28,7 @@ def test_puttygen_finds_a_changed_file(tmp_path: Path) -> None:
     """It checks the sum, so the test above would notice a wrong one."""
     file = tmp_path / "key.ppk"
     file.write_text(ppk(KEYS["ed25519"], "pai-job-train").replace("Comment: pai", "Comment: pay"))
-    command = ["puttygen", file, "-O", "private-openssh", "-o", tmp_path / "out"]
+    command = ["puttygen", str(file), "-O", "private-openssh", "-o", str(tmp_path / "out")]
     done = subprocess.run(command, timeout=30, capture_output=True, text=True)
     assert done.returncode != 0
     assert "MAC" in done.stderr
