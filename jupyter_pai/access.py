@@ -55,14 +55,26 @@ def installation(client: Client, files: ClusterFiles, *, register: bool = True) 
         register_key(client, files)
     names: list[Login] = []
     known: list[str] = []
-    for job in client.jobs(state="RUNNING", limit=MAX_JOBS):
+    for uid in _entered(client):
         try:
-            answer = client.ssh(job["uid"])
+            answer = client.ssh(uid)
         except NotFound:
-            continue  # it went away since the list was read
+            continue  # it went away, or its share ended, since the list was read
         names += logins(answer)
         known += [*answer["knownHosts"], answer.get("certAuthority", "")]
     return ssh_files.install(files, config_text(names, files.places), known_hosts_text(known))
+
+
+def _entered(client: Client) -> list[str]:
+    """Uids of running jobs of the user's, then of those that others share with the user; each once."""
+    from jupyter_pai import broker
+
+    own = [job["uid"] for job in client.jobs(state="RUNNING", limit=MAX_JOBS)]
+    try:
+        shared = [share["uid"] for share in client.thread.run(broker.shares(client.api))]
+    except NotFound:
+        shared = []  # a backend that knows no shares
+    return list(dict.fromkeys([*own, *shared]))
 
 
 def removal(files: ClusterFiles) -> list[Change]:

@@ -100,6 +100,7 @@ class FakeBackend:
         self.events: list[dict[str, Any]] = []
         self.logs: dict[str, bytes] = {}
         self.keys: list[dict[str, str]] = []
+        self.shares: list[dict[str, Any]] = []
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.drop_streams_after: int | None = None
         self.changed = asyncio.Condition()
@@ -175,6 +176,7 @@ class FakeBackend:
                 (job + r"/services/([^/]+)/ticket", _Ticket, route),
                 (r"/api/v2/events/stream", _AllEvents, route),
                 (r"/api/v2/keys", _Keys, route),
+                (r"/api/v2/shares", _Shares, route),
                 (r"/api/v2/info", _Info, route),
                 (r"/s/(.*)/echo", _ServiceEcho, route),
                 (r"/s/(.*)", _Service, route),
@@ -232,7 +234,8 @@ class _Info(_Base):
 class _Jobs(_Base):
     def get(self) -> None:
         states = self.get_argument("state", "")
-        jobs = [job for job in self.backend.jobs.values() if not states or job["state"] in states.split(",")]
+        own = [job for job in self.backend.jobs.values() if job["username"] == "tester"]
+        jobs = [job for job in own if not states or job["state"] in states.split(",")]
         rows = [{**job, "warnings": len(job["warnings"])} for job in reversed(jobs)]
         if self.get_argument("withTotalCount", "false") == "true":
             self.finish({"totalCount": len(rows), "data": rows})
@@ -362,6 +365,11 @@ class _Keys(_Base):
         self.backend.keys.append(key)
         self.set_status(201)
         self.finish(key)
+
+
+class _Shares(_Base):
+    def get(self) -> None:
+        self.finish({"data": self.backend.shares})
 
 
 class _Socket(tornado.websocket.WebSocketHandler, _Base):

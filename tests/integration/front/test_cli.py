@@ -222,6 +222,25 @@ def test_ssh_config_is_shown_written_and_removed(pai: Pai, fake: RunningFake, tm
     assert not config.exists()
 
 
+def test_jobs_that_others_share_have_names_too(pai: Pai, fake: RunningFake, tmp_path: Path) -> None:
+    own, foreign = fake.add_job("own"), fake.add_job("foreign")
+    for uid in (own, foreign):
+        fake.advance(uid, "RUNNING")
+    fake.backend.jobs[foreign]["username"] = "bob"
+    fake.backend.shares = [
+        {"uid": foreign, "job": "bob~foreign"},
+        {"uid": own, "job": "own"},
+        {"uid": "gone", "job": "x"},
+    ]
+    assert pai("ssh-config")[0] == 0
+    text = (tmp_path / "ssh" / "pai" / "test-cluster" / "config").read_text()
+    assert [line for line in text.splitlines() if line.startswith("Host ")] == sorted(
+        f"Host {uid}--main-0" for uid in (own, foreign)
+    )
+    known = (tmp_path / "ssh" / "pai" / "test-cluster" / "known_hosts").read_text().splitlines()
+    assert known == ["@cert-authority hello,hello--* ssh-ed25519 AAAAhostCA", "pai-test ssh-ed25519 AAAAkey"]
+
+
 def test_ssh_names_its_command_and_refuses_a_task_that_does_not_run(
     pai: Pai, fake: RunningFake, tmp_path: Path
 ) -> None:
