@@ -12,6 +12,7 @@ import gc
 import importlib
 import json
 import logging
+import math
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 
 from pai_backend import logs
 from pai_backend.config.settings import Role, Settings
-from pai_backend.parts import Parts, ReadyLine, RoleError
+from pai_backend.parts import Life, Parts, ReadyLine, RoleError
 from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ def run_inherited(arguments: list[str], version: str) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--role", required=True)
     parser.add_argument("--inherited", required=True)
+    parser.add_argument("--copy", type=int, default=1)
     given = parser.parse_args(arguments)
     settings_fd, lifeline_fd, ready_fd = (int(word) for word in given.inherited.split(","))
     for descriptor in (settings_fd, lifeline_fd, ready_fd):
@@ -42,25 +44,30 @@ def run_inherited(arguments: list[str], version: str) -> int:
     version = values.pop("version")
     settings = Settings.model_validate(values)
     roles = tuple(Role(word) for word in given.role.split(","))
-    return _run(settings, roles, version, lifeline_fd, ready_fd)
+    return _run(settings, roles, version, lifeline_fd, ready_fd, Life(given.copy, supervised=True))
 
 
 def run_alone(settings: Settings, roles: tuple[Role, ...], version: str, ready_fd: int | None) -> int:
     """Run roles in this process without a supervisor, as a container would."""
     if settings.log_dir is not None:
         logs.redirect(settings.log_dir / f"{process_name(roles)}.log")
-    return _run(settings, roles, version, None, ready_fd)
+    return _run(settings, roles, version, None, ready_fd, Life())
 
 
 def _run(
-    settings: Settings, roles: tuple[Role, ...], version: str, lifeline_fd: int | None, ready_fd: int | None
+    settings: Settings,
+    roles: tuple[Role, ...],
+    version: str,
+    lifeline_fd: int | None,
+    ready_fd: int | None,
+    life: Life,
 ) -> int:
-    log_file = settings.log_dir / f"{process_name(roles)}.log" if settings.log_dir is not None else None
+    log_file = settings.log_dir / f"{process_name(roles, life.copy)}.log" if settings.log_dir is not None else None
     logs.configure(settings.log_level, log_file, settings.log_file_bytes)
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     ready = ReadyLine(roles, ready_fd)
     try:
-        asyncio.run(run_roles(settings, roles, version, ready, lifeline_fd))
+        asyncio.run(run_roles(settings, roles, version, ready, lifeline_fd, life))
     except Exception as error:
         cause = _first(error)
         if isinstance(cause, RoleError):
@@ -79,15 +86,21 @@ def _first(error: BaseException) -> BaseException:
 
 
 async def run_roles(
-    settings: Settings, roles: tuple[Role, ...], version: str, ready: ReadyLine, lifeline_fd: int | None = None
+    settings: Settings,
+    roles: tuple[Role, ...],
+    version: str,
+    ready: ReadyLine,
+    lifeline_fd: int | None = None,
+    life: Life | None = None,
 ) -> None:
     """Run these roles until SIGTERM, SIGINT or the end of the lifeline.
 
     Raises RoleError (in a group) when a role cannot run with this configuration, and whatever a role died of.
     """
     stop = asyncio.Event()
-    _end_on_request(stop, lifeline_fd)
-    parts = Parts(settings, roles, version, stop)
+    life = life or Life()
+    _end_on_request(stop, lifeline_fd, deadline_s(settings, roles, life))
+    parts = Parts(settings, roles, version, stop, life)
     runs = [(role, _role(role)) for role in roles]
     _favour_latency()
     try:
@@ -99,6 +112,13 @@ async def run_roles(
             stop.set()
     finally:
         await parts.aclose()
+
+
+def deadline_s(settings: Settings, roles: tuple[Role, ...], life: Life) -> int:
+    """Seconds that this process has to end in: a gateway that nobody waits for may drain longer."""
+    if Role.GATEWAY not in roles or life.supervised:
+        return DEADLINE_S
+    return max(DEADLINE_S, math.ceil(settings.gateway.drain_s) + DEADLINE_S)
 
 
 def _role(role: Role) -> RunRole:
@@ -120,12 +140,12 @@ def _favour_latency() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _end_on_request(stop: asyncio.Event, lifeline_fd: int | None) -> None:
+def _end_on_request(stop: asyncio.Event, lifeline_fd: int | None, deadline: int) -> None:
     """Set ``stop`` when we are told to end or our supervisor is gone; a process that then hangs is killed."""
     loop = asyncio.get_running_loop()
 
     def end() -> None:
-        signal.alarm(DEADLINE_S)  # its default action ends the process
+        signal.alarm(deadline)  # its default action ends the process
         stop.set()
 
     def lifeline_moved() -> None:

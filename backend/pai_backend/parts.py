@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,11 +44,23 @@ def key_source(settings: Settings) -> KeySource:
     return GivenKeys(settings.secret_keys) if settings.secret_keys else KeyFile(settings.secret_key_path)
 
 
+@dataclass(frozen=True)
+class Life:
+    """How this process came to be: which of several with the same roles it is, and who ends it."""
+
+    copy: int = 1
+    supervised: bool = False
+    """Whether a supervisor gives it a bounded time to end."""
+
+
 class Parts:
     """Things made once a process, when the first role asks; heavy modules are imported only then."""
 
-    def __init__(self, settings: Settings, roles: tuple[Role, ...], version: str, stop: asyncio.Event) -> None:
+    def __init__(
+        self, settings: Settings, roles: tuple[Role, ...], version: str, stop: asyncio.Event, life: Life | None = None
+    ) -> None:
         self.settings, self.roles, self.version, self.stop = settings, roles, version, stop
+        self.life = life or Life()
         self.engine_root = settings.data_dir / "engine"
         self.database_trouble = "The database is being opened."
         self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}

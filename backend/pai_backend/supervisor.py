@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pai_backend import logs
 from pai_backend.runtime_files import runtime_file
@@ -49,6 +49,7 @@ class Child:
 
     name: str
     roles: Sequence[str]
+    copy: int = 1
     process: subprocess.Popen[bytes] | None = None
     ready_fd: int | None = None
     ready: dict[str, object] | None = None
@@ -71,9 +72,20 @@ class Ended(Exception):
         self.code, self.words = code, words
 
 
-def process_name(roles: Sequence[str]) -> str:
-    """Name of a process in logs: ``core`` is the one with the API or the controller."""
-    return "core" if {"api", "controller"} & set(roles) else "-".join(roles)
+def process_name(roles: Sequence[str], copy: int = 1) -> str:
+    """Name of a process in logs: ``core`` is the one with the API or the controller. A second copy has its number."""
+    name = "core" if {"api", "controller"} & set(roles) else "-".join(roles)
+    return name if copy == 1 else f"{name}-{copy}"
+
+
+def children_of(settings: dict[str, Any]) -> list[Child]:
+    """The processes of these settings: one a group of roles, and as many of the gateway as it is to have."""
+    copies = settings.get("gateway", {}).get("processes", 1)
+    return [
+        Child(process_name(roles, copy), roles, copy)
+        for roles in settings["processes"]
+        for copy in range(1, (copies if "gateway" in roles else 1) + 1)
+    ]
 
 
 def take_lock(data_dir: Path) -> int:
@@ -116,10 +128,8 @@ def await_leftovers(data_dir: Path) -> int:
 class Supervisor:
     """Keeps the configured processes running until it is told to end."""
 
-    def __init__(self, settings: dict[str, object], settings_fd: int, processes_lock: int) -> None:
-        groups = settings["processes"]
-        assert isinstance(groups, list)
-        self._children = [Child(process_name(roles), roles) for roles in groups]
+    def __init__(self, settings: dict[str, Any], settings_fd: int, processes_lock: int) -> None:
+        self._children = children_of(settings)
         log_dir, limit = settings.get("log_dir"), settings["log_file_bytes"]
         assert isinstance(limit, int)
         self._log_dir = Path(str(log_dir)) if log_dir is not None else None
@@ -173,6 +183,7 @@ class Supervisor:
         inherited = f"{self._settings_fd},{self._lifeline_read},{write}"
         roles = ",".join(child.roles)
         command = [sys.executable, "-P", "-m", "pai_backend", "serve", "--role", roles, "--inherited", inherited]
+        command += ["--copy", str(child.copy)] if child.copy > 1 else []
         output = logs.open_log(self._log_dir / f"{child.name}.log") if self._log_dir is not None else None
         try:
             child.process = subprocess.Popen(

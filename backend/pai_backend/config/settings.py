@@ -174,7 +174,8 @@ class GatewaySettings(Model):
         default=10,
         ge=0,
         le=86_400,
-        description="Seconds that open connections may go on after the gateway has been told to end.",
+        description="Seconds that open connections may go on after the gateway has been told to end; at most 10 where "
+        "it is one of several processes of `serve`.",
     )
     processes: int = Field(
         default=1,
@@ -468,6 +469,8 @@ class Settings(Model):
         twice = next((role for role in roles if roles.count(role) > 1), None)
         if twice is not None:
             raise ValueError(f"processes: the role {twice} stands in two places")
+        if self.gateway.processes > 1 and (Role.GATEWAY,) not in self.processes and Role.GATEWAY in roles:
+            raise ValueError("gateway.processes: more than one needs the gateway in processes of its own")
         return self
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import zlib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.runtime_files import runtime_file
 
 FIRST_PORT, PORTS_TRIED = 2222, 200
+SUPERVISED_DRAIN_S = 10.0  # with the time to close it is less than what the supervisor waits
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
@@ -28,17 +30,27 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         return
     kept, has_port = parts.settings.data_dir / "gateway.port", asyncio.Event()
     with ExitStack() as files:
+        hold = await _hold(parts, files) if settings.processes > 1 else None
 
         def listening(host: str, port: int) -> None:
             has_port.set()
-            keep_port(kept, port)
-            facts = {"pid": os.getpid(), "host": host, "port": port}
-            files.enter_context(runtime_file(parts.runtime("gateway.json"), facts))
+            if hold is not None:
+                fcntl.flock(hold, fcntl.LOCK_SH)
+            if parts.life.copy == 1:
+                keep_port(kept, port)
+                facts = {"pid": os.getpid(), "host": host, "port": port}
+                files.enter_context(runtime_file(parts.runtime("gateway.json"), facts))
             ready.role_is_ready(Role.GATEWAY)
 
         for port in _candidates(settings, kept_port(kept), parts.settings.data_dir):
             try:
-                return await serve_gateway(_options(settings, port), store, parts.engine(), parts.stop, listening)
+                return await serve_gateway(
+                    _options(settings, port, supervised=parts.life.supervised),
+                    store,
+                    parts.engine(),
+                    parts.stop,
+                    listening,
+                )
             except OSError as error:
                 if has_port.is_set():
                     raise
@@ -66,7 +78,33 @@ def _candidates(settings: GatewaySettings, kept: int | None, data_dir: Path) -> 
         yield FIRST_PORT + (offset + step) % PORTS_TRIED
 
 
-def _options(settings: GatewaySettings, port: int) -> GatewayOptions:
+async def _hold(parts: Parts, files: ExitStack) -> int:
+    """Take part in the port with the other processes of this gateway, and keep other backends off it.
+
+    Sockets that share a port share it with all of the same user, so the first process of a gateway looks whether
+    the port is free, and the others come after it. Raises RoleError when another backend has the port.
+    """
+    settings, lock = parts.settings.gateway, parts.runtime("gateway.lock")
+    lock.parent.mkdir(exist_ok=True, mode=0o700)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    files.callback(os.close, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        await asyncio.to_thread(fcntl.flock, descriptor, fcntl.LOCK_SH)
+        return descriptor
+    loop = asyncio.get_running_loop()
+    try:
+        probe = await loop.create_server(asyncio.Protocol, settings.host, settings.port)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise RoleError(f"gateway.port: {settings.host}:{settings.port} cannot be had: {reason}") from None
+    probe.close()
+    await probe.wait_closed()
+    return descriptor
+
+
+def _options(settings: GatewaySettings, port: int, *, supervised: bool) -> GatewayOptions:
     return GatewayOptions(
         host=settings.host,
         port=port,
@@ -79,6 +117,6 @@ def _options(settings: GatewaySettings, port: int) -> GatewayOptions:
         max_logins_per_user=settings.max_logins_per_user,
         max_channels=settings.max_channels,
         wait_s=settings.wait_s,
-        drain_s=settings.drain_s,
+        drain_s=min(settings.drain_s, SUPERVISED_DRAIN_S) if supervised else settings.drain_s,
         shares_port=settings.processes > 1,
     )

@@ -1,6 +1,11 @@
 """What the supervisor makes of what its children say."""
 
-from pai_backend.supervisor import Supervisor
+import pytest
+
+from pai_backend.app import DEADLINE_S, deadline_s
+from pai_backend.config.settings import GatewaySettings, Role, Settings
+from pai_backend.parts import Life
+from pai_backend.supervisor import Supervisor, children_of
 
 SETTINGS: dict[str, object] = {"processes": [["api"], ["gateway"]], "log_file_bytes": 1_000_000}
 
@@ -15,3 +20,24 @@ def test_a_child_that_says_why_it_never_will_be_ready_is_not_ready() -> None:
     api.ready = {"pid": 2, "url": "http://127.0.0.1:80"}
     supervisor._announce(None)
     assert supervisor._announced
+
+
+def test_a_gateway_has_as_many_processes_as_it_is_to_have() -> None:
+    children = children_of({**SETTINGS, "gateway": {"processes": 3}})
+    assert [child.name for child in children] == ["core", "gateway", "gateway-2", "gateway-3"]
+    assert [child.copy for child in children] == [1, 1, 2, 3]
+
+
+def test_processes_that_share_a_port_must_know_it_and_have_no_other_role() -> None:
+    with pytest.raises(ValueError, match=r"gateway\.port"):
+        GatewaySettings(processes=2)
+    with pytest.raises(ValueError, match="processes of its own"):
+        Settings(gateway=GatewaySettings(processes=2, port=2222), processes=((Role.API, Role.GATEWAY),))
+    assert Settings(gateway=GatewaySettings(processes=2, port=2222)).gateway.processes == 2
+
+
+def test_only_a_gateway_that_nobody_waits_for_drains_long() -> None:
+    settings = Settings(gateway=GatewaySettings(drain_s=3600))
+    assert deadline_s(settings, (Role.GATEWAY,), Life()) == 3600 + DEADLINE_S
+    assert deadline_s(settings, (Role.GATEWAY,), Life(supervised=True)) == DEADLINE_S
+    assert deadline_s(settings, (Role.API,), Life()) == DEADLINE_S

@@ -22,6 +22,7 @@ from pai_backend.access.gateway.relay import Back
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.upstream import dial, open_back
 from pai_backend.engine.base import Connection, Engine
+from pai_backend.model.ids import TaskUid
 from pai_backend.store.base import Store
 
 FAULT = Refused("The gateway has an internal error; it is in its log. Try again in a moment.", Reason.FAULT)
@@ -46,6 +47,8 @@ class Entering:
         self.door = door
         self.sessions = Sessions()
         self.activity = Activity()
+        self.visited: dict[TaskUid, Entry] = {}
+        """Every task that was entered, whether it still is or not."""
         self.refusal = ""
         """Why there is no task to go to, for the session that asks."""
         self._room, self._front, self._credential, self._lost = room, front, credential, lost
@@ -86,6 +89,7 @@ class Entering:
         if not back.alive:  # lost in the moment between its login and now
             raise Refused(f"The connection to {entry.name} was lost. Connect again.", Reason.UNREACHABLE)
         self._back = back
+        self.visited[entry.task] = entry
         ports = {port for label in limits.ports or () for port in entry.placement.ports.get(label, ())}
         guard = Guard(limits, ports, room.options.max_channels)
         join(self._front, back, (guard.from_client, guard.from_task), (self._from_client, self._from_task))
@@ -131,6 +135,7 @@ class Entering:
             return None
         entry, connection = self._ways.pop(host)
         jump = entry, EVERYTHING
+        self.visited[entry.task] = entry
         self._jumps.append(jump)
         self.activity.requests.append(Request("jump"))
         return Pipe(connection, self.activity, lambda: self._jumps.remove(jump))

@@ -105,6 +105,11 @@ class Login(asyncssh.SSHServer):
         return self._inside.entries if self._inside is not None else ()
 
     @property
+    def visited(self) -> Collection[Entry]:
+        """Every task that it has entered, whether it still is there or not."""
+        return self._inside.visited.values() if self._inside is not None else ()
+
+    @property
     def activity(self) -> Activity | None:
         """What it is used for; None before it is complete."""
         return self._inside.activity if self._inside is not None else None

@@ -23,7 +23,6 @@ class Reason(StrEnum):
     TASK_ENDED = "task-ended"
     MOVED = "task-moved"
     UNREACHABLE = "unreachable"
-    IDLE = "idle"
 
 
 class Refused(Exception):

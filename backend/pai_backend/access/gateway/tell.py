@@ -62,7 +62,7 @@ class Teller:
         )
         self.counters.ended(activity.kind, login.reason, activity.bytes_in, activity.bytes_out)
         figures = {"seconds": seconds, "bytes_in": activity.bytes_in, "bytes_out": activity.bytes_out}
-        for entry, _ in login.entries:
+        for entry in login.visited:
             words = {"task": entry.task_name, "client": login.client, "key": key_of(credential)}
             words |= {"kind": activity.kind.value, "reason": login.reason.value}
             self.record.note(Fact(What.END, entry.job, credential.user, login.address, words, figures))

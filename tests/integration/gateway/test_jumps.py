@@ -1,0 +1,72 @@
+"""Jump mode: the client's own SSH runs to the task, through a stream of the gateway that it cannot read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from pai_backend.access.keys import public_line
+from pai_backend.model.rights import limits_of
+from pai_backend.store.grants import Share
+from pai_backend.testing.builders import make_uid
+from tests.support.ssh_world import World, eventually, make_world, running_job, write_key
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """A task that takes the user's own key, as a task does that knows the users' CA."""
+    async with make_world(tmp_path, "sshd") as made:
+        with (tmp_path / "authorized").open("a") as authorized:
+            authorized.write(public_line(made.key.read_text()) + "\n")
+        task_key = public_line(made.store.host_keys[f"{made.job.uid}-0-0"])
+        with (tmp_path / "known_hosts").open("a") as known:
+            known.write(f"demo {task_key}\ndemo--worker-0 {task_key}\n")
+        yield made
+
+
+def _jump(world: World, target: str, *command: str, name: str = "alice") -> list[str]:
+    """``ssh -J``, with the same strict options on both hops."""
+    proxy = " ".join(world.argv(name=name, options=("-W", "%h:%p")))
+    return ["ssh", *world.common(), "-o", f"ProxyCommand={proxy}", target, *command]
+
+
+async def test_the_clients_own_ssh_reaches_the_task(world: World) -> None:
+    from tests.support.ssh_world import run
+
+    user = os.environ.get("USER", "root")
+    data = os.urandom(3_000_000)
+    outcome = await run(_jump(world, f"{user}@demo", "sha256sum"), data)
+    assert outcome.stdout.split()[0].decode() == hashlib.sha256(data).hexdigest(), outcome.stderr
+    assert world.engine.dials == [(world.task().uid, world.task_port)]
+    outcome = await run(_jump(world, f"{user}@demo--worker-0", "echo in", name="demo"))
+    assert outcome.stdout == b"in\n", outcome.stderr
+    noted = world.store.noted
+    await eventually(lambda: "access.end" in [event.type for _, event in noted], "a jump's end is not told")
+    assert next(event for _, event in noted if event.type == "access.end").payload["kind"] == "jump"
+
+
+async def test_jumps_that_may_not_be_are_refused_with_a_reason(world: World) -> None:
+    unknown = await world.ssh(name="alice", options=("-W", "nothing:22"))
+    assert 'No job answers to the name "alice"' in unknown.stderr
+    ended = running_job(world.task_port, name="over", uid=make_uid(3))
+    world.store.put(ended.model_copy(update={"tasks": ()}))
+    assert "Job over is running" in (await world.ssh(name="alice", options=("-W", "over:22"))).stderr
+    world.key = world.path / "bob"
+    world.store.register("bob", write_key(world.key))
+    strange = await world.ssh(name="bob", options=("-W", "demo:22"))
+    assert "open failed" in strange.stderr
+    share = Share(world.job.uid, "bob", limits_of(["sftp"]), datetime.now(UTC), "alice")
+    world.store.grants.given.append(share)
+    assert "This login is limited" in (await world.ssh(name="bob", options=("-W", "demo:22"))).stderr
+    world.store.grants.given[:] = [replace(share, limits=limits_of([]))]
+    greeting = await world.ssh(name="bob", stdin=b"", options=("-W", "demo:22"))
+    assert world.engine.dials == [(world.task().uid, world.task_port)], greeting.stderr
