@@ -2,7 +2,8 @@
 
 What a process has run itself is its own; what ended programs that it had started used (a container runtime's helpers,
 a kubelet's ``mount``) is told beside, since nobody else remembers them. Nothing that is over and was nobody's child is
-seen, and neither is the kernel's own work; the table says how much that leaves.
+seen, and neither is the kernel's own work; the table says how much that leaves. An ended program counts with all that
+it ever used, so on a machine where others work too more may be told than there was.
 """
 
 from __future__ import annotations
