@@ -1,0 +1,201 @@
+"""Clients that break rules or only take up room: nobody else notices, and memory stays flat."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncssh
+import psutil
+import pytest
+import pytest_asyncio
+
+from tests.support.ssh_world import World, eventually, login, make_world, write_key
+
+pytestmark = pytest.mark.asyncio
+
+MANY = 2_000
+MOST_GROWTH_BYTES = 24_000_000
+"""Of 2,000 strangers of whom 64 at a time find room, after the first 200."""
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with make_world(tmp_path, login_timeout_s=20) as made:
+        yield made
+
+
+async def _answer(reader: asyncio.StreamReader) -> bytes:
+    """All that the gateway says to a client before it hangs up."""
+    async with asyncio.timeout(30):
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+
+
+@pytest.mark.parametrize(
+    "bytes_",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x00" * 20_000,
+        b"SSH-1.5-old\r\n",
+        b"SSH-2.0-" + b"x" * 5000 + b"\r\n",
+        b"SSH-2.0-\xff\xfe\x1b[2J\r\n" + b"\x00" * 100,
+        b"SSH-2.0-ok\r\n" + b"\xff" * 64,
+        b"SSH-2.0-ok\r\n" + b"\x00\x00\x00\x0c\x04\x14" + b"\x00" * 100,
+        b"SSH-2.0-ok\r\n" + os.urandom(5000),
+    ],
+    ids=["http", "zeros", "ssh 1", "long version", "version of escapes", "huge packet", "kexinit cut short", "noise"],
+)
+async def test_garbage_ends_its_own_connection_only(
+    world: World, bytes_: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with login(world) as good:
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        writer.write(bytes_)
+        if writer.can_write_eof():
+            writer.write_eof()
+        answer = await _answer(reader)
+        writer.close()
+        assert answer == b"" or answer.startswith(b"SSH-2.0-jupyter-pai-gateway")
+        assert (await good.run("echo in")).stdout == "in\n"
+    assert "\x1b" not in caplog.text
+
+
+NAMES = {
+    "10 kB": "x" * 10_000,
+    "1 kB": "x" * 1023,
+    "nul": "demo\x00",
+    "two lines": "demo\nroot",
+    "escapes": "\x1b[2J\x1b]0;title\x07",
+    "right to left": "demo\u202e",
+    "many parts": "a+" * 400,
+}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+async def test_names_of_any_kind_are_refused_and_never_shown_raw(
+    world: World, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "pai_backend")
+    said = await _login_as(world, name)
+    await eventually(lambda: " reason=" in caplog.text, "the end of a login is not logged")
+    assert "never" not in said
+    assert not {"\x1b", "\x00", "\u202e", "\x07"} & set(caplog.text + said)
+    assert "x" * 500 not in caplog.text + said
+    assert "name=demo\nroot" not in caplog.text
+    assert (await world.ssh("echo in")).stdout == b"in\n"
+
+
+async def _login_as(world: World, name: str) -> str:
+    """Log in with a good key under a name as it is; gives all that was said."""
+    said: list[str] = []
+
+    class Client(asyncssh.SSHClient):
+        def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+            conn._username = name  # asyncssh's own way to it refuses what this is about
+
+        def auth_banner_received(self, msg: str, lang: str) -> None:
+            said.append(msg)
+
+    try:
+        async with asyncio.timeout(20):
+            async with asyncssh.connect(
+                *("127.0.0.1", world.port),
+                client_factory=Client,
+                username="demo",
+                known_hosts=str(world.path / "known_hosts"),
+                client_keys=[str(world.key)],
+                agent_path=None,
+                config=None,
+            ) as conn:
+                done = await conn.run("echo never")
+                said += [str(done.stdout), str(done.stderr)]
+    except (asyncssh.Error, OSError) as exc:
+        said.append(str(exc))
+    return "".join(said).replace("\r\n", "")
+
+
+async def test_a_packet_with_a_wrong_mac_ends_its_connection(world: World) -> None:
+    async with login(world) as good, login(world) as bad:
+        assert (await bad.run("echo in")).stdout == "in\n"
+        assert bad._transport is not None
+        bad._transport.write(os.urandom(512))
+        await asyncio.wait_for(bad.wait_closed(), 20)
+        assert (await good.run("echo in")).stdout == "in\n"
+
+
+async def test_keys_offered_in_vain_are_counted(tmp_path: Path) -> None:
+    async with make_world(tmp_path, max_auth_tries=5) as world:
+        right, options = world.key, []
+        for number in range(8):
+            write_key(tmp_path / f"wrong-{number}")
+            options += ["-i", str(tmp_path / f"wrong-{number}")]
+        world.key = tmp_path / "wrong-0"
+        assert "Too many authentication failures" in (await world.ssh("true", options=tuple(options))).stderr
+        world.key = right
+        assert (await world.ssh("true")).status == 0
+
+
+async def test_one_user_has_a_bounded_number_of_logins_and_a_login_of_channels(tmp_path: Path) -> None:
+    async with make_world(tmp_path, max_logins_per_user=2, max_channels=3) as world:
+        async with login(world) as first, login(world) as second:
+            outcome = await world.ssh("true")
+            assert outcome.status == 255
+            assert "You have 2 connections open here" in outcome.stderr
+            running = [await first.create_process("cat") for _ in range(3)]
+            with pytest.raises(asyncssh.ChannelOpenError, match="3 channels open"):
+                await first.create_process("cat")
+            running[0].stdin.write_eof()
+            await running[0].wait()
+            assert (await first.run("echo in")).stdout == "in\n"
+            assert (await second.run("echo in")).stdout == "in\n"
+        assert (await world.ssh("echo in")).stdout == b"in\n"
+
+
+async def test_thousands_of_silent_strangers_cost_nothing_that_stays(world: World) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
+    async with login(world) as good:
+        process = await good.create_process("cat", encoding=None)
+        await _strangers(world, 200)
+        gc.collect()
+        before, slowest = psutil.Process().memory_info().rss, 0.0
+        crowd = asyncio.create_task(_strangers(world, MANY))
+        while not crowd.done():
+            began = time.monotonic()
+            process.stdin.write(b"echo\n")
+            async with asyncio.timeout(20):
+                assert await process.stdout.readline() == b"echo\n"
+            slowest = max(slowest, time.monotonic() - began)
+            await asyncio.wait([crowd], timeout=0.05)
+        crowd.result()
+        gc.collect()
+        assert psutil.Process().memory_info().rss - before < MOST_GROWTH_BYTES
+        assert slowest < 5, "somebody else's echo waits for strangers"
+        process.stdin.write_eof()
+
+
+async def _strangers(world: World, count: int) -> None:
+    """Connect, dribble a piece of a greeting and fall silent; hang up when all are there."""
+    inside = []
+    for number in range(count):
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        writer.write(b"SSH-2.0-dribble"[: number % 15])
+        inside.append((reader, writer))
+        if len(inside) == 200:
+            await _hang_up(inside)
+    await _hang_up(inside)
+
+
+async def _hang_up(inside: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
+    for _, writer in inside:
+        writer.transport.abort()
+    inside.clear()
+    await asyncio.sleep(0)
