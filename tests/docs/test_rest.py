@@ -19,7 +19,7 @@ from tests.support.documents import scm_document
 PAGE = "docs/rest.md"
 SUBMIT_AND_LIST, LOG_IN = (fence for fence in fences(PAGE) if fence.language == "bash")
 ROLE = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 256, "gpuNumber": 0, "command": "sleep 600"}
-OPTIONS = "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile={home}/known_hosts -o BatchMode=yes -F none"
+OPTIONS = "-o StrictHostKeyChecking=yes -o GlobalKnownHostsFile=/dev/null -o BatchMode=yes -F none"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def bash(text: str, directory: Path, **variables: str) -> str:
     """Run a fence as it stands, with an ``ssh`` that asks nothing; what it prints on standard output."""
     (directory / "bin").mkdir(exist_ok=True)
     program = directory / "bin" / "ssh"
-    program.write_text(f'#!/bin/sh\nexec /usr/bin/ssh {OPTIONS.format(home=directory)} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec /usr/bin/ssh {OPTIONS} "$@"\n')
     program.chmod(0o755)
     environment = {**os.environ, **variables, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
@@ -70,7 +70,12 @@ def test_the_link_gives_the_key_to_wget_and_the_key_opens_the_tasks_port(running
     told = answer()
     (container,) = told["containers"]
     link = told["keyPair"]["privateKeyDirectDownloadLink"]
-    variables = {"LINK": link, "SSH_PORT": str(container["sshPort"]), "SSH_IP": container["sshIp"]}
+    variables = {
+        "LINK": link,
+        "SSH_PORT": str(container["sshPort"]),
+        "SSH_IP": container["sshIp"],
+        "KNOWN_HOSTS": container["knownHosts"],
+    }
     assert bash(LOG_IN.text, tmp_path, **variables).strip() == os.uname().nodename
     assert (tmp_path / "job").stat().st_mode & 0o777 == 0o400
     again = httpx.get(link)

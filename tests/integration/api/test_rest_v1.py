@@ -70,6 +70,9 @@ async def test_the_same_job_is_at_both_paths_with_everything_below_them(api: Api
             assert (await client.get(f"{base}/config")).content == document
             ssh = (await client.get(f"{base}/ssh")).json()
             assert [each["sshPort"] for each in ssh["containers"]] == [15001, 15001]
+            known = [each["knownHosts"].split() for each in ssh["containers"]]
+            assert [words[:2] for words in known] == [["[127.0.0.1]:15001", "ssh-ed25519"]] * 2
+            assert known[0][2] != known[1][2]
             stopped = await client.put(f"{base}/executionType", json={"value": "STOP"})
             assert stopped.status_code == 202
 

@@ -246,6 +246,7 @@ class Container(Camel):
     id: str
     ssh_ip: str
     ssh_port: int
+    known_hosts: str = Field(description="Ours: the line of a known_hosts file by which a strict client recognises it.")
 
 
 class KeyPair(Camel):

@@ -11,7 +11,15 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 from pai_backend.access.broker.putty import ppk
-from pai_backend.access.keys import job_key, job_rsa_key, parse_public_key, pem_rsa, public_line
+from pai_backend.access.keys import (
+    job_key,
+    job_rsa_key,
+    known_hosts_line,
+    parse_public_key,
+    pem_rsa,
+    public_line,
+    task_host_key,
+)
 from pai_backend.access.tickets import TicketOffice
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
@@ -21,7 +29,9 @@ from pai_backend.api.services.access import AccessService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoJobSsh, NoSuchJob, ReadOnlyJob, Unauthorized
-from pai_backend.model.job import Job, Phase
+from pai_backend.model.job import Job, Phase, Task
+from pai_backend.model.node import Placement
+from pai_backend.store.base import slot_of
 from pai_backend.store.grants import Act
 
 LINK_LIFE = timedelta(minutes=10)  # long enough to copy a line into a terminal
@@ -39,7 +49,7 @@ class JobKeyService:
     async def ssh(self, user: User, name: str) -> JobSsh:
         """The tasks' own SSH ports and a link to the key. Raises NoSuchJob, Forbidden, NoJobSsh."""
         job = await JobService(self._ctx).own(user, name, "log in to")
-        containers = _containers(job)
+        containers = [await self._container(task, place) for task, place in _reachable(job)]
         if not containers:
             raise NoJobSsh(
                 f"No task of the job {job.id} can be reached by SSH now.",
@@ -47,7 +57,17 @@ class JobKeyService:
             )
         access = AccessService(self._ctx)
         gateway = await access.ssh(user, job.id) if self._ctx.gateway() is not None else None
-        return JobSsh(containers=containers, key_pair=await self._key_pair(user, job), gateway=gateway)
+        return JobSsh(containers=tuple(containers), key_pair=await self._key_pair(user, job), gateway=gateway)
+
+    async def _container(self, task: Task, place: Placement) -> Container:
+        port = place.ports[present.SSH_LABEL][0]
+        host_key = public_line(await task_host_key(self._ctx.store, slot_of(task.uid)))
+        return Container(
+            id=task.uid,
+            ssh_ip=place.address,
+            ssh_port=port,
+            known_hosts=known_hosts_line(place.address, port, host_key),
+        )
 
     async def private(self, user: User, name: str, query: JobKeyQuery, source: str) -> tuple[str, str]:
         """(file name, text) of a private key of the caller's job; only its owner has it, no administrator.
@@ -124,10 +144,10 @@ def _service(name: str) -> str:
     return f"key-file {name}"
 
 
-def _containers(job: Job) -> tuple[Container, ...]:
-    """Every task that has an SSH port and runs, or is kept."""
-    return tuple(
-        Container(id=task.uid, ssh_ip=task.placement.address, ssh_port=task.placement.ports[present.SSH_LABEL][0])
+def _reachable(job: Job) -> list[tuple[Task, Placement]]:
+    """Every task that has an SSH port and runs, or is kept; with where it is."""
+    return [
+        (task, task.placement)
         for task in job.tasks
         if task.phase in _REACHABLE and task.placement is not None and task.placement.ports.get(present.SSH_LABEL)
-    )
+    ]
