@@ -181,7 +181,8 @@ async def test_a_change_of_the_attempts_files_reaches_a_task_at_once(
 ) -> None:
     """A kubelet looks at volumes once a minute or so; a changed annotation of the pod makes it look now."""
     bench = await pod_cases.bench_in(kubernetes, namespace)
-    name = await bench.start("until grep -q complete /pai/job/hosts; do sleep 0.1; done")
+    waits = "until grep -q complete /pai/job/hosts; do sleep 0.1; done"
+    name = await bench.start(waits, settings={"names": "dns"}, job_tasks=2)  # only tasks with peers share files
     await bench.running(name)
     changed = json.dumps({"data": {"hosts": "10.0.0.1\tworker-0\n# complete\n"}})
     await namespace("patch", "configmap", bench.owner.name, "--type=merge", "-p", changed)
