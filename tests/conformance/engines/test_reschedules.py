@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -78,7 +79,7 @@ class Followed:
 @pytest.mark.timeout(LIMIT_S)
 @pytest.mark.parametrize("room", ["local"], indirect=True)
 def test_a_job_that_is_rescheduled_twenty_times_answers_at_once_by_its_first_name(
-    room: Room, tmp_path: Path, record_property: pytest.RecordProperty
+    room: Room, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     other = room.submit(with_a_gpu("prod", "exec sleep 1000"))
     other.running()
