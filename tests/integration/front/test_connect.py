@@ -80,22 +80,21 @@ def codes(report: Any) -> dict[str, list[str]]:
     }
 
 
-def leftovers() -> set[str]:
-    return {path.name for path in Path("/tmp").glob("pai-doctor.*")}
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="what the verdicts are about is Linux")
 def test_the_doctor_finds_a_whole_task_good_and_leaves_nothing(
     backend: Client, pai: Pai, place: Path, whole: str
 ) -> None:
-    before = leftovers()
     reached = access.reach(backend, whole, place / "ssh")
     seen = observe(Way(reached.files.config, reached.login.alias))
     assert {probe: outcome for probe, outcome in seen.outcomes.items() if outcome.worked is False} == {}
     untried = {probe for probe, outcome in seen.outcomes.items() if outcome.worked is None}
     assert untried <= ({Probe.RSYNC} if shutil.which("rsync") is None else set())
     assert set(seen.outcomes) == set(Probe)
-    assert (seen.left_behind, leftovers() - before) == ("", set())
+    assert (seen.left_behind, Path(seen.facts.place).is_absolute(), Path(seen.facts.place).exists()) == (
+        "",
+        True,
+        False,
+    )
 
     done = pai("doctor", whole, "--client", "ssh", "--client", "sftp", "--json")
     assert done.returncode == 0, done.stderr
