@@ -44,6 +44,9 @@ _FORGET_CLAIMS = delete(claims).where(claims.c.expires_at < bindparam("now_", ty
 def add_key(conn: Connection, key: UserKey, act: Act) -> None:
     """Register, with a scope and an end if it has them. A key that the user has already gets these anew.
 
+    Without any it stays as it is: who registers a key again, as a program may do at each start, lifts no limit.
+    One that has expired is registered anew.
+
     Raises InvalidParameters when another user has the key, or when it is to replace one that the user has not.
     """
     is_new = _require_free(conn, key)
@@ -56,7 +59,9 @@ def add_key(conn: Connection, key: UserKey, act: Act) -> None:
         audit.note(conn, "key.registered", key.user, key.fingerprint, act, job=key.job, detail=_terms(key))
         return
     before = one(conn, key.fingerprint)
-    if before is not None and _changing(key) != _changing(before):
+    is_over = before is not None and before.expires_at is not None and before.expires_at <= act.at
+    has_terms = any(_changing(key).values())
+    if before is not None and (has_terms or is_over) and _changing(key) != _changing(before):
         conn.execute(_UPDATE_KEY.values(**_changing(key)), {"fingerprint_": key.fingerprint})
         audit.note(conn, "key.changed", key.user, key.fingerprint, act, job=key.job, detail=_terms(key))
 

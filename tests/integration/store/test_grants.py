@@ -120,6 +120,10 @@ async def test_keys_get_other_terms_and_take_the_place_of_others(store: SqlStore
     await store.add_key(old, ACT)
     await store.add_key(replace(old, name="laptop", expires_at=T0 + HOUR), ACT)
     await store.add_key(replace(old, name="laptop", expires_at=T0 + HOUR), ACT)
+    await store.add_key(old, ACT)
+    limited = await store.grants.key("SHA256:old")
+    assert limited is not None
+    assert limited.expires_at == T0 + HOUR, "registering it again lifts no limit"
     await store.add_key(new, ACT)
     with pytest.raises(InvalidParameters, match="to replace"):
         await store.add_key(UserKey("SHA256:b", "bob", "ssh-ed25519 b", "", T0, replaces="SHA256:old"), ACT)

@@ -9,6 +9,7 @@ import asyncio
 
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from pydantic import SecretStr
 
 RSA_BITS = 3072  # 128 bits of security (NIST SP 800-57 part 1 rev. 5, table 2)
 RSA_EXPONENT = 65537
@@ -18,19 +19,19 @@ class RsaStock:
     """At most one pair at a time, which nobody has had. Used from one event loop."""
 
     def __init__(self) -> None:
-        self._making: asyncio.Task[str] | None = None
+        self._making: asyncio.Task[SecretStr] | None = None
 
     def warm(self) -> None:
         """Begin to make a pair unless there is one. Returns at once."""
         if self._making is None or _has_failed(self._making):
-            self._making = asyncio.create_task(asyncio.to_thread(make_rsa), name="rsa-stock")
+            self._making = asyncio.create_task(asyncio.to_thread(_make_hidden), name="rsa-stock")
 
     async def take(self) -> str:
         """A pair that is only the caller's (OpenSSH private PEM): at once when :meth:`warm` was called in time."""
         self.warm()
         mine, self._making = self._making, None
         assert mine is not None
-        return await mine
+        return (await mine).get_secret_value()
 
 
 def make_rsa() -> str:
@@ -39,5 +40,10 @@ def make_rsa() -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
 
 
-def _has_failed(made: asyncio.Task[str]) -> bool:
+def _make_hidden() -> SecretStr:
+    """As :func:`make_rsa`; the representation of a finished task shows its result."""
+    return SecretStr(make_rsa())
+
+
+def _has_failed(made: asyncio.Task[SecretStr]) -> bool:
     return made.done() and (made.cancelled() or made.exception() is not None)
