@@ -127,17 +127,6 @@ class Node:
         await until(gone, f"the end of {part} on {self.name}", 10, 0.05)
         note.unlink()
 
-    async def partition(self) -> None:
-        """Pull the cable: it runs, and nobody reaches it."""
-        await run("ip", "link", "set", self._addresses.link(self.plan.number), "down")
-
-    async def heal(self) -> None:
-        """Plug the cable in again."""
-        await run("ip", "link", "set", self._addresses.link(self.plan.number), "up")
-        via = self._addresses.node(self.plan.number)
-        pods = str(self._addresses.pods_of(self.plan.number))
-        await run("ip", "route", "replace", pods, "via", via, "dev", self._addresses.bridge)
-
     async def ctr(self, *words: str | Path) -> Ended:
         """Ask the container runtime, behind the API server's back."""
         return await self.run("ctr", "--address", self.containerd, "--namespace", "k8s.io", *words)
