@@ -17,7 +17,7 @@ from pai_backend.engine.local.ledger import Ledger, read_exit
 from pai_backend.engine.local.locks import take_lock
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
-from pai_backend.model.plan import SshPlan, StagedInput
+from pai_backend.model.plan import PeerAccess, SshPlan, StagedInput
 
 UID = TaskUid("j0-0-0-0")
 
@@ -113,7 +113,8 @@ def test_a_start_record_emptied_by_a_machine_crash_never_runs_the_task_again(led
 
 
 def test_the_secrets_of_a_plan_are_in_files_of_their_own_and_go_when_it_is_forgotten(ledger: Ledger) -> None:
-    ssh = SshPlan(port=22, host_key=SecretStr("hush-key"), authorized_keys=())
+    peers = PeerAccess(key=SecretStr("hush-peers"), host_ca="ssh-ed25519 AAAA")
+    ssh = SshPlan(port=22, host_key=SecretStr("hush-key"), authorized_keys=(), peers=peers)
     inputs = (StagedInput(uri="webhdfs://u:hush-pass@h/", name="code", max_bytes=1),)
     update = {"env": {"TOKEN": "hush-env"}, "command": "echo hush-command", "ssh": ssh, "inputs": inputs}
     secret = plan().model_copy(update=update)
