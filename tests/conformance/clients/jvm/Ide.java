@@ -1,5 +1,6 @@
 import java.io.ByteArrayOutputStream;
 import java.io.File;
+import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
@@ -33,6 +34,9 @@ public final class Ide {
             probe(client);
             upload(client, Path.of(given[5]));
             forward(client, Integer.parseInt(given[6]));
+        } catch (IOException refused) {
+            System.err.println(refused.getMessage());
+            System.exit(1);
         }
     }
 
