@@ -52,7 +52,7 @@ def test_a_certificate_for_no_name_is_not_made() -> None:
 
 @pytest.mark.parametrize(("ca", "host"), [("hush-hush", HOST), (CA, "hush-hush")])
 def test_what_is_no_key_is_refused_without_being_repeated(ca: str, host: str) -> None:
-    with pytest.raises(ValueError, match="(?i)openssh private key") as caught:
+    with pytest.raises(ValueError, match=r"(?i)openssh private key") as caught:
         certify_host(ca, host, key_id="j1-0-0", principals=["demo"], now=NOW)
     assert "hush" not in repr(caught.value)
 

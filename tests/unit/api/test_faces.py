@@ -13,6 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 from jupyter_pai import wire as front
+from jupyter_pai.connect.guide import Guide
+from jupyter_pai.doctor.examining import FindingWire, Report
 from pai_backend.api import key_wire, use_wire
 from pai_backend.api import wire as api
 from pai_backend.model import waiting
@@ -88,6 +90,10 @@ def sent(model: type[BaseModel]) -> set[str]:
     return {field.serialization_alias or field.alias or name for name, field in model.model_fields.items()}
 
 
+REACHING: dict[str, type] = {"IGuide": Guide, "IFinding": FindingWire, "IDoctorReport": Report}
+"""What the Jupyter server itself answers: how a task is reached, and by which programs."""
+
+
 def interfaces() -> dict[str, set[str]]:
     """Interface -> its fields, inherited ones too, as types.ts writes them."""
     text = re.sub(r"/\*.*?\*/", "", TYPES.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -112,8 +118,13 @@ def test_the_panel_expects_nothing_that_is_not_sent(name: str) -> None:
     assert expected <= sent(TYPESCRIPT[name])
 
 
+@pytest.mark.parametrize("name", REACHING)
+def test_the_panel_expects_nothing_that_the_jupyter_server_does_not_send(name: str) -> None:
+    assert set(interfaces()[name]) <= set(typing.get_type_hints(REACHING[name]))
+
+
 def test_every_interface_of_the_panel_and_type_of_the_front_is_held_to_a_model() -> None:
     shared = {"IJobFacts"}
-    assert set(interfaces()) - shared == set(TYPESCRIPT)
+    assert set(interfaces()) - shared == {*TYPESCRIPT, *REACHING}
     types = {name for name, value in vars(front).items() if typing.is_typeddict(value) and not name.startswith("_")}
     assert types == set(PYTHON)
