@@ -50,7 +50,7 @@ def test_a_certificate_for_no_name_is_not_made() -> None:
         certify_host(CA, HOST, key_id="j1-0-0", principals=(), now=NOW)
 
 
-@pytest.mark.parametrize(("ca", "host"), [("hush-hush", HOST), (CA, "hush-hush")])
+@pytest.mark.parametrize(("ca", "host"), [("hush-hush", HOST), (CA, "hush-hush")], ids=["ca", "host"])
 def test_what_is_no_key_is_refused_without_being_repeated(ca: str, host: str) -> None:
     with pytest.raises(ValueError, match=r"(?i)openssh private key") as caught:
         certify_host(ca, host, key_id="j1-0-0", principals=["demo"], now=NOW)
