@@ -380,7 +380,8 @@ async def unschedulable(bench: Bench) -> Json:
 
 async def no_volume(bench: Bench) -> Json:
     def lacking(pod: Json) -> None:
-        pod["spec"]["volumes"][2]["configMap"]["name"] = "no-such"
+        volume = pod["spec"]["volumes"][2]
+        pod["spec"]["volumes"][2] = {"name": volume["name"], "configMap": {"name": "no-such"}}
 
     name = await bench.start("true", lacking)
     return await bench.until(name, lambda pod: pod["status"].get("startTime"), "to be taken by its node")

@@ -153,12 +153,12 @@ async def test_the_log_stream_of_a_task_that_never_started_ends_with_its_job(api
 @pytest.mark.parametrize(
     ("query", "first", "text"),
     [
-        ("", 100, b"a" * 900 + b"b" * 1000),
-        ("offset=1500", 1500, b"b" * 500),
-        ("offset=1500&limit=20", 1500, b"b" * 20),
-        ("offset=0&limit=10", 100, b"a" * 10),
-        ("offset=-5", 1995, b"b" * 5),
-        ("offset=-5000", 100, b"a" * 900 + b"b" * 1000),
+        ("", 100, b"," * 900 + b";" * 1000),
+        ("offset=1500", 1500, b";" * 500),
+        ("offset=1500&limit=20", 1500, b";" * 20),
+        ("offset=0&limit=10", 100, b"," * 10),
+        ("offset=-5", 1995, b";" * 5),
+        ("offset=-5000", 100, b"," * 900 + b";" * 1000),
         ("offset=2000", 2000, b""),
         ("offset=9000", 9000, b""),
         ("limit=0", 100, b""),
@@ -167,7 +167,8 @@ async def test_the_log_stream_of_a_task_that_never_started_ends_with_its_job(api
 )
 async def test_part_of_a_log_says_which_bytes_it_is(api: ApiSite, query: str, first: int, text: bytes) -> None:
     job = await submitted(api)
-    await api.engine.write(first_task(job), b"a" * 1000 + b"b" * 1000)
+    # Letters may be the beginning of a key's line, which is held back until it is known not to be one.
+    await api.engine.write(first_task(job), b"," * 1000 + b";" * 1000)
     api.engine.tasks[first_task(job)].oldest = 100
     async with api.client() as client:
         answer = await client.get(f"/api/v2/jobs/hello/logs?{query}")

@@ -1,4 +1,4 @@
-"""A cluster to play with: ``python -m tests.kubernetes.cluster start`` (or ``stop``, or ``prepare``)."""
+"""A cluster to play with: ``python -m tests.kubernetes.cluster start`` (or ``stop``, ``prepare``, ``able``)."""
 
 from __future__ import annotations
 
@@ -68,9 +68,13 @@ def _tell(cluster: Cluster) -> None:
 def main() -> int:
     """Do what is asked, where this machine can."""
     parser = argparse.ArgumentParser(prog="python -m tests.kubernetes.cluster", description=__doc__)
-    parser.add_argument("what", choices=["start", "stop", "prepare"])
+    parser.add_argument("what", choices=["start", "stop", "prepare", "able"])
     what = parser.parse_args().what
     lacks = programs.lacking()
+    if what == "able":
+        words = f"cannot run here; missing: {', '.join(lacks)}." if lacks else "can run here: `make test-kubernetes`."
+        print(f"The tests on Kubernetes were left out. They {words}")
+        return 0
     if lacks:
         print(f"No cluster can run here; missing: {', '.join(lacks)}.", file=sys.stderr)
         print("`tools/system-packages kubernetes` installs programs, or says how to.", file=sys.stderr)
