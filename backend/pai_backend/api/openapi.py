@@ -128,6 +128,8 @@ def _query_parameters(operation: Operation) -> list[Json]:
 def _inlined(schema: Json, definitions: Json) -> Json:
     """The schema of a parameter with the one kind of reference they have, to an enumeration, resolved."""
     reference = schema.pop("$ref", None)
+    if "anyOf" in schema:
+        schema = {**schema, "anyOf": [_inlined(each, definitions) for each in schema["anyOf"]]}
     return {**definitions[reference.rpartition("/")[2]], **schema} if reference else schema
 
 

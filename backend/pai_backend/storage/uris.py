@@ -58,7 +58,9 @@ class Place(NamedTuple):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts of it that no message may hold."""
+        """Texts of it that no message may hold; a path of this machine has none, whatever is in its name."""
+        if self.local:
+            return ()
         user, _, _ = self.authority.rpartition("@")
         _, _, password = user.partition(":")
         _, _, query = self.path.partition("?")

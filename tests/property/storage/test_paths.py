@@ -72,6 +72,7 @@ def test_nothing_outside_of_the_root_is_seen_or_changed(text: str, through_a_lin
         assert not path or (top / "fs").joinpath(*path).read_text() == "x"
 
 
+@example("//?/a-long-name")
 @given(PATHS | URIS)
 def test_a_place_is_read_or_refused_with_a_remedy_and_a_password_is_never_shown(text: str) -> None:
     try:

@@ -87,13 +87,15 @@ def test_the_tests_need_more_and_each_package_is_named_once(machine: Machine) ->
     code, out, said = machine.run("test")
     named = said.split("--no-install-recommends ")[1].split()
     assert (code, out) == (1, "")
-    needed = "bash chromium curl default-jre-headless fonts-noto-cjk git maven openssh-client wget"
+    needed = "bash chromium curl default-jdk-headless dropbear-bin fonts-noto-cjk git maven openssh-client"
+    needed += " putty-tools rsync wget"
     assert set(needed.split()) <= set(named)
     assert named == sorted(set(named))
 
 
 def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
-    programs = "bash ssh ssh-keygen python3 chromium sshd git curl wget java mvn pg_config dpkg apt-get"
+    programs = "bash ssh ssh-keygen python3 chromium sshd git curl wget javac mvn pg_config dpkg apt-get"
+    programs += " rsync plink puttygen dbclient dropbearconvert sshfs"  # what people log in with
     programs += (
         " go containerd runc iptables conntrack ip nsenter busybox debootstrap zstd faketime"  # nodes of Kubernetes
     )
