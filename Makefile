@@ -8,7 +8,7 @@ JOBS   ?= 300
 FUZZ_S ?= 300
 IMAGE  ?= jupyter-pai:latest
 ENGINE ?= local
-WORKERS ?= 3
+WORKERS ?= 2
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
