@@ -81,7 +81,7 @@ def test_rsync_copies_both_ways_where_the_task_has_it(room: Room, entry: Entry, 
     assert (sent.status, sent.out, sent.err) == (0, b"", "")
     (files / "large").write_bytes((files / "large").read_bytes()[:-10] + b"0123456789")
     again = entry.run(
-        ["rsync", "-a", "--stats", "--no-whole-file", "-e", shell, f"{files}/", entry.address("rsynced/")]
+        ["rsync", "-a", "--checksum", "--stats", "--no-whole-file", "-e", shell, f"{files}/", entry.address("rsynced/")]
     )
     assert "regular files transferred: 1" in again.out.decode()
     fetched = entry.run(["rsync", "-a", "-e", shell, entry.address("rsynced/"), f"{tmp_path / 'back'}/"])
@@ -123,6 +123,13 @@ def test_puttys_plink_runs_commands(entry: Entry) -> None:
     assert (told.status, told.out, told.err) == (3, b"to \0 out", "to err")
     ended = entry.run(entry.putty("plink", "-ssh", entry.address(), "cat; echo done"), b"in")
     assert (ended.status, ended.out) == (0, b"indone\n")
+
+
+@pytest.mark.parametrize("room", ["local"], indirect=True)
+def test_puttys_plink_learns_how_a_command_ended_whose_output_had_ended_before(entry: Entry) -> None:
+    """It closes the channel when both ends of the stream have ended; OpenSSH's server tells that end early, too."""
+    told = entry.run(entry.putty("plink", "-ssh", entry.address(), "exec >&- 2>&-; sleep 0.2; exit 3"))
+    assert told.status == 3
 
 
 @pytest.mark.parametrize("protocol", ["-sftp", "-scp"])

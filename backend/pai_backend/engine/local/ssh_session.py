@@ -24,6 +24,7 @@ from pai_backend.engine.local.shim.command import find_program
 
 _log = logging.getLogger(__name__)
 
+ENDING_S = 1.0  # between the end of output and the exit; what lives on is told to have no more to say
 HANGUP_S = 1.0  # a terminal's last output comes at once after its session's leader has ended
 _CANNOT_RUN = 255  # the exit status OpenSSH uses for errors of its own
 
@@ -96,13 +97,27 @@ class Session:
                 await asyncio.wait(drains, timeout=HANGUP_S)
             else:
                 await asyncio.gather(*drains)
-                self._process.stdout.write_eof()
-                code = await self._program.wait()
+                code = await self._end_output()
         finally:
             for drain in drains:
                 drain.cancel()
             await asyncio.gather(*drains, return_exceptions=True)
         return code
+
+    async def _end_output(self) -> int:
+        """The return code of a program that has closed its output.
+
+        Most programs end then. Clients that have sent all of theirs close the channel at the end of ours (PuTTY,
+        OpenSSH's shared connections), and would never read an exit status behind it.
+        """
+        ended = asyncio.ensure_future(self._program.wait())
+        try:
+            await asyncio.wait({ended}, timeout=ENDING_S)
+            if not ended.done():
+                self._process.stdout.write_eof()
+            return await ended
+        finally:
+            ended.cancel()
 
     async def _drain(self, fd: int, is_stderr: bool) -> None:
         writer = self._process.stderr if is_stderr else self._process.stdout
