@@ -20,9 +20,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.figures import Figure, percentile
 from bench.kubernetes.clusters import NAMESPACE, simulated, simulated_pods
+from bench.kubernetes.configuration import write_config
 from bench.kubernetes.plain import Plain, Watch, connected
-from bench.kubernetes.processes import Running, running, write_config
 from bench.kubernetes.scale import OURS
+from bench.processes import Running, running
 from bench.scene import document
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.endpoint import Endpoint

@@ -21,9 +21,10 @@ import aiohttp
 
 from bench.figures import Figure
 from bench.kubernetes.clusters import NAMESPACE, simulated, simulated_pods
+from bench.kubernetes.configuration import write_config
 from bench.kubernetes.plain import Object, Plain, Watch, at_once, connected, copy_of
-from bench.kubernetes.processes import Running, running, write_config
 from bench.many_jobs import fill
+from bench.processes import Running, running
 from bench.scene import document
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.engine.kubernetes import naming

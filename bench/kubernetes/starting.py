@@ -22,8 +22,9 @@ from typing import Any
 from bench.figures import Figure
 from bench.kubernetes import cpu
 from bench.kubernetes.clusters import NAMESPACE, real
+from bench.kubernetes.configuration import write_config
 from bench.kubernetes.plain import Object, Plain, Watch, at_once, connected
-from bench.kubernetes.processes import running, write_config
+from bench.processes import running
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.endpoint import Endpoint
 from pai_backend.engine.kubernetes.pods import layout

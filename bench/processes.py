@@ -1,4 +1,4 @@
-"""Processes of a backend with the Kubernetes engine, one for each role: what the controller takes is its own."""
+"""Processes of a backend with one role each: what the controller or the gateway takes is its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import yaml
-
-from bench.kubernetes.clusters import NAMESPACE
 
 SAMPLE_S = 0.2
 START_S, END_S = 240.0, 30.0  # generous: the machine may be busy
@@ -45,17 +42,6 @@ class Running:
         while True:
             self.most_mib = max(self.most_mib, self.process.memory_info().rss / 2**20)
             await asyncio.sleep(SAMPLE_S)
-
-
-def write_config(path: Path, kubeconfig: Path, pods: dict[str, Any], **others: Any) -> Path:
-    """A configuration file for the engine; ``others`` are added to what it says of the cluster."""
-    keys: dict[str, Any] = {
-        "user": "bench",
-        "engine": {"kind": "kubernetes", "grace_s": 1},
-        "kubernetes": {"kubeconfig": str(kubeconfig), "namespace": NAMESPACE, "pods": pods, **others},
-    }
-    path.write_text(yaml.safe_dump(keys))
-    return path
 
 
 @asynccontextmanager
