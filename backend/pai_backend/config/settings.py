@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import platformdirs
-from pydantic import Field, Secret, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
+from pydantic import Field, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
+from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.queue import QueueSettings
+from pai_backend.config.storage import StorageSettings
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels, NodeRule, Taint
-from pai_backend.storage.faults import StorageFault
-from pai_backend.storage.uris import parse
 
 
 class Role(StrEnum):
@@ -128,69 +128,6 @@ class ApiSettings(Model):
     )
 
 
-class GatewaySettings(Model):
-    """The SSH front door."""
-
-    host: str = Field(default="127.0.0.1", description="Address to listen on.")
-    port: int = Field(
-        default=0,
-        ge=0,
-        le=65535,
-        description="Port to listen on; 0 means a free one from 2222 to 2421, kept over restarts.",
-    )
-    public_host: str | None = Field(default=None, description="Host name users give to ssh, when it is not `host`.")
-    public_port: int | None = Field(
-        default=None, ge=1, le=65535, description="Port users give to ssh, when it is not `port`."
-    )
-    login_timeout_s: float = Field(default=30, gt=0, description="Seconds in which a login must be complete.")
-    keepalive_s: float = Field(default=30, gt=0, description="Seconds between keep-alive messages.")
-    keepalive_count: int = Field(default=4, ge=1, description="Unanswered keep-alives after which a client is gone.")
-    max_unauthenticated: int = Field(
-        default=512,
-        ge=1,
-        description="Connections that have not logged in yet, in all. When there are more, a source that has most of "
-        "them makes room.",
-    )
-    max_unauthenticated_per_source: int = Field(
-        default=64, ge=1, description="Of these from one IPv4 address or one /64 of IPv6; more are closed at once."
-    )
-    max_auth_tries: int = Field(
-        default=24, ge=1, description="Keys that one connection may offer in vain before it is ended."
-    )
-    max_logins_per_user: int = Field(
-        default=4000, ge=1, description="Connections that one user may have open at one process of the gateway."
-    )
-    max_channels: int = Field(
-        default=1000, ge=1, description="Sessions and forwarded connections that one connection may have open."
-    )
-    wait_s: float = Field(
-        default=0,
-        ge=0,
-        le=86_400,
-        description="Seconds that a login to a job that does not run yet waits for it, told how it stands; 0: it is "
-        "refused with the reason.",
-    )
-    drain_s: float = Field(
-        default=10,
-        ge=0,
-        le=86_400,
-        description="Seconds that open connections may go on after the gateway has been told to end; at most 10 where "
-        "it is one of several processes of `serve`.",
-    )
-    processes: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="Processes of the gateway that share its port; with more than one, `port` must be given.",
-    )
-
-    @model_validator(mode="after")
-    def _shared_port_is_known(self) -> Self:
-        if self.processes > 1 and not self.port:
-            raise ValueError("processes: more than one needs gateway.port, which they share")
-        return self
-
-
 class PortSettings(Model):
     """Ports that tasks may get, on every machine."""
 
@@ -296,88 +233,6 @@ class EngineSettings(Model):
         if twice is not None:
             raise ValueError(f"has two nodes with the name {twice}")
         return self
-
-
-def _open_uri(text: str) -> str:
-    """A path or URI that jobs are told, so that it may hold no password."""
-    try:
-        place = parse(text)
-    except StorageFault as fault:
-        raise ValueError(f"is no place of a storage: {fault.line()}") from None
-    if place.secrets:
-        raise ValueError("must not hold a password; put it into storage.options")
-    return place.uri
-
-
-class MountSettings(Model):
-    """A team storage that v2 documents name in ``extras.storages``."""
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name that documents use.")
-    uri: str = Field(description="Absolute path, or URI.")
-    users: tuple[str, ...] = Field(default=(), description="Who may use it; none means everyone.")
-
-    _uri = field_validator("uri")(_open_uri)
-
-
-class StorageSettings(Model):
-    """Where jobs find inputs and leave outputs."""
-
-    default_uri: str | None = Field(
-        default=None,
-        description="The default file system, `$PAI_DEFAULT_FS_URI` in jobs: an absolute path, or a URI such as "
-        "`hdfs://namenode:8020`. Default: `fs` in the data directory.",
-    )
-    options: dict[str, Secret[dict[str, Any]]] = Field(
-        default={},
-        description="fsspec's options by scheme, e.g. `{s3: {key: …, secret: …}}`. They are the backend's own: "
-        "no task sees them. Secret, so not a flag.",
-    )
-    mounts: tuple[MountSettings, ...] = Field(
-        default=(), description="Team storages that documents may name: a list of `{name, uri, users}`."
-    )
-    shared: tuple[str, ...] = Field(
-        default=(),
-        description="Directories at the top of the default file system that everyone may read and write over the API, "
-        "besides the one with their own name.",
-    )
-    max_file_bytes: int = Field(
-        default=107_374_182_400, ge=1, description="Largest file that is taken over the API, in bytes."
-    )
-    quota_bytes: int = Field(
-        default=0, ge=0, description="Bytes that a user may have in their own directory, over the API; 0: no limit."
-    )
-
-    @field_validator("default_uri")
-    @classmethod
-    def _default_is_open(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        uri = _open_uri(value).rstrip("/")  # documents put /path behind it
-        if not uri:
-            raise ValueError("must be a directory below the root of this machine")
-        return uri
-
-    @field_validator("shared")
-    @classmethod
-    def _shared_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if not name.isprintable() or "/" in name or name in ("", ".", "..", "Output"):
-                raise ValueError("must be names of directories, without a slash, and not Output")
-        return value
-
-    @model_validator(mode="after")
-    def _distinct_mounts(self) -> Self:
-        names = [mount.name for mount in self.mounts]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"has two mounts with the name {twice}")
-        return self
-
-    @field_serializer("options", when_used="json")
-    def _options_text(self, value: dict[str, Secret[dict[str, Any]]], info: SerializationInfo) -> dict[str, Any]:
-        """The options themselves only for our own child processes; masked everywhere else."""
-        reveal = isinstance(info.context, dict) and info.context.get("reveal") is True
-        return {scheme: secret.get_secret_value() if reveal else str(secret) for scheme, secret in value.items()}
 
 
 class Settings(Model):

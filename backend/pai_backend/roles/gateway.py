@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.server import serve_gateway
-from pai_backend.config.settings import GatewaySettings, Role
+from pai_backend.config.gateway import GatewaySettings
+from pai_backend.config.settings import Role
 from pai_backend.listening import keep_port, kept_port
 from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.runtime_files import runtime_file

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pai_backend.config.settings import GatewaySettings
+from pai_backend.config.gateway import GatewaySettings
 from pai_backend.roles.gateway import FIRST_PORT, PORTS_TRIED, _candidates
 
 ALL = list(range(FIRST_PORT, FIRST_PORT + PORTS_TRIED))

@@ -3,7 +3,8 @@
 import pytest
 
 from pai_backend.app import DEADLINE_S, deadline_s
-from pai_backend.config.settings import GatewaySettings, Role, Settings
+from pai_backend.config.gateway import GatewaySettings
+from pai_backend.config.settings import Role, Settings
 from pai_backend.parts import Life
 from pai_backend.supervisor import Supervisor, children_of
 

@@ -1,0 +1,72 @@
+"""The keys of the SSH gateway: where it listens, and what it bounds."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from pai_backend.model.base import Model
+
+
+class GatewaySettings(Model):
+    """The SSH front door."""
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port to listen on; 0 means a free one from 2222 to 2421, kept over restarts.",
+    )
+    public_host: str | None = Field(default=None, description="Host name users give to ssh, when it is not `host`.")
+    public_port: int | None = Field(
+        default=None, ge=1, le=65535, description="Port users give to ssh, when it is not `port`."
+    )
+    login_timeout_s: float = Field(default=30, gt=0, description="Seconds in which a login must be complete.")
+    keepalive_s: float = Field(default=30, gt=0, description="Seconds between keep-alive messages.")
+    keepalive_count: int = Field(default=4, ge=1, description="Unanswered keep-alives after which a client is gone.")
+    max_unauthenticated: int = Field(
+        default=512,
+        ge=1,
+        description="Connections that have not logged in yet, in all. When there are more, a source that has most of "
+        "them makes room.",
+    )
+    max_unauthenticated_per_source: int = Field(
+        default=64, ge=1, description="Of these from one IPv4 address or one /64 of IPv6; more are closed at once."
+    )
+    max_auth_tries: int = Field(
+        default=24, ge=1, description="Keys that one connection may offer in vain before it is ended."
+    )
+    max_logins_per_user: int = Field(
+        default=4000, ge=1, description="Connections that one user may have open at one process of the gateway."
+    )
+    max_channels: int = Field(
+        default=1000, ge=1, description="Sessions and forwarded connections that one connection may have open."
+    )
+    wait_s: float = Field(
+        default=0,
+        ge=0,
+        le=86_400,
+        description="Seconds that a login to a job that does not run yet waits for it, told how it stands; 0: it is "
+        "refused with the reason.",
+    )
+    drain_s: float = Field(
+        default=10,
+        ge=0,
+        le=86_400,
+        description="Seconds that open connections may go on after the gateway has been told to end; at most 10 where "
+        "it is one of several processes of `serve`.",
+    )
+    processes: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Processes of the gateway that share its port; with more than one, `port` must be given.",
+    )
+
+    @model_validator(mode="after")
+    def _shared_port_is_known(self) -> Self:
+        if self.processes > 1 and not self.port:
+            raise ValueError("processes: more than one needs gateway.port, which they share")
+        return self
