@@ -65,9 +65,11 @@ class Front(Leg, Guessing):
     async def _validate_openssh_certificate(self, username: str, cert: SSHOpenSSHCertificate) -> SSHKey | None:
         """Called by asyncssh for a certificate whose signature is right: the certified key, if it is good here.
 
-        Its principals are aliases, which the broker compares; a login name may be another spelling of one.
+        Its principals are aliases, which the broker compares; a login name may be another spelling of one. A command
+        that it forces is for servers that know nothing of us: nobody but the broker signs, and with what commands there
+        may be none at all. The limits that were written down with its serial say so exactly, and the guard keeps them.
         """
-        if self.is_certified is None or "force-command" in cert.options:  # it would have to be passed on as it is
+        if self.is_certified is None:
             return None
         try:
             cert.validate(CERT_TYPE_USER, None)
