@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import asyncssh
@@ -13,7 +14,9 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.access.keys import gateway_public_key, task_host_key
+from pai_backend.model.ids import JobUid
 from pai_backend.model.job import JobExit, State
+from pai_backend.store.base import NewEvent
 from pai_backend.testing.builders import make_uid
 from tests.support.ssh_world import (
     World,
@@ -209,3 +212,25 @@ async def test_a_store_that_is_away_for_a_while_costs_no_session(world: World) -
         world.store.broken = False
         out, _ = await asyncio.wait_for(process.communicate(b"still here\n"), 20)
         assert out == b"still here\n"
+
+
+async def test_an_event_that_is_being_written_when_the_gateway_ends_is_written_once(tmp_path: Path) -> None:
+    async with make_world(tmp_path) as world:
+        note, writing, goes_on = world.store.note, asyncio.Event(), asyncio.Event()
+
+        async def slow(uid: JobUid, events: Sequence[NewEvent], at: datetime) -> None:
+            writing.set()
+            await goes_on.wait()
+            await note(uid, events, at)
+
+        world.store.note = slow  # type: ignore[method-assign]
+        async with gateway(world) as stop:
+            watchers = [task for task in asyncio.all_tasks() if task.get_name() == "gateway-watch"]
+            assert (await world.ssh("true")).status == 0
+            await asyncio.wait_for(writing.wait(), 20)
+            stop.set()
+            async with asyncio.timeout(20):
+                await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
+            assert world.store.noted == []
+            goes_on.set()
+        assert [event.type for _, event in world.store.noted] == ["access.login", "access.end"]

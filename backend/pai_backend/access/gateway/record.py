@@ -36,6 +36,7 @@ class Record:
         self._folding = Folding()
         self._writes: deque[_Write] = deque()
         self._news = asyncio.Event()
+        self._ending = asyncio.Event()
 
     def note(self, fact: Fact) -> None:
         """Something happened at the door of a job."""
@@ -60,27 +61,28 @@ class Record:
         self._news.set()
 
     async def run(self) -> None:
-        """Write until cancelled; a failing store is logged and tried again."""
+        """Write until :meth:`finish` is called, and then what there is once more. A failing store is logged and tried
+        again.
+
+        Not to be cancelled: nobody would know whether the event that is being written then has been or is to be.
+        """
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._ending.is_set():
             due = self._folding.next_due
-            wait = LONGEST_WAIT_S if due is None else max(0.0, min(LONGEST_WAIT_S, due - loop.time()))
-            try:
-                async with asyncio.timeout(wait):
-                    await self._news.wait()
-            except TimeoutError:
-                pass
+            await _within(LONGEST_WAIT_S if due is None else due - loop.time(), self._news)
             self._news.clear()
             self._fold(loop.time())
             if not await self._write_all():
-                await asyncio.sleep(RETRY_S)
+                await _within(RETRY_S, self._ending)
                 self._news.set()
-
-    async def finish(self) -> None:
-        """Write what there is, once: the process ends."""
         self._fold(float("inf"))
         if not await self._write_all():
             log.error("the store does not answer; %d events of logins are given up", len(self._writes))
+
+    def finish(self) -> None:
+        """Let :meth:`run` end: there are no more logins."""
+        self._ending.set()
+        self._news.set()
 
     def _fold(self, now: float) -> None:
         for job, event in self._folding.due(now):
@@ -100,3 +102,12 @@ class Record:
             except Exception:
                 log.exception("an event of a login cannot be written and is given up")
         return True
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    """Return when the event is set, after ``LONGEST_WAIT_S`` or after ``seconds``, whichever is first."""
+    try:
+        async with asyncio.timeout(max(0.0, min(LONGEST_WAIT_S, seconds))):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -120,10 +120,8 @@ async def serve_gateway(
         backlog=BACKLOG,
         reuse_port=options.shares_port or None,
     )
-    tasks = [
-        asyncio.create_task(gateway.watch.run(), name="gateway-watch"),
-        asyncio.create_task(gateway.record.run(), name="gateway-record"),
-    ]
+    watching = asyncio.create_task(gateway.watch.run(), name="gateway-watch")
+    recording = asyncio.create_task(gateway.record.run(), name="gateway-record")
     try:
         ready(options.host, server.sockets[0].getsockname()[1])
         await stop.wait()
@@ -131,10 +129,9 @@ async def serve_gateway(
         await gateway.drain(options.drain_s)
     finally:
         server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        await gateway.record.finish()
+        watching.cancel()
+        gateway.record.finish()
+        await asyncio.wait([watching, recording])
 
 
 async def _settings(options: GatewayOptions, host_key: str, doors: Doors) -> asyncssh.SSHServerConnectionOptions:
