@@ -22,7 +22,7 @@ class MemoryGrants:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self.certificates: dict[int, Certificate] = {}
+        self.issued: dict[int, Certificate] = {}
         self.job_keys: dict[str, JobKey] = {}
         self.given: list[Share] = []
         self.locked: set[str] = set()
@@ -38,7 +38,12 @@ class MemoryGrants:
 
     async def certificate(self, serial: int) -> Certificate | None:
         self._store.read()
-        return self.certificates.get(serial)
+        return self.issued.get(serial)
+
+    async def certificates(self, user: str | None, now: datetime) -> list[Certificate]:
+        self._store.read()
+        living = [kept for kept in self.issued.values() if kept.revoked_at is None and kept.expires_at > now]
+        return [kept for kept in living if user in (None, kept.user)]
 
     async def shares(self, job: JobUid) -> list[Share]:
         self._store.read()

@@ -14,6 +14,7 @@ from pai_backend.access.broker.rights import Credential, CredentialKind, Limits,
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.store.base import Store
+from pai_backend.store.grants import Certificate
 
 
 @dataclass(frozen=True)
@@ -44,23 +45,15 @@ async def by_certificate(store: Store, facts: CertificateFacts, now: datetime) -
     kept = await store.grants.certificate(facts.serial)
     if kept is None or kept.revoked_at is not None or (kept.ca, kept.fingerprint) != (facts.ca, facts.fingerprint):
         return None
-    credential = Credential(
-        user=kept.user,
-        fingerprint=kept.fingerprint,
-        kind=CredentialKind.CERTIFICATE,
-        serial=kept.serial,
-        job=kept.job,
-        limits=kept.limits,
-        expires_at=kept.expires_at,
-        principals=frozenset(kept.principals),
-    )
-    return await _if_living(store, credential, now)
+    return await _if_living(store, _of_certificate(kept), now)
 
 
 async def entrance(
     store: Store, credential: Credential, job: Job, now: datetime, task_alias: str = ""
 ) -> Limits | None:
     """What the credential may do in this job now: :func:`rights.may_enter` with its shares. Raises Unavailable."""
+    if _is_over(credential, now):
+        credential = await _renewed(store, credential, now) or credential
     return may_enter(job, credential, await _shares(store, credential, job), now, task_alias)
 
 
@@ -76,13 +69,17 @@ async def still_valid(
 
 
 async def again(store: Store, credential: Credential, now: datetime) -> Credential | None:
-    """The same credential as it is now; None when it is good no more. Raises Unavailable."""
+    """The same credential as it is now; None when it is good no more. Raises Unavailable.
+
+    A certificate that has run out lives on in a newer one on the same terms for the same key: who had it renewed in
+    time stays logged in. One that was revoked does not.
+    """
     if credential.kind is not CredentialKind.CERTIFICATE:
         return await by_public_key(store, credential.fingerprint, now)
     kept = await store.grants.certificate(credential.serial or 0)
-    if kept is None:
-        return None
-    return await by_certificate(store, CertificateFacts(kept.serial, credential.fingerprint, kept.ca), now)
+    if kept is not None and (kept.revoked_at is not None or not _is_over(credential, now)):
+        return await by_certificate(store, CertificateFacts(kept.serial, credential.fingerprint, kept.ca), now)
+    return await _if_living(store, await _renewed(store, credential, now), now)
 
 
 async def note_use(store: Store, credential: Credential, now: datetime, source: str) -> None:
@@ -91,6 +88,35 @@ async def note_use(store: Store, credential: Credential, now: datetime, source: 
         await store.grants.note_key_use(credential.fingerprint, now, source)
     elif credential.serial is not None:
         await store.grants.note_certificate_use(credential.serial, now, source)
+
+
+def _of_certificate(kept: Certificate) -> Credential:
+    return Credential(
+        user=kept.user,
+        fingerprint=kept.fingerprint,
+        kind=CredentialKind.CERTIFICATE,
+        serial=kept.serial,
+        job=kept.job,
+        limits=kept.limits,
+        expires_at=kept.expires_at,
+        principals=frozenset(kept.principals),
+    )
+
+
+async def _renewed(store: Store, credential: Credential, now: datetime) -> Credential | None:
+    """The certificate that lasts longest of those that say the same as one that is over; None when there is none."""
+    if credential.kind is not CredentialKind.CERTIFICATE:
+        return None
+    terms = credential.fingerprint, credential.job, credential.limits
+    named = credential.principals or frozenset()
+    living = await store.grants.certificates(credential.user, now)
+    fitting = [kept for kept in living if (kept.fingerprint, kept.job, kept.limits) == terms]
+    fitting.sort(key=lambda kept: (named.issubset(kept.principals), kept.expires_at))
+    return _of_certificate(fitting[-1]) if fitting else None
+
+
+def _is_over(credential: Credential, now: datetime) -> bool:
+    return credential.expires_at is not None and credential.expires_at <= now
 
 
 async def _of_key(store: Store, fingerprint: str) -> Credential | None:
@@ -106,7 +132,7 @@ async def _of_job_key(store: Store, fingerprint: str) -> Credential | None:
 
 
 async def _if_living(store: Store, credential: Credential | None, now: datetime) -> Credential | None:
-    if credential is None or (credential.expires_at is not None and credential.expires_at <= now):
+    if credential is None or _is_over(credential, now):
         return None
     return None if credential.user in await store.grants.locked_out((credential.user,)) else credential
 
