@@ -183,6 +183,11 @@ class JobSpec(Model):
         ge=1,
         description="expectedRunTime, in seconds: how long an attempt is expected to run. It ends nothing.",
     )
+    idle_timeout_s: int | None = Field(
+        default=None,
+        ge=1,
+        description="idleTimeout, in seconds: how long nothing may use the job before it is stopped; null for ever.",
+    )
     task_roles: tuple[TaskRole, ...]
 
     def role(self, name: str) -> TaskRole:

@@ -2,8 +2,7 @@
 
 v2 has no fixed ports, directories, debugging or way to end a job when some of its tasks are done. Converting to v2
 puts these here (``convert.to_v2``), and whoever misses them in v2 may write them by hand. The names are v1's, but for
-``expectedRunTime`` and ``nodeSelector``, which are ours and mean the same in ``extras.jupyterPai`` of a v1 document
-(``v1``).
+``expectedRunTime``, ``idleTimeout`` and ``nodeSelector``, which are ours and mean the same in a v1 document (``v1``).
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from typing import Any, Final
 from pai_backend.model.spec import JobSpec, PortSpec, TaskRole
 from pai_backend.protocol import v2_extras
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
+from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
+from pai_backend.protocol.idle_timeout import read_idle_timeout
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
 from pai_backend.protocol.node_selector import read_node_selector
@@ -44,6 +45,7 @@ JOB: Final = Table(
         "killAllOnCompletedTaskNumber": Field(Kind.INTEGER, low=0),
         "isDebug": Field(Kind.ANY),
         RUN_TIME: Field(Kind.ANY),
+        IDLE_TIMEOUT: Field(Kind.ANY),
         NODE_SELECTOR: Field(Kind.OBJECT),
         "taskRoles": Field(Kind.OBJECT),
         "extras": Field(Kind.OBJECT),
@@ -79,12 +81,17 @@ _TEXTS = {
 def honoured(spec: JobSpec, root: Node, reader: Reader) -> JobSpec:
     """``spec`` of the v2 document ``root`` with what its ``extras.jupyterPai`` adds; faults go to ``reader``."""
     extras = root.value.get("extras") if isinstance(root.value, dict) else None
-    node = extras.value.get(KEY) if extras is not None and isinstance(extras.value, dict) else None
-    if node is None or node.value is None:
-        return spec
-    job = reader.members(node, ("extras", KEY), JOB)
-    if job is None:
-        return spec
+    given = extras.value if extras is not None and isinstance(extras.value, dict) else {}
+    node = given.get(KEY)
+    job = reader.members(node, ("extras", KEY), JOB) if node is not None and node.value is not None else None
+    idle_timeout_s = read_idle_timeout(given, job, reader)
+    if idle_timeout_s is not None:
+        spec = spec.model_copy(update={"idle_timeout_s": idle_timeout_s})
+    return _with_own(spec, job, reader) if job is not None else spec
+
+
+def _with_own(spec: JobSpec, job: Members, reader: Reader) -> JobSpec:
+    """``spec`` with what ``job``, the members of ``extras.jupyterPai``, says."""
     changes: dict[str, Any] = {attribute: job.text(name) or None for name, attribute in _TEXTS.items()}
     changes["retry_count"] = job.integer("retryCount")
     changes["kill_all_on_completed"] = _kill_all(job, spec, reader)

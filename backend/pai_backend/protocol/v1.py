@@ -20,6 +20,8 @@ from typing import Final
 from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, TaskRole
 from pai_backend.protocol import v1_ports
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
+from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
+from pai_backend.protocol.idle_timeout import read_idle_timeout
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
 from pai_backend.protocol.node_selector import read_node_selector
@@ -128,7 +130,9 @@ ROLE: Final = Table(
         "retryCount": "Move it to the job ($.retryCount).",
     },
 )
-OWN: Final = Table(OWN_EXTRAS, {RUN_TIME: Field(Kind.ANY), NODE_SELECTOR: Field(Kind.OBJECT)})
+OWN: Final = Table(
+    OWN_EXTRAS, {RUN_TIME: Field(Kind.ANY), IDLE_TIMEOUT: Field(Kind.ANY), NODE_SELECTOR: Field(Kind.OBJECT)}
+)
 """What is followed of ``extras.jupyterPai``; all else in it is free data."""
 
 
@@ -145,6 +149,7 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
     flags = _variables(job, reader)
     own = _own(job, reader)
     expected_run_s = _run_time(own, reader) if own is not None else None
+    idle_timeout_s = read_idle_timeout(job.entries("extras"), own, reader)
     node_selector = read_node_selector(own, reader) if own is not None else {}
     ready = [role for _, role in roles if role is not None]
     _check_totals(job, ready, reader)
@@ -172,6 +177,7 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         kill_all_on_completed=job.integer("killAllOnCompletedTaskNumber"),
         debug="isDebug" in flags,
         expected_run_s=expected_run_s,
+        idle_timeout_s=idle_timeout_s,
         node_selector=node_selector,
         task_roles=tuple(role.model_copy(update={"infiniband": True}) for role in ready)
         if "paiAzRDMA" in flags

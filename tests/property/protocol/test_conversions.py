@@ -79,8 +79,9 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
     job = {"jobName": "j" + draw(st.from_regex(r"[A-Za-z0-9._~-]{0,6}", fullmatch=True)), "image": "python:3"}
     if draw(st.booleans()):
         lasts = st.builds("{}{}".format, st.integers(1, 400), st.sampled_from("hms"))
+        idle = st.builds("{}{}".format, st.integers(10, 400), st.sampled_from("hms"))
         labels = st.dictionaries(st.sampled_from(["zone", "example.org/rack"]), st.sampled_from(["", "a"]), max_size=2)
-        own = st.fixed_dictionaries({"nodeSelector": labels}, optional={"expectedRunTime": lasts})
+        own = st.fixed_dictionaries({"nodeSelector": labels}, optional={"expectedRunTime": lasts, "idleTimeout": idle})
         job["extras"] = job.get("extras", {}) | {KEY: draw(own)}
     flags = draw(st.fixed_dictionaries({}, optional={"isDebug": st.booleans(), "paiAzRDMA": st.booleans()}))
     job |= draw(st.fixed_dictionaries({}, optional=optional))

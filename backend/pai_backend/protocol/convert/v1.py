@@ -16,7 +16,9 @@ from pai_backend.protocol.convert.counting import counting
 from pai_backend.protocol.convert.result import Converted, Losses, finished, refused
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.document import Document
+from pai_backend.protocol.durations import duration_text
 from pai_backend.protocol.fields import Path
+from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
 from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
 from pai_backend.protocol.run_time import NAME as RUN_TIME
 from pai_backend.protocol.run_time import run_time_text
@@ -85,6 +87,8 @@ class _Writer:
             own: dict[str, Any] = {}
             if self.spec.expected_run_s is not None:
                 own[RUN_TIME] = run_time_text(self.spec.expected_run_s)
+            if self.spec.idle_timeout_s is not None and extras.get(IDLE_TIMEOUT) is None:
+                own[IDLE_TIMEOUT] = duration_text(self.spec.idle_timeout_s)
             if self.spec.node_selector:
                 own[NODE_SELECTOR] = self.spec.node_selector
             if own:

@@ -18,6 +18,8 @@ from pai_backend.protocol.convert.result import Converted, Losses, finished, ref
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.convert.yaml_text import dumped
 from pai_backend.protocol.document import Document
+from pai_backend.protocol.durations import duration_text
+from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
 from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.run_time import NAME as RUN_TIME
@@ -181,9 +183,11 @@ class _Writer:
         meant = {name: value for name, value in self.spec.extras.items() if name in extension.MEANT_IN_V2}
         if self.spec.expected_run_s is not None:
             self.aside[RUN_TIME] = run_time_text(self.spec.expected_run_s)
+        if self.spec.idle_timeout_s is not None and extras.get(IDLE_TIMEOUT) is None:
+            self.aside[IDLE_TIMEOUT] = duration_text(self.spec.idle_timeout_s)
         if self.spec.node_selector:
             self.aside[NODE_SELECTOR] = self.spec.node_selector
-        followed = {RUN_TIME, NODE_SELECTOR}.intersection(meant.get(extension.KEY) or ())
+        followed = {RUN_TIME, IDLE_TIMEOUT, NODE_SELECTOR}.intersection(meant.get(extension.KEY) or ())
         if followed:
             rest = {name: value for name, value in meant.pop(extension.KEY).items() if name not in followed}
             meant |= {extension.KEY: rest} if rest else {}
