@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from pai_backend.access.broker import authority
-from pai_backend.access.broker.lookup import CertificateFacts, by_certificate, by_public_key, note_use, still_valid
+from pai_backend.access.broker.lookup import CertificateFacts, again, by_certificate, by_public_key, entrance, note_use
 from pai_backend.access.broker.rights import EVERYTHING, Credential
 from pai_backend.access.keys import make_ed25519, parse_public_key, public_line
 from pai_backend.model.job import Job, State
-from pai_backend.model.rights import limits_of
+from pai_backend.model.rights import Limits, limits_of
 from pai_backend.store.base import job_key_slots
 from pai_backend.store.grants import Act
 from pai_backend.store.keys import task_key
@@ -47,6 +47,12 @@ async def audited(client: httpx.AsyncClient, query: str = "") -> list[tuple[str,
     events = (await client.get(f"/api/v2/keys/audit{query}")).json()["data"]
     assert [event["position"] for event in events] == sorted((event["position"] for event in events), reverse=True)
     return [(event["type"], event["by"], event["source"], event["subject"]) for event in reversed(events)]
+
+
+async def still_valid(api: ApiSite, who: Credential, job: Job, now: datetime, task_alias: str = "") -> Limits | None:
+    """What a live login may do in the job, as the gateway asks it."""
+    fresh = await again(api.store, who, now)
+    return None if fresh is None else await entrance(api.store, fresh, job, now, task_alias)
 
 
 def facts(made: dict[str, Any]) -> CertificateFacts:
@@ -77,10 +83,10 @@ async def test_a_key_lives_by_its_terms(api: ApiSite) -> None:
     found = await by_public_key(api.store, key["fingerprint"], now)
     assert found is not None
     assert (found.user, found.job) == ("alice", job.uid)
-    assert await still_valid(api.store, found, job, now) == EVERYTHING
+    assert await still_valid(api, found, job, now) == EVERYTHING
     assert await by_public_key(api.store, key["fingerprint"], now + 2 * HOUR) is None
     other = job.model_copy(update={"uid": "j0000000000000000"})
-    assert await still_valid(api.store, found, other, now) is None, "it is for the other job"
+    assert await still_valid(api, found, other, now) is None, "it is for the other job"
 
 
 @pytest.mark.asyncio
@@ -123,7 +129,7 @@ async def test_a_certificate_is_listed_revoked_and_ends(api: ApiSite) -> None:
         not_his = await bob.delete(f"/api/v2/certificates/{made['serial']}")
         who = await by_certificate(api.store, facts(made), now)
         assert who is not None
-        assert await still_valid(api.store, who, job, now) == limits_of(["sftp"])
+        assert await still_valid(api, who, job, now) == limits_of(["sftp"])
         revoked = [(await client.delete(f"/api/v2/certificates/{made['serial']}")).status_code for _ in range(2)]
         events = await audited(client)
     assert nothing.json()["message"] == "You have no job that a certificate could be for."
@@ -131,11 +137,11 @@ async def test_a_certificate_is_listed_revoked_and_ends(api: ApiSite) -> None:
     assert listed == [made["serial"], task["serial"]]
     assert made["principals"] == [job.alias]
     assert await by_certificate(api.store, facts(made), now) is None
-    assert await still_valid(api.store, who, job, now) is None
+    assert await still_valid(api, who, job, now) is None
     of_task = await by_certificate(api.store, facts(task), now)
     assert of_task is not None
-    assert await still_valid(api.store, of_task, job, now, f"{job.alias}--worker-1") == EVERYTHING
-    assert await still_valid(api.store, of_task, job, now, f"{job.alias}--worker-0") is None
+    assert await still_valid(api, of_task, job, now, f"{job.alias}--worker-1") == EVERYTHING
+    assert await still_valid(api, of_task, job, now, f"{job.alias}--worker-0") is None
     assert await by_certificate(api.store, facts(task), now + 2 * HOUR) is None
     assert [(type_, subject) for type_, _, _, subject in events if "cert" in type_] == [
         ("certificate.issued", str(made["serial"])),
@@ -175,7 +181,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
         key = await registered(bob)
         who = await by_public_key(api.store, key["fingerprint"], now)
         assert who is not None
-        assert await still_valid(api.store, who, job, now) is None
+        assert await still_valid(api, who, job, now) is None
         hidden = await bob.get(f"/api/v2/jobs/{job.alias}/ssh")
         path = f"/api/v2/jobs/{job.id}/shares"
         given = await alice.post(path, json={"user": "bob", "lifetime_s": 3600, "only": ["port:ssh", "sftp"]})
@@ -190,8 +196,8 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
         ]
         made = await certified(bob, job=job.alias, lifetime_s=86400)
         assert given.status_code == 201, given.text
-        assert await still_valid(api.store, who, job, now) == limits_of(["port:ssh", "sftp"])
-        assert await still_valid(api.store, who, job, now + 2 * HOUR) is None, "it ends by itself"
+        assert await still_valid(api, who, job, now) == limits_of(["port:ssh", "sftp"])
+        assert await still_valid(api, who, job, now + 2 * HOUR) is None, "it ends by itself"
         assert (await alice.delete(f"{path}/bob")).status_code == 204
         assert (await alice.delete(f"{path}/bob")).status_code == 404
         events = await audited(alice)
@@ -203,7 +209,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
     assert made["expires_at"] == given.json()["expires_at"], "no longer than the share"
     holder = await by_certificate(api.store, facts(made), now)
     assert holder is not None
-    assert await still_valid(api.store, holder, job, now) is None, "the share has ended"
+    assert await still_valid(api, holder, job, now) is None, "the share has ended"
     assert [type_ for type_, *_ in events] == ["share.given", "share.ended"]
 
 

@@ -57,19 +57,9 @@ async def entrance(
     return may_enter(job, credential, await _shares(store, credential, job), now, task_alias)
 
 
-async def still_valid(
-    store: Store, credential: Credential, job: Job, now: datetime, task_alias: str = ""
-) -> Limits | None:
-    """What a login that has this credential may do in the job now; None: it has to end.
-
-    Asked at every change of the store for live logins. Raises Unavailable.
-    """
-    fresh = await again(store, credential, now)
-    return None if fresh is None else await entrance(store, fresh, job, now, task_alias)
-
-
 async def again(store: Store, credential: Credential, now: datetime) -> Credential | None:
-    """The same credential as it is now; None when it is good no more. Raises Unavailable.
+    """The same credential as it is now; None when it is good no more: asked at every change of the store for live
+    logins. Raises Unavailable.
 
     A certificate that has run out lives on in a newer one on the same terms for the same key: who had it renewed in
     time stays logged in. One that was revoked does not.

@@ -78,7 +78,6 @@ class Leg(SSHConnection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.peer: Leg | None = None
-        self.passed_bytes = 0
         self._rule: Rule | None = None
         self._observe: Observer | None = None
         self._asked: deque[bool] = deque()
@@ -135,7 +134,6 @@ class Leg(SSHConnection):
             payload = _with_bounded_packets(kind, payload)
         if kind >= MSG_CHANNEL_OPEN:
             self._observe(kind, payload)
-        self.passed_bytes += len(payload)
         self.peer._deliver(kind, payload)
 
     def _deliver(self, kind: int, payload: bytes) -> None:
