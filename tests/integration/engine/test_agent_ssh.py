@@ -280,6 +280,20 @@ async def test_connections_can_be_forwarded_both_ways(client: Client, task: Task
 
 
 @pytest.mark.asyncio
+async def test_dropbears_client_whose_guess_is_wrong_logs_in(client: Client, task: TaskPlan, tmp_path: Path) -> None:
+    """It begins the key exchange with what it likes best, which is not what the server does."""
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/known_hosts").write_text(
+        (client.folder / "known_hosts").read_text().replace(f"[127.0.0.1]:{client.port}", "127.0.0.1")
+    )
+    key = str(tmp_path / "id_dropbear")
+    await run("dropbearconvert", "openssh", "dropbear", str(client.folder / "key"), key)
+    line = ["dbclient", "-i", key, "-p", str(client.port), "anybody@127.0.0.1", "cat; echo in; exit 3"]
+    done = await run("env", f"HOME={tmp_path}", *line, stdin=b"going ")
+    assert (done.stdout, done.returncode) == (b"going in\n", 3), done.stderr
+
+
+@pytest.mark.asyncio
 async def test_only_the_tasks_own_keys_are_let_in(client: Client, task: TaskPlan, tmp_path: Path) -> None:
     folder = tmp_path / "stranger"
     folder.mkdir()

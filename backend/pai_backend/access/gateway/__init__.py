@@ -16,6 +16,7 @@ transport and authentication layers of both and passes the connection layer thro
 - ``tell``, ``record``, ``counters``: log, events and figures of logins.
 - ``server``: ``serve_gateway``; start reading there.
 
-May import asyncssh, ``model``, ``store.base``, ``engine.base``, ``access.keys`` and ``access.broker``; never an
-implementation of store or engine. This package imports nothing by itself, so that its neighbours stay light.
+May import asyncssh, ``model``, ``store.base``, ``engine.base``, ``engine.guesses``, ``access.keys`` and
+``access.broker``; never an implementation of store or engine. This package imports nothing by itself, so that its
+neighbours stay light.
 """

@@ -23,10 +23,10 @@ from asyncssh.packet import SSHPacket
 from asyncssh.public_key import CERT_TYPE_USER, SSHKey, SSHOpenSSHCertificate
 
 from pai_backend.access.broker.lookup import CertificateFacts
-from pai_backend.access.gateway.guesses import Guessing
 from pai_backend.access.gateway.relay import HOST_KEY_REQUESTS, Back, Leg, Observer, Result, Rule, global_request
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.transport import FlushingTransport
+from pai_backend.engine.guesses import Guessing
 
 GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
 SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has

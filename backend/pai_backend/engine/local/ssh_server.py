@@ -6,14 +6,16 @@ connections go anywhere the task could connect to, and listeners are on loopback
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 import asyncssh
 
+from pai_backend.engine.guesses import Guessing
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.forwarding import connected_to, connected_to_socket
+from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ssh_session import Process, TaskWorld, serve
 
@@ -58,11 +60,11 @@ class TaskServer(asyncssh.SSHServer):
         """Listen for the client (``ssh -R``), on loopback whatever it asks for, as OpenSSH does by default."""
         if listen_host not in _LOOPBACK_NAMES or self._connection is None:
             return False
-        return await self._connection.forward_local_port(LOOPBACK, listen_port, listen_host, listen_port)
+        return await listening_on(self._connection, LOOPBACK, listen_port, listen_host)
 
-    def unix_server_requested(self, listen_path: str) -> bool:
+    async def unix_server_requested(self, listen_path: str) -> asyncssh.SSHListener | bool:
         """Listen on a socket in the file system for the client."""
-        return True
+        return self._connection is not None and await listening_on_socket(self._connection, listen_path)
 
 
 class TaskFiles(asyncssh.SFTPServer):
@@ -84,19 +86,19 @@ class TaskFiles(asyncssh.SFTPServer):
 class Listener:
     """The open SSH port of one task, with all connections that came in by it."""
 
-    def __init__(self, acceptor: asyncssh.SSHAcceptor, connections: set[asyncssh.SSHServerConnection]) -> None:
-        self._acceptor = acceptor
+    def __init__(self, server: asyncio.Server, connections: set[asyncssh.SSHServerConnection]) -> None:
+        self._server = server
         self._connections = connections
 
     async def aclose(self) -> None:
         """Stop listening and end every connection; returns when they are ended."""
-        self._acceptor.close()
+        self._server.close()
         open_now = list(self._connections)
         for connection in open_now:
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, "the task has ended")
         for connection in open_now:
             await connection.wait_closed()
-        await self._acceptor.wait_closed()
+        await self._server.wait_closed()
 
 
 async def listen(
@@ -114,9 +116,8 @@ async def listen(
     def files(channel: asyncssh.SSHServerChannel[bytes]) -> TaskFiles:
         return TaskFiles(channel, task.directory / layout.WORK)
 
-    acceptor = await asyncssh.listen(
-        LOOPBACK,
-        port,
+    options = await asyncssh.SSHServerConnectionOptions.construct(
+        config=None,
         server_factory=lambda: TaskServer(connections),
         server_host_keys=[_host_key(host_key, host_certificate)],
         authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
@@ -134,7 +135,8 @@ async def listen(
         keepalive_count_max=KEEPALIVE_COUNT,
         login_timeout=LOGIN_TIMEOUT_S,
     )
-    return Listener(acceptor, connections)
+    loop = asyncio.get_running_loop()
+    return Listener(await loop.create_server(lambda: Guessing(loop, options), LOOPBACK, port), connections)
 
 
 def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:

@@ -8,7 +8,7 @@ from asyncssh.constants import MSG_KEXINIT
 from asyncssh.packet import Boolean, Byte, NameList, PacketDecodeError, UInt32
 
 from pai_backend.access.gateway.front import Front
-from pai_backend.access.gateway.guesses import Guessing, guessed_wrong
+from pai_backend.engine.guesses import Guessing, guessed_wrong
 
 CURVE, NEW, NIST = b"curve25519-sha256", b"mlkem768x25519-sha256", b"ecdh-sha2-nistp256"
 ED25519, RSA = b"ssh-ed25519", b"rsa-sha2-512"
@@ -44,9 +44,10 @@ def test_a_message_that_is_cut_short_is_an_error() -> None:
         guessed_wrong(kexinit([CURVE], [ED25519])[:-5], kexinit([CURVE], [ED25519]))
 
 
-def test_connections_of_clients_are_told_of_every_exchange() -> None:
-    assert Front._packet_handlers[MSG_KEXINIT] is Guessing._process_kexinit
-    ours, theirs = Front._packet_handlers, SSHServerConnection._packet_handlers
+@pytest.mark.parametrize("connection", [Front, Guessing], ids=["gateway", "local task"])
+def test_connections_of_clients_are_told_of_every_exchange(connection: type[SSHServerConnection]) -> None:
+    assert connection._packet_handlers[MSG_KEXINIT] is Guessing._process_kexinit
+    ours, theirs = connection._packet_handlers, SSHServerConnection._packet_handlers
     assert {kind: ours[kind] for kind in ours if kind != MSG_KEXINIT} == {
         kind: theirs[kind] for kind in theirs if kind != MSG_KEXINIT
     }
