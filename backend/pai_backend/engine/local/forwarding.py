@@ -1,16 +1,26 @@
-"""Connections that a login asks for from the task's machine (RFC 4254 §7.2; OpenSSH's direct-streamlocal).
+"""Connections that a login asks for: from the task's machine (``ssh -L``, ``-W``, ``-D``), and to its client (``-R``).
 
-asyncssh's own forwarder (2.24.1) never ends a connection whose server closes before the client does: both directions
-are over then, and neither end is closed. A client such as ``ssh -W`` waits for ever.
+Both are RFC 4254 §7, and OpenSSH's extension for sockets in the file system. asyncssh's own forwarder (2.24.1) knows
+three ends badly, all of which leave something open for as long as the login lasts:
+
+- the channel's data end after the socket's: both directions are over, and neither end is closed. A client that waits
+  for the close, such as ``ssh -W``, waits for ever;
+- a connection that came to a port of ``-R`` is lost before the client has taken it: the channel is opened all the
+  same, and what the client connects it to waits for bytes that cannot come;
+- the socket is lost while the channel still has much to say: each piece is another warning in the log.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 import asyncssh
 from asyncssh.forward import SSHForwarder
+
+Offer = Callable[["_Arrived", str, int], Awaitable[object]]
+"""Opens a channel to the client for a connection that came from an address and port. Raises ChannelOpenError."""
 
 
 class Forwarder(SSHForwarder):
@@ -22,6 +32,87 @@ class Forwarder(SSHForwarder):
         if not goes_on:
             self.close()
         return goes_on
+
+    def write(self, data: bytes) -> None:
+        """Called by the other end with what it has read; nothing is done with it once this end is lost."""
+        if self._transport is not None and not self._transport.is_closing():
+            super().write(data)
+
+
+class _Arrived(Forwarder):
+    """A connection to what the client listens with. Nothing of it is read before the client has taken it."""
+
+    def __init__(self, connection: asyncssh.SSHServerConnection, offer: Offer) -> None:
+        super().__init__()
+        self._connection = connection
+        self._offer = offer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio with the accepted socket."""
+        super().connection_made(transport)
+        self.pause_reading()
+        self._connection.create_task(self._hand_on(*(transport.get_extra_info("peername") or ("", 0))[:2]))
+
+    def other_end(self) -> Forwarder:
+        """Called when the client has taken it: what the channel gives its messages to."""
+        return Forwarder(self)
+
+    async def _hand_on(self, host: str, port: int) -> None:
+        try:
+            await self._offer(self, host, port)
+        except asyncssh.ChannelOpenError:
+            self.close()  # there is nobody at the client's end
+        else:
+            self.resume_reading()
+
+
+class Listener(asyncssh.SSHListener):
+    """What the client listens with in the task; it goes with the login."""
+
+    def __init__(self, server: asyncio.Server, port: int = 0) -> None:
+        super().__init__()
+        self._server = server
+        self._port = port
+
+    def get_port(self) -> int:
+        """Called by asyncssh to tell the client a port that the system has chosen."""
+        return self._port
+
+    def close(self) -> None:
+        """Take no more connections; those that are open go on. Idempotent."""
+        self._server.close()
+
+    async def wait_closed(self) -> None:
+        """Return when it is closed."""
+        await self._server.wait_closed()
+
+
+async def listening_on(
+    connection: asyncssh.SSHServerConnection, address: str, port: int, asked: str
+) -> asyncssh.SSHListener:
+    """Listen for the client on a port, 0 for any, of the task's machine. It has ``asked`` for the address so.
+
+    Raises OSError when the port cannot be had.
+    """
+
+    async def offer(arrived: _Arrived, host: str, origin: int) -> None:
+        end = cast("Callable[[], asyncssh.SSHTCPSession[bytes]]", arrived.other_end)
+        await connection.create_connection(end, asked, listener.get_port(), host, origin)
+
+    server = await asyncio.get_running_loop().create_server(lambda: _Arrived(connection, offer), address, port)
+    listener = Listener(server, server.sockets[0].getsockname()[1])
+    return listener
+
+
+async def listening_on_socket(connection: asyncssh.SSHServerConnection, path: str) -> asyncssh.SSHListener:
+    """Listen for the client on a socket in the file system. Raises OSError when it cannot be made."""
+
+    async def offer(arrived: _Arrived, host: str, origin: int) -> None:
+        end = cast("Callable[[], asyncssh.SSHUNIXSession[bytes]]", arrived.other_end)
+        await connection.create_unix_connection(end, path)
+
+    loop = asyncio.get_running_loop()
+    return Listener(await loop.create_unix_server(lambda: _Arrived(connection, offer), path))
 
 
 async def connected_to(host: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
