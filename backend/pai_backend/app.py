@@ -27,6 +27,7 @@ from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
 log = logging.getLogger(__name__)
 
 DEADLINE_S = 18  # from being told to end to being killed by our own alarm; shorter than the supervisor's patience
+ORPHANED_DRAIN_S = 10  # without a supervisor open connections may go on so long: the next one waits for our end
 RunRole = Callable[[Parts, ReadyLine], Coroutine[Any, Any, None]]
 
 
@@ -44,7 +45,7 @@ def run_inherited(arguments: list[str], version: str) -> int:
     version = values.pop("version")
     settings = Settings.model_validate(values)
     roles = tuple(Role(word) for word in given.role.split(","))
-    return _run(settings, roles, version, lifeline_fd, ready_fd, Life(given.copy, supervised=True))
+    return _run(settings, roles, version, lifeline_fd, ready_fd, Life(given.copy))
 
 
 def run_alone(settings: Settings, roles: tuple[Role, ...], version: str, ready_fd: int | None) -> int:
@@ -98,9 +99,8 @@ async def run_roles(
     Raises RoleError (in a group) when a role cannot run with this configuration, and whatever a role died of.
     """
     stop = asyncio.Event()
-    life = life or Life()
-    _end_on_request(stop, lifeline_fd, deadline_s(settings, roles, life))
     parts = Parts(settings, roles, version, stop, life)
+    _end_on_request(parts, lifeline_fd, deadline_s(settings, roles))
     runs = [(role, _role(role)) for role in roles]
     _favour_latency()
     try:
@@ -114,11 +114,9 @@ async def run_roles(
         await parts.aclose()
 
 
-def deadline_s(settings: Settings, roles: tuple[Role, ...], life: Life) -> int:
-    """Seconds that this process has to end in: a gateway that nobody waits for may drain longer."""
-    if Role.GATEWAY not in roles or life.supervised:
-        return DEADLINE_S
-    return max(DEADLINE_S, math.ceil(settings.gateway.drain_s) + DEADLINE_S)
+def deadline_s(settings: Settings, roles: tuple[Role, ...]) -> int:
+    """Seconds that this process has to end in: a gateway has those of its drain besides."""
+    return DEADLINE_S + (math.ceil(settings.gateway.drain_s) if Role.GATEWAY in roles else 0)
 
 
 def _role(role: Role) -> RunRole:
@@ -140,22 +138,32 @@ def _favour_latency() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _end_on_request(stop: asyncio.Event, lifeline_fd: int | None, deadline: int) -> None:
-    """Set ``stop`` when we are told to end or our supervisor is gone; a process that then hangs is killed."""
-    loop = asyncio.get_running_loop()
+def _end_on_request(parts: Parts, lifeline_fd: int | None, deadline: int) -> None:
+    """Set ``stop`` when we are told to end or our supervisor is gone; a process that then hangs is killed.
+
+    It is to hurry once it has been told twice, or has been without its supervisor for ``ORPHANED_DRAIN_S``. With a
+    supervisor that alone decides: an interrupt of the terminal reaches all processes, and not in their order.
+    """
+    loop, supervised = asyncio.get_running_loop(), lifeline_fd is not None
 
     def end() -> None:
-        signal.alarm(deadline)  # its default action ends the process
-        stop.set()
+        if not parts.stop.is_set():
+            signal.alarm(deadline)  # its default action ends the process
+            parts.stop.set()
+        elif not supervised:
+            signal.alarm(DEADLINE_S)
+            parts.hurry.set()
 
     def lifeline_moved() -> None:
         assert lifeline_fd is not None
         if os.read(lifeline_fd, 1) == b"":
             loop.remove_reader(lifeline_fd)
             log.warning("the supervisor is gone; ending")
-            end()
+            signal.alarm(DEADLINE_S)
+            loop.call_later(ORPHANED_DRAIN_S, parts.hurry.set)
+            parts.stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
+    loop.add_signal_handler(signal.SIGTERM, end)
+    loop.add_signal_handler(signal.SIGINT, (lambda: None) if supervised else end)
     if lifeline_fd is not None:
         loop.add_reader(lifeline_fd, lifeline_moved)

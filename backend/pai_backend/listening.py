@@ -24,14 +24,18 @@ def keep_port(path: Path, port: int) -> None:
         os.replace(draft, path)
 
 
-def bind(host: str, port: int, backlog: int = 1024) -> socket.socket:
-    """A listening TCP socket. Raises OSError, when ``port`` is in use with EADDRINUSE."""
+def bind(host: str, port: int, backlog: int = 1024, *, shared: bool = False) -> socket.socket:
+    """A listening TCP socket, ``shared``: beside those that allow it. Raises OSError, when ``port`` is in use with
+    EADDRINUSE.
+    """
     family, kind, proto, _name, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(address)
         listener.listen(backlog)
         listener.setblocking(False)

@@ -46,11 +46,9 @@ def key_source(settings: Settings) -> KeySource:
 
 @dataclass(frozen=True)
 class Life:
-    """How this process came to be: which of several with the same roles it is, and who ends it."""
+    """How this process came to be: which of several with the same roles it is."""
 
     copy: int = 1
-    supervised: bool = False
-    """Whether a supervisor gives it a bounded time to end."""
 
 
 class Parts:
@@ -61,6 +59,8 @@ class Parts:
     ) -> None:
         self.settings, self.roles, self.version, self.stop = settings, roles, version, stop
         self.life = life or Life()
+        self.hurry = asyncio.Event()
+        """Set, some time after ``stop``, when what is still being waited for must be ended."""
         self.engine_root = settings.data_dir / "engine"
         self.database_trouble = "The database is being opened."
         self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}

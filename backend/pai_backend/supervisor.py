@@ -37,8 +37,8 @@ from pai_backend.runtime_files import runtime_file
 log = logging.getLogger("pai_backend.supervisor")
 
 EXIT_FAULT, EXIT_CONFIG, EXIT_RUNNING = 1, 2, 3
-DRAIN_S = 20.0  # after this the children that did not end are killed
-LEFTOVERS_S = 40  # children of a killed supervisor end within their own deadline, which is shorter
+DRAIN_S = 20.0  # after this the children that did not end are killed; those of a gateway have its drain besides
+LEFTOVERS_S = 40  # children of a killed supervisor end within a deadline of their own, which is shorter
 STEADY_S = 3.0  # who lived that long is started again at once
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
 
@@ -50,6 +50,7 @@ class Child:
     name: str
     roles: Sequence[str]
     copy: int = 1
+    drain_s: float = 0.0
     process: subprocess.Popen[bytes] | None = None
     ready_fd: int | None = None
     ready: dict[str, object] | None = None
@@ -80,9 +81,10 @@ def process_name(roles: Sequence[str], copy: int = 1) -> str:
 
 def children_of(settings: dict[str, Any]) -> list[Child]:
     """The processes of these settings: one a group of roles, and as many of the gateway as it is to have."""
-    copies = settings.get("gateway", {}).get("processes", 1)
+    gateway = settings.get("gateway", {})
+    copies, drain_s = gateway.get("processes", 1), gateway.get("drain_s", 0.0)
     return [
-        Child(process_name(roles, copy), roles, copy)
+        Child(process_name(roles, copy), roles, copy, drain_s if "gateway" in roles else 0.0)
         for roles in settings["processes"]
         for copy in range(1, (copies if "gateway" in roles else 1) + 1)
     ]
@@ -279,20 +281,32 @@ class Supervisor:
             os.close(ready_fd)
 
     def _end_all(self) -> None:
-        """TERM to all, wait, KILL to those that stay. A second signal from outside shortens the wait."""
+        """TERM to all, wait, KILL to those that stay. A second signal from outside shortens the wait.
+
+        The node's agent comes last: open logins of a gateway go through it to their end.
+        """
         self._signals.clear()
-        for process in self._living():
+        agents = [child for child in self._children if "agent" in child.roles and "gateway" not in child.roles]
+        self._end([child for child in self._children if child not in agents])
+        self._end(agents)
+
+    def _end(self, children: Sequence[Child]) -> None:
+        living = _living(children)
+        for process in living:
             process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + DRAIN_S
-        while self._living() and time.monotonic() < deadline and not self._asked_to_end():
+        deadline = time.monotonic() + DRAIN_S + max((child.drain_s for child in children), default=0.0)
+        while living and time.monotonic() < deadline and not self._asked_to_end():
             self._wait(max(0.0, deadline - time.monotonic()))
-        for process in self._living():
+            living = _living(children)
+        for process in living:
             log.warning("pid %d did not end in time and is killed", process.pid)
             process.kill()
             process.wait()
 
-    def _living(self) -> list[subprocess.Popen[bytes]]:
-        return [child.process for child in self._children if child.process is not None and child.process.poll() is None]
+
+def _living(children: Sequence[Child]) -> list[subprocess.Popen[bytes]]:
+    """The processes of these children that have not ended."""
+    return [child.process for child in children if child.process is not None and child.process.poll() is None]
 
 
 def supervise(settings_fd: int, ready_fd: int | None) -> int:

@@ -55,8 +55,7 @@ class GatewaySettings(Model):
         default=10,
         ge=0,
         le=86_400,
-        description="Seconds that open connections may go on after the gateway has been told to end; at most 10 where "
-        "it is one of several processes of `serve`.",
+        description="Seconds that open connections may go on after the gateway has been told to end.",
     )
     processes: int = Field(
         default=1,
@@ -65,8 +64,19 @@ class GatewaySettings(Model):
         description="Processes of the gateway that share its port; with more than one, `port` must be given.",
     )
 
+    metrics_host: str = Field(default="127.0.0.1", description="Address to listen on for `metrics_port`.")
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port that answers HTTP with the gateway's figures for Prometheus, to whoever asks; of several "
+        "processes the second has the next port, and so on. 0: none.",
+    )
+
     @model_validator(mode="after")
-    def _shared_port_is_known(self) -> Self:
+    def _ports_of_processes(self) -> Self:
         if self.processes > 1 and not self.port:
             raise ValueError("processes: more than one needs gateway.port, which they share")
+        if self.metrics_port and self.metrics_port + self.processes - 1 > 65535:
+            raise ValueError("metrics_port: there must be one below 65536 for each of gateway.processes")
         return self

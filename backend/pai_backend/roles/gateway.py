@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import os
+import socket
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
+from pai_backend.access.gateway.counters import Counters
+from pai_backend.access.gateway.figures import serve_figures
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.server import serve_gateway
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.settings import Role
 from pai_backend.listening import keep_port, kept_port
 from pai_backend.parts import Parts, ReadyLine, RoleError
+from pai_backend.roles.shared_port import join
 from pai_backend.runtime_files import runtime_file
 
 FIRST_PORT, PORTS_TRIED = 2222, 200
-SUPERVISED_DRAIN_S = 10.0  # with the time to close it is less than what the supervisor waits
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
     """Serve until the process is told to end. Raises RoleError when no port can be had."""
-    settings = parts.settings.gateway
     store = await parts.store_or_stop()
     if store is None:
         return
+    settings, engine = parts.settings.gateway, parts.engine()
     kept, has_port = parts.settings.data_dir / "gateway.port", asyncio.Event()
-    with ExitStack() as files:
-        hold = await _hold(parts, files) if settings.processes > 1 else None
+    async with AsyncExitStack() as held:
+        files = held.enter_context(ExitStack())
+        counters = await _counters(parts, held)
+        listener = await _shared(parts, files) if settings.processes > 1 else None
 
         def listening(host: str, port: int) -> None:
             has_port.set()
-            if hold is not None:
-                fcntl.flock(hold, fcntl.LOCK_SH)
             if parts.life.copy == 1:
                 keep_port(kept, port)
                 facts = {"pid": os.getpid(), "host": host, "port": port}
@@ -44,22 +46,53 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
             ready.role_is_ready(Role.GATEWAY)
 
         for port in _candidates(settings, kept_port(kept), parts.settings.data_dir):
+            serving = serve_gateway(
+                _options(settings, port),
+                store,
+                engine,
+                parts.stop,
+                listening,
+                counters=counters,
+                listener=listener,
+                hurry=parts.hurry,
+            )
             try:
-                return await serve_gateway(
-                    _options(settings, port, supervised=parts.life.supervised),
-                    store,
-                    parts.engine(),
-                    parts.stop,
-                    listening,
-                )
+                return await serving
             except OSError as error:
                 if has_port.is_set():
                     raise
                 if settings.port or error.errno != errno.EADDRINUSE:
-                    # asyncio puts a sentence of its own where the system's word belongs, so ask the system.
-                    reason = os.strerror(error.errno) if error.errno else str(error)
-                    raise RoleError(f"gateway.port: {settings.host}:{port} cannot be had: {reason}") from None
+                    raise _no_port("port", settings.host, port, error) from None
     raise RoleError(f"gateway.port: no port from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} is free")
+
+
+async def _counters(parts: Parts, held: AsyncExitStack) -> Counters:
+    """The figures of this process, served where that is configured. Raises RoleError when their port cannot be had."""
+    settings, counters, insight = parts.settings.gateway, Counters(), parts.engine().insight
+    if insight is not None:
+        counters.registry.register(insight.figures())
+    if settings.metrics_port:
+        port = settings.metrics_port + parts.life.copy - 1
+        try:
+            await held.enter_async_context(serve_figures(counters.registry, settings.metrics_host, port))
+        except OSError as error:
+            raise _no_port("metrics_port", settings.metrics_host, port, error) from None
+    return counters
+
+
+async def _shared(parts: Parts, files: ExitStack) -> socket.socket:
+    """Our socket on the port that all processes of the gateway have. Raises RoleError."""
+    settings = parts.settings.gateway
+    try:
+        return await asyncio.to_thread(join, settings.host, settings.port, parts.settings.data_dir / "runtime", files)
+    except OSError as error:
+        raise _no_port("port", settings.host, settings.port, error) from None
+
+
+def _no_port(key: str, host: str, port: int, error: OSError) -> RoleError:
+    # asyncio puts a sentence of its own where the system's word belongs, so ask the system.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return RoleError(f"gateway.{key}: {host}:{port} cannot be had: {reason}")
 
 
 def _candidates(settings: GatewaySettings, kept: int | None, data_dir: Path) -> Iterator[int]:
@@ -79,33 +112,7 @@ def _candidates(settings: GatewaySettings, kept: int | None, data_dir: Path) -> 
         yield FIRST_PORT + (offset + step) % PORTS_TRIED
 
 
-async def _hold(parts: Parts, files: ExitStack) -> int:
-    """Take part in the port with the other processes of this gateway, and keep other backends off it.
-
-    Sockets that share a port share it with all of the same user, so the first process of a gateway looks whether
-    the port is free, and the others come after it. Raises RoleError when another backend has the port.
-    """
-    settings, lock = parts.settings.gateway, parts.runtime("gateway.lock")
-    lock.parent.mkdir(exist_ok=True, mode=0o700)
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-    files.callback(os.close, descriptor)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        await asyncio.to_thread(fcntl.flock, descriptor, fcntl.LOCK_SH)
-        return descriptor
-    loop = asyncio.get_running_loop()
-    try:
-        probe = await loop.create_server(asyncio.Protocol, settings.host, settings.port)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise RoleError(f"gateway.port: {settings.host}:{settings.port} cannot be had: {reason}") from None
-    probe.close()
-    await probe.wait_closed()
-    return descriptor
-
-
-def _options(settings: GatewaySettings, port: int, *, supervised: bool) -> GatewayOptions:
+def _options(settings: GatewaySettings, port: int) -> GatewayOptions:
     return GatewayOptions(
         host=settings.host,
         port=port,
@@ -118,6 +125,5 @@ def _options(settings: GatewaySettings, port: int, *, supervised: bool) -> Gatew
         max_logins_per_user=settings.max_logins_per_user,
         max_channels=settings.max_channels,
         wait_s=settings.wait_s,
-        drain_s=min(settings.drain_s, SUPERVISED_DRAIN_S) if supervised else settings.drain_s,
-        shares_port=settings.processes > 1,
+        drain_s=settings.drain_s,
     )

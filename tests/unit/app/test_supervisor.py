@@ -5,8 +5,7 @@ import pytest
 from pai_backend.app import DEADLINE_S, deadline_s
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.settings import Role, Settings
-from pai_backend.parts import Life
-from pai_backend.supervisor import Supervisor, children_of
+from pai_backend.supervisor import DRAIN_S, Supervisor, children_of
 
 SETTINGS: dict[str, object] = {"processes": [["api"], ["gateway"]], "log_file_bytes": 1_000_000}
 
@@ -37,8 +36,8 @@ def test_processes_that_share_a_port_must_know_it_and_have_no_other_role() -> No
     assert Settings(gateway=GatewaySettings(processes=2, port=2222)).gateway.processes == 2
 
 
-def test_only_a_gateway_that_nobody_waits_for_drains_long() -> None:
-    settings = Settings(gateway=GatewaySettings(drain_s=3600))
-    assert deadline_s(settings, (Role.GATEWAY,), Life()) == 3600 + DEADLINE_S
-    assert deadline_s(settings, (Role.GATEWAY,), Life(supervised=True)) == DEADLINE_S
-    assert deadline_s(settings, (Role.API,), Life()) == DEADLINE_S
+def test_a_process_with_a_gateway_has_its_drain_to_end_in() -> None:
+    settings = Settings(gateway=GatewaySettings(drain_s=3599.5))
+    assert deadline_s(settings, (Role.GATEWAY,)) == 3600 + DEADLINE_S
+    assert deadline_s(settings, (Role.API,)) == DEADLINE_S
+    assert DEADLINE_S < DRAIN_S, "whoever waits for it is more patient"

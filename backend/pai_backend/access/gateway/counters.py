@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector
 
 from pai_backend.access.gateway.activity import Kind
 from pai_backend.access.gateway.reasons import Reason
@@ -34,7 +34,3 @@ class Counters:
         self._ends.labels(kind.value, reason.value).inc()
         self._bytes.labels("in").inc(bytes_in)
         self._bytes.labels("out").inc(bytes_out)
-
-    def text(self) -> bytes:
-        """The exposition in Prometheus's text format."""
-        return generate_latest(self.registry)

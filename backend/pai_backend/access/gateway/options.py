@@ -16,9 +16,6 @@ class GatewayOptions:
     port: int = 2222
     """0 takes any free port; ``ready`` tells which."""
 
-    shares_port: bool = False
-    """Whether other processes of this gateway listen on the same port."""
-
     login_timeout_s: float = 30
     """From the first byte to the end of authentication."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 
 import asyncssh
@@ -76,15 +77,19 @@ class _Gateway:
         self._arrivals.leave(login)
         self.watch.remove(login)
 
-    async def drain(self, seconds: float) -> None:
-        """Let nobody new in, keep those inside for ``seconds``, then end them and wait for their last bytes."""
+    async def drain(self, seconds: float, hurry: asyncio.Event) -> None:
+        """Let nobody new in, keep those inside for ``seconds`` or until ``hurry``, then end them.
+
+        Returns when their last bytes have left.
+        """
         self._stopping = True
         for login in self._arrivals:
             login.end(STOPPING)
-        try:
-            async with asyncio.timeout(seconds):
-                await self.watch.wait_empty()
-        except TimeoutError:
+        waits = [asyncio.create_task(self.watch.wait_empty()), asyncio.create_task(hurry.wait())]
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if self.watch.logins:
             log.info("ending %d logins that outlasted the drain", len(self.watch.logins))
         for login in list(self.watch.logins):
             login.end(STOPPING)
@@ -101,32 +106,33 @@ async def serve_gateway(
     engine: Engine,
     stop: asyncio.Event,
     ready: Callable[[str, int], None],
+    *,
     counters: Counters | None = None,
+    listener: socket.socket | None = None,
+    hurry: asyncio.Event | None = None,
 ) -> None:
-    """Run the gateway until ``stop`` is set and live logins have ended or ``drain_s`` is over.
+    """Run the gateway until ``stop`` is set and live logins have ended, ``drain_s`` is over or ``hurry`` is set.
 
     ``ready`` is called once with the host and the real port when clients can connect. Raises OSError
-    when the port cannot be had. The store must be open; neither store nor engine is closed here.
+    when the port cannot be had; ``listener`` is a socket that has it already. The store must be open; neither store
+    nor engine is closed here.
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO it writes commands of users
     client_key = asyncssh.import_private_key(await gateway_client_key(store))
     gateway = _Gateway(options, store, engine, client_key, counters or Counters())
     settings = await _settings(options, await gateway_host_key(store), gateway.doors)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: Front(loop, settings),
-        options.host,
-        options.port,
-        backlog=BACKLOG,
-        reuse_port=options.shares_port or None,
-    )
+    if listener is None:
+        server = await loop.create_server(lambda: Front(loop, settings), options.host, options.port, backlog=BACKLOG)
+    else:
+        server = await loop.create_server(lambda: Front(loop, settings), sock=listener, backlog=BACKLOG)
     watching = asyncio.create_task(gateway.watch.run(), name="gateway-watch")
     recording = asyncio.create_task(gateway.record.run(), name="gateway-record")
     try:
         ready(options.host, server.sockets[0].getsockname()[1])
         await stop.wait()
         server.close()
-        await gateway.drain(options.drain_s)
+        await gateway.drain(options.drain_s, hurry or asyncio.Event())
     finally:
         server.close()
         watching.cancel()
