@@ -6,7 +6,8 @@ import getpass
 import re
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,21 @@ from jupyter_pai.connect import files as ssh_files
 from jupyter_pai.connect import keys
 from jupyter_pai.connect.files import Change, ClusterFiles
 from jupyter_pai.connect.guide import Guide, Task, guide
-from jupyter_pai.connect.ssh_config import Login, config_text, include_line, known_hosts_text
+from jupyter_pai.connect.ssh_config import Login, config_text, has_jumps, include_line, known_hosts_text
 from jupyter_pai.doctor.running import Way
 from jupyter_pai.errors import ClientError, NotFound
 from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 
 if TYPE_CHECKING:
+    from jupyter_pai.certificates import Wanted
     from jupyter_pai.doctor.examining import Report
     from jupyter_pai.sync import Client
 
 MAX_JOBS = 200  # an included file with more names than this helps nobody choose
+JUMP_LIFE = timedelta(hours=24)
+"""How long certificates for jumps last: nobody renews them but the next ``pai ssh-config``."""
+JUMP_SPARE = timedelta(hours=23)
+"""So that it replaces those that are more than an hour old."""
 
 
 def cluster(client: Client) -> str:
@@ -31,10 +37,26 @@ def cluster(client: Client) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", client.info()["name"].lower()).strip("-") or "pai"
 
 
+@dataclass
+class Names:
+    """SSH names of all tasks that the user can enter now, and what they are recognised by.
+
+    ``jumps``: the uids of jobs whose tasks may be jumped to, by alias; a limited login may not.
+    """
+
+    logins: list[Login] = field(default_factory=list)
+    known_hosts: list[str] = field(default_factory=list)
+    jumps: dict[str, str] = field(default_factory=dict)
+
+
+def make_key(files: ClusterFiles) -> str:
+    """The user's public key for this cluster, made when there is none. Raises ClientError."""
+    return keys.ensure_key(files.identity, f"{getpass.getuser()}@{socket.gethostname()}")
+
+
 def register_key(client: Client, files: ClusterFiles) -> None:
     """Make the user's key when there is none and let the gateway accept it. Repeating it is fine."""
-    public_key = keys.ensure_key(files.identity, f"{getpass.getuser()}@{socket.gethostname()}")
-    client.add_key(public_key, comment=f"pai ssh-config on {socket.gethostname()}")
+    client.add_key(make_key(files), comment=f"pai ssh-config on {socket.gethostname()}")
 
 
 def logins(answer: SshAnswer) -> list[Login]:
@@ -53,28 +75,90 @@ def installation(client: Client, files: ClusterFiles, *, register: bool = True) 
     """
     if register:
         register_key(client, files)
-    names: list[Login] = []
-    known: list[str] = []
-    for uid in _entered(client):
+    return changes(files, names(client), jumps=jumps(files))
+
+
+def jumps(files: ClusterFiles) -> bool:
+    """Whether the files have names for jumps now."""
+    return has_jumps(ssh_files.read(files.config) or "")
+
+
+def changes(files: ClusterFiles, found: Names, *, jumps: bool = False) -> list[Change]:
+    """What must change so that the files have these names, and with ``jumps`` those of jumps."""
+    listed = [_jumping(login, files, found) for login in found.logins] if jumps else found.logins
+    return ssh_files.install(files, config_text(listed, files.places), known_hosts_text(found.known_hosts))
+
+
+def _jumping(login: Login, files: ClusterFiles, found: Names) -> Login:
+    job = job_alias(login)
+    return replace(login, jump_certificate=files.spelt(files.jump_certificate(job))) if job in found.jumps else login
+
+
+def job_alias(login: Login) -> str:
+    """The alias of the login's job. Source: docs/architecture.md, Addresses."""
+    return login.alias.partition("--")[0]
+
+
+def names(client: Client) -> Names:
+    """What the backend tells about all jobs that the user may enter."""
+    found = Names()
+    for uid, is_limited in _entered(client).items():
         try:
             answer = client.ssh(uid)
         except NotFound:
             continue  # it went away, or its share ended, since the list was read
-        names += logins(answer)
-        known += [*answer["knownHosts"], answer.get("certAuthority", "")]
-    return ssh_files.install(files, config_text(names, files.places), known_hosts_text(known))
+        added = logins(answer)
+        found.logins += added
+        found.known_hosts += [*answer["knownHosts"], answer.get("certAuthority", "")]
+        if added and not is_limited:
+            found.jumps[job_alias(added[0])] = uid
+    return found
 
 
-def _entered(client: Client) -> list[str]:
-    """Uids of running jobs of the user's, then of those that others share with the user; each once."""
+def _entered(client: Client) -> dict[str, bool]:
+    """Uids of running jobs of the user's, then of those that others share with the user, and whether with limits."""
     from jupyter_pai import broker
 
-    own = [job["uid"] for job in client.jobs(state="RUNNING", limit=MAX_JOBS)]
+    own = {job["uid"]: False for job in client.jobs(state="RUNNING", limit=MAX_JOBS)}
     try:
-        shared = [share["uid"] for share in client.thread.run(broker.shares(client.api))]
+        shared = {share["uid"]: bool(share["only"]) for share in client.thread.run(broker.shares(client.api))}
     except NotFound:
-        shared = []  # a backend that knows no shares
-    return list(dict.fromkeys([*own, *shared]))
+        shared = {}  # a backend that knows no shares
+    return {**shared, **own}
+
+
+def certify_jumps(client: Client, files: ClusterFiles, found: Names) -> None:
+    """Fetch certificates for jumps to these jobs, where those that are kept are not nearly new. Raises ClientError."""
+    from jupyter_pai import certificates
+
+    for alias, uid in found.jumps.items():
+        path = files.jump_certificate(alias)
+        life = int(JUMP_LIFE.total_seconds())
+        try:
+            certificates.ensure(client, certificates.Wanted(files.identity, path, uid, alias, life, JUMP_SPARE))
+        except NotFound:
+            continue  # the job went away, or its share ended, since the list was read
+
+
+def certificate(client: Client, reached: Reached) -> Wanted | None:
+    """A certificate for the job of a task, fetched unless one that will do is kept; None when there are none here.
+
+    Those of other jobs that have run out are deleted on the way. Raises ClientError.
+    """
+    from jupyter_pai import certificates
+
+    make_key(reached.files)
+    now = datetime.now(UTC)
+    for path in reached.files.certificates:
+        if certificates.over(path, now):
+            path.unlink(missing_ok=True)
+    alias = job_alias(reached.login)
+    wanted = certificates.Wanted(reached.files.identity, reached.files.certificate(alias), reached.job, alias)
+    try:
+        certificates.ensure(client, wanted)
+    except NotFound:
+        return None  # a backend that certifies nobody
+    return wanted
 
 
 def removal(files: ClusterFiles) -> list[Change]:
@@ -108,11 +192,17 @@ def service_label(job: JobDetail, label: str | None) -> str:
 
 @dataclass(frozen=True)
 class Reached:
-    """A task that can be logged in to, with the files on this machine that lead to it."""
+    """A task that can be logged in to, with the files on this machine that lead to it. ``job`` is as it was named."""
 
     files: ClusterFiles
     login: Login
     host_key: str
+    job: str
+
+    @property
+    def command(self) -> list[str]:
+        """An OpenSSH command that logs in to it."""
+        return ["ssh", "-F", str(self.files.config), self.login.alias]
 
     @property
     def included(self) -> bool:
@@ -120,8 +210,16 @@ class Reached:
         return include_line(self.files.config) in (ssh_files.read(self.files.user_config) or "").splitlines()
 
 
-def reach(client: Client, job: str, root: Path, *, role: str | None = None, index: int | None = None) -> Reached:
-    """Find a task and write the files that lead to it.
+def reach(
+    client: Client,
+    job: str,
+    root: Path,
+    *,
+    role: str | None = None,
+    index: int | None = None,
+    register: bool = True,
+) -> Reached:
+    """Find a task and write the files that lead to it; make and register the user's key, unless ``register`` is False.
 
     Only our own directory is written to, never the user's configuration. Raises NotFound, and
     ClientError when the task does not run.
@@ -135,19 +233,11 @@ def reach(client: Client, job: str, root: Path, *, role: str | None = None, inde
             hint=f"Follow it with `pai status {job} --watch`.",
         )
     files = ClusterFiles(root, cluster(client))
-    for change in installation(client, files):
+    for change in installation(client, files, register=register):
         if change.path != files.user_config:
             change.apply()
     (login,) = [login for login in logins(answer) if login.alias == entry["alias"]]
-    return Reached(files, login, answer["gatewayHostKey"])
-
-
-def ssh_command(
-    client: Client, job: str, root: Path, *, role: str | None = None, index: int | None = None
-) -> list[str]:
-    """An OpenSSH command that logs in to a task, with all files it needs written. Raises as :func:`reach`."""
-    reached = reach(client, job, root, role=role, index=index)
-    return ["ssh", "-F", str(reached.files.config), reached.login.alias]
+    return Reached(files, login, answer["gatewayHostKey"], job)
 
 
 def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:

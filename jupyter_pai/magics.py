@@ -242,8 +242,9 @@ class PaiMagics(Magics):
     @argument("--index", type=int, help="the task's index; default: 0")
     def _ssh(self, args: Namespace) -> Shown:
         job = self._name(args.job)
-        command = access.ssh_command(self._connected(), job, ssh_dir(), role=args.role, index=args.index)
-        return Shown(shlex.join(command))
+        # By a registered key: nobody would renew a certificate while the command that is shown here runs elsewhere.
+        reached = access.reach(self._connected(), job, ssh_dir(), role=args.role, index=args.index)
+        return Shown(shlex.join(reached.command))
 
     @verb("pai connect")
     @argument("job", help="name, alias or $variable")

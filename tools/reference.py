@@ -61,6 +61,7 @@ The first of these that is there: the variables, the file, the private backend o
 | `PAI_DATA_DIR` | Directory of the private backend; beats `client.toml`. |
 | `PAI_BACKEND_CONFIG` | Configuration file of the private backend, else `backend.yaml` beside `client.toml`. |
 | `PAI_SSH_DIR` | Where SSH files are written, instead of `~/.ssh`. |
+| `PAI_SSH_CERTIFICATE` | `no`: `pai ssh` registers your key, and fetches no certificates. |
 
 In a Jupyter server's configuration the same is said by these, and it is passed on to kernels and terminals:
 

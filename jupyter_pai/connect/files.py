@@ -57,6 +57,19 @@ class ClusterFiles:
         """The user's private key for this cluster."""
         return self.directory / "id_ed25519"
 
+    def certificate(self, job_alias: str) -> Path:
+        """The certificate by which ``pai ssh`` logs in to a job; no configuration names it."""
+        return self.directory / "certificates" / f"{job_alias}-cert.pub"
+
+    def jump_certificate(self, job_alias: str) -> Path:
+        """The certificate that a job's tasks themselves take, for jumps."""
+        return self.directory / "jumps" / f"{job_alias}-cert.pub"
+
+    @property
+    def certificates(self) -> list[Path]:
+        """All of both kinds that are there."""
+        return sorted(path for kind in ("certificates", "jumps") for path in self.directory.glob(f"{kind}/*-cert.pub"))
+
     @property
     def user_config(self) -> Path:
         """The user's own configuration."""
@@ -135,6 +148,5 @@ def remove(files: ClusterFiles) -> list[Change]:
     rest = None if user is None else without_include(user, files.spelt(files.config))
     return [
         Change(files.user_config, user, rest),
-        Change(files.config, read(files.config), None),
-        Change(files.known_hosts, read(files.known_hosts), None),
+        *(Change(path, read(path), None) for path in (files.config, files.known_hosts, *files.certificates)),
     ]

@@ -8,6 +8,9 @@ Rules these texts keep, because programs that read them are stricter than ``ssh`
   failures";
 - ``HostKeyAlias`` with an own known_hosts file, so strict checking works for every name behind the
   one gateway address, and never meets lines of another program.
+
+A block for a jump has the same rules. There the task itself is recognised, by the certificate that the cluster's host
+CA has given it for its name, and recognises the user by one of the users' CA; it knows no registered keys.
 """
 
 from __future__ import annotations
@@ -19,6 +22,12 @@ from pathlib import PurePath
 
 KEEPALIVE_INTERVAL_S = 30
 KEEPALIVE_COUNT = 4
+JUMP = ".jump"
+"""Behind a name: the same task, entered through the gateway by the client's own SSH. No alias has a dot."""
+TASK_USER = "root"
+"""Who a task's own SSH server lets in, with every engine (OpenPAI's ``ssh -p PORT root@IP``)."""
+TASK_PORT = 22
+"""What a jump asks the gateway for, wherever the task's server listens."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9.:_-]+", re.ASCII)
@@ -27,12 +36,16 @@ _MARK = "# jupyter-pai:"
 
 @dataclass(frozen=True)
 class Login:
-    """One name to log in by; the gateway's user name is the alias itself."""
+    """One name to log in by; the gateway's user name is the alias itself.
+
+    ``jump_certificate``: what the task takes when it is jumped to; None: it has no name for that.
+    """
 
     alias: str
     host: str
     port: int
     host_key_alias: str
+    jump_certificate: PurePath | None = None
 
 
 @dataclass(frozen=True)
@@ -66,20 +79,55 @@ def host_block(login: Login, places: Places) -> str:
         ("Port", login.port),
         ("User", login.alias),
         ("IdentityFile", path_word(places.identity)),
+        *_strict(places, login.host_key_alias),
+    )
+    return _block(login.alias, options)
+
+
+def jump_block(login: Login, certificate: PurePath, places: Places) -> str:
+    """The block of the jump to a task, through the name that :func:`host_block` makes and raises ValueError for."""
+    options = (
+        ("HostName", login.alias),
+        ("Port", TASK_PORT),
+        ("User", TASK_USER),
+        ("ProxyJump", f"{login.alias}@{login.alias}"),  # without a user OpenSSH takes the two hops for a loop
+        ("IdentityFile", path_word(places.identity)),
+        ("CertificateFile", path_word(certificate)),
+        *_strict(places, login.alias),
+    )
+    return _block(login.alias + JUMP, options)
+
+
+def _strict(places: Places, host_key_alias: str) -> Sequence[tuple[str, object]]:
+    return (
         ("IdentitiesOnly", "yes"),
         ("UserKnownHostsFile", path_word(places.known_hosts)),
         ("StrictHostKeyChecking", "yes"),
-        ("HostKeyAlias", login.host_key_alias),
+        ("HostKeyAlias", host_key_alias),
         ("ServerAliveInterval", KEEPALIVE_INTERVAL_S),
         ("ServerAliveCountMax", KEEPALIVE_COUNT),
     )
-    return "\n".join([f"Host {login.alias}", *(f"    {key} {value}" for key, value in options)]) + "\n"
+
+
+def _block(name: str, options: Iterable[tuple[str, object]]) -> str:
+    return "\n".join([f"Host {name}", *(f"    {key} {value}" for key, value in options)]) + "\n"
 
 
 def config_text(logins: Iterable[Login], places: Places) -> str:
-    """The whole included file: blocks in the order of their names, each name once."""
+    """The whole included file: blocks in the order of their names, each name once, its jump behind it."""
     unique = {login.alias: login for login in logins}
-    return "\n".join(host_block(unique[alias], places) for alias in sorted(unique))
+    blocks = []
+    for alias in sorted(unique):
+        login = unique[alias]
+        blocks.append(host_block(login, places))
+        if login.jump_certificate is not None:
+            blocks.append(jump_block(login, login.jump_certificate, places))
+    return "\n".join(blocks)
+
+
+def has_jumps(text: str) -> bool:
+    """Whether an included file has names for jumps."""
+    return any(line.startswith("Host ") and line.endswith(JUMP) for line in text.splitlines())
 
 
 def known_hosts_text(lines: Iterable[str]) -> str:

@@ -225,6 +225,8 @@ class _Nothing(_Base):
     def get(self) -> None:
         self.fail(404, "NoApiError", "There is nothing here.")
 
+    post = get
+
 
 class _Info(_Base):
     def get(self) -> None:

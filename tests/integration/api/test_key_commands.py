@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from jupyter_pai import certificates, cli
-from jupyter_pai.certificates import certificate_file, ensure_certificate
+from jupyter_pai import broker, certificates, cli
+from jupyter_pai.certificates import Wanted, certificate_file, ensure, ensure_certificate, renewed
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from pai_backend.access.keys import make_ed25519, parse_public_key
 from tests.integration.api.test_openpai_jobs import submitted
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
+from tests.support.backend_process import until
 
 
 class Pai:
@@ -134,9 +135,7 @@ async def test_an_administrator_locks_out_and_changes_the_authority(pai: Pai) ->
 
 
 @pytest.mark.asyncio
-async def test_a_certificate_is_fetched_when_there_is_none_that_will_do(
-    api: ApiSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_certificate_is_fetched_when_there_is_none_that_will_do(api: ApiSite, tmp_path: Path) -> None:
     async with api.client() as client:
         job = await submitted(api, client)
     public, _ = pair(tmp_path, "id")
@@ -148,15 +147,48 @@ async def test_a_certificate_is_fetched_when_there_is_none_that_will_do(
             for alias in (None, job.alias):
                 assert ensure_certificate(client, identity, alias) == certificate_file(identity)
                 texts.append(certificate_file(identity).read_bytes())
-            monkeypatch.setattr(certificates, "SPARE", timedelta(hours=2))
-            ensure_certificate(client, identity)
-            texts.append(certificate_file(identity).read_bytes())
+            long = Wanted(identity, certificate_file(identity), spare=timedelta(hours=2))
+            texts.append(ensure(client, long).read_bytes())
+            (mine, *_) = client.thread.run(broker.certificates(client.api))[::-1]
+            client.thread.run(broker.revoke(client.api, mine["serial"]))
+            texts.append(ensure_certificate(client, identity).read_bytes())
+            pair(tmp_path, "id")
+            texts.append(ensure_certificate(client, identity).read_bytes())
             return texts
 
-    first, second, third = await asyncio.to_thread(fetched)
+    first, second, third, fourth, fifth = await asyncio.to_thread(fetched)
     assert first == second, "it will do"
     assert third != first, "it ends too soon"
+    assert fourth != third, "it was revoked"
+    assert fifth != fourth, "it is of another key"
     ours = {name for name in os.listdir(tmp_path) if "id" in name and "sqlite" not in name}
     assert ours == {"id", "id-cert.pub", "id.pub"}, "no draft is left"
-    assert {event.type for event in await api.store.grants.audit("alice")} == {"ca.made", "certificate.issued"}
+    noted = {event.type for event in await api.store.grants.audit("alice")}
+    assert noted == {"ca.made", "certificate.issued", "certificate.revoked"}
     assert (await api.store.grants.certificates("alice", datetime.now(UTC)))[0].principals == (job.alias,)
+
+
+@pytest.mark.asyncio
+async def test_a_certificate_in_use_is_renewed_before_its_end(
+    api: ApiSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with api.client() as client:
+        job = await submitted(api, client)
+    public, _ = pair(tmp_path, "id")
+    identity, path = public.with_suffix(""), tmp_path / "kept" / f"{job.alias}-cert.pub"
+    monkeypatch.setattr(certificates, "LOOK_S", 0.05)
+
+    def used() -> list[bytes]:
+        with Client(Endpoint(api.url, ALICE)) as client:
+            first = ensure(client, Wanted(identity, path, job.uid, job.alias)).read_bytes()
+            with renewed(client, Wanted(identity, path, job.uid, job.alias)):
+                pass
+            unchanged = path.read_bytes()
+            with renewed(client, Wanted(identity, path, job.uid, job.alias, spare=timedelta(hours=2))):
+                until(lambda: path.read_bytes() != first, 20)
+            return [first, unchanged, path.read_bytes()]
+
+    first, unchanged, last = await asyncio.to_thread(used)
+    assert first == unchanged, "it lasts long enough"
+    assert last != first
+    assert (path.parent.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
@@ -36,6 +37,28 @@ def test_one_block() -> None:
         "    ServerAliveInterval 30\n"
         "    ServerAliveCountMax 4\n"
     )
+
+
+def test_a_jump_ends_at_the_task_by_its_own_name() -> None:
+    certificate = PurePosixPath("/home/me/.ssh/pai/local/jumps/train-cert.pub")
+    text = ssh_config.config_text([replace(login("train--worker-0"), jump_certificate=certificate)], PLACES)
+    assert text.partition("\n\n")[2] == (
+        "Host train--worker-0.jump\n"
+        "    HostName train--worker-0\n"
+        "    Port 22\n"
+        "    User root\n"
+        "    ProxyJump train--worker-0@train--worker-0\n"
+        "    IdentityFile /home/me/.ssh/pai/local/id_ed25519\n"
+        "    CertificateFile /home/me/.ssh/pai/local/jumps/train-cert.pub\n"
+        "    IdentitiesOnly yes\n"
+        "    UserKnownHostsFile /home/me/.ssh/pai/local/known_hosts\n"
+        "    StrictHostKeyChecking yes\n"
+        "    HostKeyAlias train--worker-0\n"
+        "    ServerAliveInterval 30\n"
+        "    ServerAliveCountMax 4\n"
+    )
+    assert ssh_config.has_jumps(text)
+    assert not ssh_config.has_jumps(ssh_config.config_text([login("train--worker-0")], PLACES))
 
 
 def test_the_file_begins_with_a_block_and_has_each_name_once_in_order() -> None:

@@ -1,0 +1,185 @@
+"""``pai ssh`` and the written names with everything real: OpenSSH, gateway, tasks, and users who have nothing yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from jupyter_pai import access, broker
+from jupyter_pai.certificates import Wanted, ensure, over
+from jupyter_pai.connect.files import ClusterFiles
+from jupyter_pai.endpoint import Endpoint
+from jupyter_pai.following import observe
+from jupyter_pai.sync import Client
+from tests.support.backend_process import until
+from tests.support.private_backend import private_backend
+
+BOB = "a-token-of-bob-alone"
+CONFIG = f"""\
+user: alice
+cluster_name: lab
+api:
+  tokens: [{{user: bob, token: {BOB}}}]
+"""
+ROLE = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "exec sleep 600"}
+ROLES = [{"name": "main", **ROLE}, {"name": "second", **ROLE}]
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@dataclass
+class Person:
+    """A user with a home of their own, in which nothing is."""
+
+    endpoint: Endpoint
+    home: Path
+
+    @property
+    def files(self) -> ClusterFiles:
+        return ClusterFiles(self.home / "ssh", "lab")
+
+    def pai(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        ours = {"PAI_URL": self.endpoint.url, "PAI_TOKEN": self.endpoint.token, "PAI_SSH_DIR": str(self.home / "ssh")}
+        return run(sys.executable, "-m", "jupyter_pai.cli", *words, **{**ours, **environ})
+
+    def json(self, *words: str) -> object:
+        done = self.pai(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def ssh(self, *words: str, program: str = "ssh") -> subprocess.CompletedProcess[str]:
+        return run(program, "-F", str(self.files.config), "-o", "BatchMode=yes", *words)
+
+
+def run(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL
+    )
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A backend with a job of alice's that runs."""
+    place = tmp_path_factory.mktemp("logins")
+    (place / "backend.yaml").write_text(CONFIG)
+    with private_backend(place / "data", place / "backend.yaml") as client:
+        document = {"jobName": "demo", "image": "none", "taskRoles": ROLES}
+        uid = client.submit(json.dumps(document).encode())["uid"]
+        for item in client.iterate(observe(client.api, uid, log=False)):
+            if not isinstance(item, bytes) and item["state"] == "RUNNING":
+                break
+        until(lambda: all(entry["reachable"] for entry in client.ssh(uid)["entries"]), 60)
+        yield client
+
+
+@pytest.fixture
+def alice(backend: Client, tmp_path: Path) -> Iterator[Person]:
+    person = Person(backend.api.endpoint, tmp_path / "alice")
+    yield person
+    registered = backend.keys()
+    for key in registered:
+        backend.delete_key(key["fingerprint"])
+
+
+@pytest.fixture
+def bob(backend: Client, tmp_path: Path) -> Person:
+    return Person(Endpoint(backend.api.endpoint.url, BOB), tmp_path / "bob")
+
+
+def test_a_user_who_has_nothing_gets_in_by_a_certificate_alone(alice: Person, backend: Client) -> None:
+    first = alice.pai("ssh", "demo", "echo in")
+    assert (first.stdout, first.stderr, first.returncode) == ("in\n", "", 0)
+    assert backend.keys() == []
+    (kept,) = alice.files.certificates
+    (issued,) = backend.thread.run(broker.certificates(backend.api))
+    assert (kept.name, issued["principals"], issued["last_used_at"] is None) == ("demo-cert.pub", ["demo"], False)
+
+    text = kept.read_bytes()
+    assert alice.pai("ssh", "--role", "second", "demo", "exit 7").returncode == 7
+    assert kept.read_bytes() == text, "it still will do"
+    backend.thread.run(broker.revoke(backend.api, issued["serial"]))
+    assert alice.pai("ssh", "demo", "echo in").stdout == "in\n"
+    assert kept.read_bytes() != text, "it was revoked"
+    plain = alice.ssh("demo", "true")
+    assert (plain.returncode, "Permission denied" in plain.stderr) == (255, True), "no other program is let in by it"
+
+
+@pytest.mark.parametrize("told", ["by the option", "by the variable"])
+def test_a_user_may_keep_to_registered_keys(alice: Person, backend: Client, told: str) -> None:
+    if told == "by the option":
+        done = alice.pai("ssh", "--no-certificate", "demo", "echo in")
+    else:
+        done = alice.pai("ssh", "demo", "echo in", PAI_SSH_CERTIFICATE="no")
+    assert (done.stdout, done.stderr) == ("in\n", "")
+    assert len(backend.keys()) == 1
+    assert alice.files.certificates == []
+
+
+def test_a_certificate_that_is_over_does_no_harm_beside_a_registered_key(alice: Person, backend: Client) -> None:
+    assert alice.pai("ssh-config").returncode == 0
+    beside = alice.files.identity.with_name("id_ed25519-cert.pub")
+    named = alice.files.certificate("demo")
+    for path in (beside, named):
+        ensure(backend, Wanted(alice.files.identity, path, "demo", lifetime_s=1))
+    until(lambda: all(over(path, datetime.now(UTC)) for path in (beside, named)), 20)
+    done = alice.ssh("-o", f"CertificateFile={named}", "demo", "echo in")
+    assert (done.stdout, done.stderr) == ("in\n", "")
+    assert alice.pai("ssh", "demo", "echo in").stdout == "in\n"
+    assert alice.pai("ssh-config", "--remove").returncode == 0
+    assert alice.files.certificates == []
+
+
+def test_a_jump_recognises_the_task_by_the_authority_of_hosts_alone(alice: Person) -> None:
+    shown = alice.pai("ssh-config", "--jump", "--dry-run")
+    assert "+Host demo.jump\n" in shown.stdout, shown.stderr
+    assert not alice.files.directory.exists()
+    assert alice.pai("ssh-config", "--jump").returncode == 0
+    for name, role in (("demo", "main"), ("demo--second-0", "second")):
+        done = alice.ssh(f"{name}.jump", "echo $PAI_CURRENT_TASK_ROLE_NAME")
+        assert (done.stdout, done.stderr) == (f"{role}\n", "")
+    copied = alice.ssh("-q", str(alice.files.config), "demo.jump:copied", program="scp")
+    assert copied.returncode == 0, copied.stderr
+    assert alice.ssh("demo", "cat copied").stdout == alice.files.config.read_text()
+
+    assert alice.pai("ssh-config").stdout == "Nothing to change.\n", "names for jumps stay until they are taken away"
+    other = alice.ssh("-o", "HostKeyAlias=demo", "demo--second-0.jump", "true")
+    assert "name is not a listed principal" in other.stderr
+    lines = alice.files.known_hosts.read_text().splitlines(keepends=True)
+    assert [line for line in lines if line.startswith("@cert-authority demo,demo--* ")]
+    alice.files.known_hosts.write_text("".join(line for line in lines if not line.startswith("@")))
+    assert "Host key verification failed" in alice.ssh("demo.jump", "true").stderr
+    assert alice.ssh("demo", "echo in").stdout == "in\n"
+    assert alice.pai("ssh-config", "--no-jump").returncode == 0
+    assert ".jump" not in alice.files.config.read_text()
+
+
+def test_who_got_a_share_enters_by_it_and_within_it(bob: Person, backend: Client) -> None:
+    refused = bob.pai("ssh", "demo", "true")
+    assert (refused.returncode, "There is no job 'demo'" in refused.stderr) == (2, True)
+    backend.thread.run(broker.share(backend.api, "demo", "bob"))
+    assert bob.pai("ssh", "demo", "echo in").stdout == "in\n"
+    assert bob.pai("ssh-config", "--jump").returncode == 0
+    assert bob.ssh("demo.jump", "echo in").stdout == "in\n"
+
+    backend.thread.run(broker.share(backend.api, "demo", "bob", only=["sftp"]))
+    shut = bob.pai("ssh", "demo", "true")
+    assert (shut.returncode, shut.stdout) == (255, "")
+    assert bob.pai("ssh-config").returncode == 0
+    assert "Host demo\n" in bob.files.config.read_text()
+    assert ".jump" not in bob.files.config.read_text(), "a limited login cannot jump"
+    backend.thread.run(broker.unshare(backend.api, "demo", "bob"))
+
+
+def test_the_notebook_shows_a_command_that_does_not_run_out(alice: Person, backend: Client) -> None:
+    with Client(alice.endpoint) as client:
+        reached = access.reach(client, "demo", alice.home / "ssh")
+    assert len(backend.keys()) == 1
+    assert run(*reached.command, "echo in").stdout == "in\n"
