@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from bench import api, documents, listing, local, nodes, queue, scheduling
 from bench.figures import CannotRun, Figure, compare, load_floors, row
 from bench.kubernetes import following, reacting, scale, starting
+from bench.ssh import figures as ssh
 
 Bench: TypeAlias = Callable[[], Coroutine[Any, Any, list[Figure]]]
 
@@ -35,6 +36,7 @@ BENCHES: dict[str, Bench] = {
     "nodes": nodes.measure,
     "queue": queue.measure,
     "scheduling": scheduling.measure,
+    "ssh": ssh.measure,
 }
 
 

@@ -69,11 +69,12 @@ async def running(config: Path, data_dir: Path, role: str) -> AsyncIterator[Runn
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
     finally:
-        await _ended(process)  # lets go of whoever waits for its line
+        await ended(process)  # lets go of whoever waits for its line
         os.close(read)
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Terminate a process that still runs; kill it when it does not end by itself."""
     if process.returncode is not None:
         return
     process.terminate()
