@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
@@ -19,10 +19,16 @@ from pai_backend.engine.kubernetes.access import Access, Credentials, find_clust
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.counts import RequestCounts
 from pai_backend.engine.kubernetes.failures import AccessError, Request, Unreachable, Untrusted, refusal
+from pai_backend.engine.kubernetes.proxies import proxy_for
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import ApiClient
+    from kubernetes_asyncio.client.configuration import Configuration
 
 CONNECT_S = 10.0  # for a connection with its TLS handshake
 OPEN_S = 30.0  # for the head of a stream's answer
 LINE_MAX = 16 * 1024 * 1024  # bytes of one event: etcd takes objects of 1.5 MiB, and JSON may grow sixfold
+READ_MAX = 2 * 1024 * 1024  # bytes that wait to be read of an answer: more than an object of etcd
 ERROR_MAX = 65536  # bytes read of the answer to a refused stream
 
 Query = Sequence[tuple[str, str]]
@@ -75,10 +81,8 @@ class Client:
     """A session with the API server. Make it with :func:`connect`, close it with :meth:`aclose`."""
 
     def __init__(self, credentials: Credentials) -> None:
-        from kubernetes_asyncio.client import ApiClient
-
         self._credentials = credentials
-        self._api = ApiClient(credentials.configuration)
+        self._api = _opened(credentials.configuration)
         self._identity = self._files()
         self.counts = RequestCounts()
         self.time = ClusterTime()
@@ -106,8 +110,7 @@ class Client:
     @property
     def route(self) -> tuple[str | None, str | None]:
         """Proxy, and the name that the server's certificate must bear where that is not its own; for WebSockets."""
-        used = self._credentials.configuration
-        return used.proxy or None, used.tls_server_name or None
+        return self._api.rest_client.proxy or None, self._credentials.configuration.tls_server_name or None
 
     async def authorization(self) -> dict[str, str]:
         """The headers that say who we are; secret. Raises AccessError when credentials cannot be renewed."""
@@ -166,10 +169,8 @@ class Client:
 
     async def _reopen(self) -> None:
         """A new session, for a certificate that was renewed. What is open on the old one is cut."""
-        from kubernetes_asyncio.client import ApiClient
-
         old, self._identity = self._api, self._files()
-        self._api = ApiClient(self._credentials.configuration)
+        self._api = _opened(self._credentials.configuration)
         await old.close()
 
     async def _request(
@@ -193,6 +194,22 @@ class Client:
         self.counts.add(request.verb, str(response.status))
         if response.status >= 400:
             raise refusal(request, response.status, body, response.headers.get("Retry-After"), datetime.now(UTC))
+
+
+def _opened(configuration: Configuration) -> ApiClient:
+    """The library's client, with a session that looks for a proxy once.
+
+    The library's own session asks two threads before each request what the environment and ``~/.netrc`` say now; and
+    with a password for the server in the latter it refuses to send the token that a kubeconfig has.
+    """
+    from kubernetes_asyncio.client import ApiClient
+
+    api = ApiClient(configuration)
+    rest, library = api.rest_client, api.rest_client.pool_manager
+    rest.proxy = rest.proxy or proxy_for(str(configuration.host))
+    rest.pool_manager = aiohttp.ClientSession(connector=library.connector, read_bufsize=READ_MAX)
+    library.detach()
+    return api
 
 
 async def connect(access: Access) -> Client:
