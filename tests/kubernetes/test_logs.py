@@ -65,7 +65,7 @@ for number in itertools.count():
 def printed_on_request(count: int) -> bytes:
     """What ON_REQUEST has printed after so many requests."""
     return b"ready\n" + b"".join(
-        b"%d %d %s\n" % (number, line, b"x" * 250) for number in range(count) for line in range(1000)
+        b"%d %d %s\n" % (number, line, b"x" * 12_500) for number in range(count) for line in range(20)
     )
 
 

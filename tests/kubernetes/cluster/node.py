@@ -17,7 +17,7 @@ from tests.kubernetes.cluster.addresses import Addresses
 from tests.kubernetes.cluster.commands import CommandFailed, Ended, NotInTime, attempt, run, until
 from tests.kubernetes.cluster.control_plane import ControlPlane, Timing
 from tests.kubernetes.cluster.images import PAUSE
-from tests.kubernetes.cluster.processes import Daemon
+from tests.kubernetes.cluster.processes import ENVIRONMENT, Daemon
 
 _UP_S = 30.0
 _INIT = Path(__file__).with_name("node_init.sh")
@@ -184,7 +184,8 @@ class Node:
         """Run a program on the node, detached: its parent is the node's first process."""
         script = 'note=$1 log=$2; shift 2; echo $$ >"$note"; exec "$@" >>"$log" 2>&1 </dev/null'
         note, log = self.home / f"{name}.inner", self.home / f"{name}.log"
-        await run(*self._inside(), "setsid", "--fork", "sh", "-c", script, "sh", note, log, *command)
+        chosen = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
+        await run(*self._inside(), "env", *chosen, "setsid", "--fork", "sh", "-c", script, "sh", note, log, *command)
 
     def _inside(self) -> list[str]:
         pid = self._init.pid

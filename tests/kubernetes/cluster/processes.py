@@ -14,6 +14,9 @@ from pathlib import Path
 
 from tests.kubernetes.cluster.commands import until
 
+ENVIRONMENT = {"GOGC": "300"}
+"""All programs of a cluster are Go's, which collects garbage often where it is told nothing: there is more
+memory here than there are processors."""
 _END_S = 30.0
 _NOTE = ".process"
 
@@ -35,6 +38,7 @@ class Daemon:
             self._child = subprocess.Popen(
                 [str(word) for word in command],
                 cwd=cwd,
+                env={**os.environ, **ENVIRONMENT},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -27,15 +27,15 @@ ROOT = Path(__file__).resolve().parents[3]
 CAROL = "carol"
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def machine() -> AsyncIterator[Cluster]:
-    """A control plane and the node carol, without GPUs."""
+    """A control plane and the node carol, without GPUs; it ends with the tests of this package."""
     await asyncio.to_thread(need_machine)
     async with started([CAROL]) as cluster:
         yield cluster
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def bundle(machine: Cluster) -> str:
     """The runtime image, on carol."""
     return await loaded(machine)

@@ -1,8 +1,7 @@
-"""A cluster for faults alone: nobody who expects peace shares it. One backend serves all tests that it survives."""
+"""A cluster to harm while no other test uses it. One backend serves all tests that it survives."""
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,18 +9,15 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.kubernetes.cluster.cluster import Cluster, started
+from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.faults.product import Product, Site, product_on, site_on
-from tests.kubernetes.fixtures import NODES, need_machine
 from tests.kubernetes.runtime_image import loaded
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def faulty() -> AsyncIterator[Cluster]:
-    """One control plane and two nodes, which tests of this package may harm."""
-    await asyncio.to_thread(need_machine)
-    async with started(NODES) as cluster:
-        yield cluster
+@pytest.fixture(scope="session")
+def faulty(testbed: Cluster) -> Cluster:
+    """The worker's own cluster, which tests of this package may harm while they run: they leave it whole."""
+    return testbed
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -37,7 +33,16 @@ async def site(faulty: Cluster, bundle: str, tmp_path: Path) -> AsyncIterator[Si
         yield made
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="session")
+async def other_site(faulty: Cluster, bundle: str, tmp_path: Path) -> AsyncIterator[Site]:
+    """Another one."""
+    place = tmp_path / "other"
+    place.mkdir()
+    async with site_on(faulty, f"faults-{uuid.uuid4().hex[:8]}", place, bundle) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def product(faulty: Cluster, bundle: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Product]:
     """A backend in a namespace of its own, with api and controller as two processes."""
     place = tmp_path_factory.mktemp("product")

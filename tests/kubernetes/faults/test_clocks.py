@@ -1,4 +1,4 @@
-"""A backend whose clock is an hour off: how long something lasts is judged by the cluster's time, not by its own."""
+"""Backends whose clocks are an hour off: how long something lasts is judged by the cluster's time, not by their own."""
 
 from __future__ import annotations
 
@@ -31,39 +31,33 @@ async def stop_right(product: Product) -> None:
     await product.ended(long)
 
 
-async def test_ahead_a_node_that_is_away_for_a_moment_is_given_its_time(
-    site: Site, faulty: Cluster, tmp_path: Path
+async def test_a_node_that_is_away_is_given_its_time_and_no_more(
+    site: Site, other_site: Site, faulty: Cluster, tmp_path: Path
 ) -> None:
-    async with product_on(site, tmp_path / "ahead", env=off_by("+1h"), patience={"node_s": 100}) as product:
-        steady = await product.submit(patient("steady"))
-        node = faulty.nodes[await product.running(steady)]
-        await product.hand_in(3)
-        await stop_right(product)
-        await node.kill("kubelet")
+    """By one that is ahead, and would give it up at once; by one that is behind, and would wait for an hour."""
+    async with (
+        product_on(site, tmp_path / "ahead", env=off_by("+1h"), patience={"node_s": 600}) as ahead,
+        product_on(other_site, tmp_path / "behind", env=off_by("-1h")) as behind,
+    ):
+        steady, moved = patient("steady"), patient("moved", attempts=2)
+        await faulty.kubectl("cordon", "dan")
         try:
-            await product.until_away(node.name)
+            for product, wanted in ((ahead, steady), (behind, moved)):
+                await stop_right(product)  # first: the node has room for two tasks
+                await product.submit(wanted)
+                await product.running(wanted, "carol")
         finally:
-            await node.start_kubelet()
-            await faulty.kubectl.until_ready(node.name)
-        await product.release(steady)
-        await settled(product)
-
-
-async def test_behind_a_node_that_does_not_come_back_is_given_up_in_time(
-    site: Site, faulty: Cluster, tmp_path: Path
-) -> None:
-    async with product_on(site, tmp_path / "behind", env=off_by("-1h")) as product:
-        moved = await product.submit(patient("moved", attempts=2))
-        node = faulty.nodes[await product.running(moved)]
-        await product.hand_in(3)
-        await stop_right(product)
-        await node.kill("kubelet")
+            await faulty.kubectl("uncordon", "dan")
+        carol = faulty.nodes["carol"]
+        await carol.kill("kubelet")
         try:
-            (other,) = {"carol", "dan"} - {node.name}
-            await product.running(moved, other)
-            await product.release(moved)
-            await product.ended(moved)
+            await ahead.until_away("carol")
+            await behind.running(moved, "dan")
+            await behind.release(moved)
+            await behind.ended(moved)
         finally:
-            await node.start_kubelet()
-            await faulty.kubectl.until_ready(node.name)
-        await settled(product)
+            await carol.start_kubelet()
+            await faulty.kubectl.until_ready("carol")
+        await ahead.release(steady)
+        await settled(ahead)
+        await settled(behind)
