@@ -155,8 +155,8 @@ class GatewaySite:
 
 
 @contextmanager
-def gateway_site(directory: Path, document: Document) -> Iterator[GatewaySite]:
-    """Start the backend and the job, whose user is alice; bob has a share in it. End both afterwards."""
+def gateway_site(directory: Path, document: Document, drain_s: float = 10) -> Iterator[GatewaySite]:
+    """Start the backend and the job, whose user is alice. End both afterwards, if the backend still runs."""
     port, metrics_port = free_port(), _two_ports()
     directory.mkdir(exist_ok=True)
     (directory / "backend.yaml").write_text(
@@ -165,7 +165,7 @@ def gateway_site(directory: Path, document: Document) -> Iterator[GatewaySite]:
                 "user": "alice",
                 "api": {"tokens": [{"user": "bob", "token": _BOB}]},
                 "processes": [["api"], ["controller"], ["gateway"], ["agent"]],
-                "gateway": {"processes": 2, "port": port, "metrics_port": metrics_port},
+                "gateway": {"processes": 2, "port": port, "metrics_port": metrics_port, "drain_s": drain_s},
             }
         )
     )
@@ -181,8 +181,9 @@ def gateway_site(directory: Path, document: Document) -> Iterator[GatewaySite]:
                 Person(bob, _entry(client, of_bob, job, directory / "bob")),
                 metrics_port,
             )
-            client.stop(job)
-            until(lambda: client.job(job)["state"] == "STOPPED")
+            if running.process.poll() is None:
+                client.stop(job)
+                until(lambda: client.job(job)["state"] == "STOPPED")
 
 
 def _two_ports() -> int:

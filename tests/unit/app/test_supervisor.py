@@ -28,6 +28,11 @@ def test_a_gateway_has_as_many_processes_as_it_is_to_have() -> None:
     assert [child.copy for child in children] == [1, 1, 2, 3]
 
 
+def test_the_supervisor_waits_for_the_drain_of_gateways_and_of_nobody_else() -> None:
+    api, gateway = children_of({**SETTINGS, "gateway": {"drain_s": 3600.0}})
+    assert (api.drain_s, gateway.drain_s) == (0.0, 3600.0)
+
+
 def test_processes_that_share_a_port_must_know_it_and_have_no_other_role() -> None:
     with pytest.raises(ValueError, match=r"gateway\.port"):
         GatewaySettings(processes=2)
