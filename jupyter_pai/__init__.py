@@ -34,7 +34,9 @@ def _jupyter_server_extension_points() -> list[dict[str, object]]:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register ``%pai`` and ``%%pai``. Called by ``%load_ext jupyter_pai``."""
+    """Register ``%pai`` and ``%%pai``, and what Tab offers behind them. Called by ``%load_ext jupyter_pai``."""
+    from jupyter_pai.completion import complete
     from jupyter_pai.magics import PaiMagics
 
     shell.register_magics(PaiMagics)
+    shell.set_hook("complete_command", complete, str_key="%pai")  # type: ignore[no-untyped-call]

@@ -8,6 +8,7 @@ from typing import TypedDict, cast
 from urllib.parse import quote
 
 from jupyter_pai.client import AsyncClient, job_path
+from jupyter_pai.errors import NotFound
 from jupyter_pai.streams import decoded
 from jupyter_pai.wire import Key
 
@@ -66,6 +67,13 @@ class Share(TypedDict):
     created_by: str
     created_at: str
     expires_at: str | None
+
+
+class Shares(TypedDict):
+    """Shares of others' jobs with the caller, and of the caller's jobs with others."""
+
+    received: list[Share]
+    given: list[Share]
 
 
 class KeyEvent(TypedDict):
@@ -174,6 +182,16 @@ async def shares(api: AsyncClient, job: str | None = None) -> list[Share]:
     """With whom a job is shared; without a job, what others share with the caller."""
     path = "/api/v2/shares" if job is None else job_path(job, "/shares")
     return cast(dict[str, list[Share]], await _ask(api, "GET", path))["data"]
+
+
+async def all_shares(api: AsyncClient) -> Shares:
+    """What others share with the caller, and the caller with others; nothing at a backend that knows no shares."""
+    try:
+        received = await shares(api)
+        given = cast(dict[str, list[Share]], await _ask(api, "GET", "/api/v2/shares", given="true"))["data"]
+    except NotFound:
+        return Shares(received=[], given=[])
+    return Shares(received=received, given=given)
 
 
 async def lock_out(api: AsyncClient, user: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
-from jupyter_pai import access, cluster, render
+from jupyter_pai import access, broker, cluster, magic_commands, render
 from jupyter_pai.cluster_text import faults_of, history_text, plan_text, shown_text
 from jupyter_pai.commands.session import Document, read_document
 from jupyter_pai.connect.files import ssh_dir
@@ -27,6 +27,7 @@ from jupyter_pai.endpoint import resolve
 from jupyter_pai.errors import ClientError
 from jupyter_pai.following import observe
 from jupyter_pai.magic_words import argument, parse, verb
+from jupyter_pai.share_text import listed
 from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
 from jupyter_pai.submitting import submit
 from jupyter_pai.sync import Client
@@ -50,6 +51,7 @@ VERBS = (
     "config",
     "cluster",
     "upload",
+    *magic_commands.COMMANDS,
 )
 
 
@@ -71,7 +73,7 @@ class PaiMagics(Magics):
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
         Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, connect,
-        doctor, open, config, cluster, upload.
+        doctor, open, config, cluster, upload, keys, share, shares, unshare.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -79,9 +81,11 @@ class PaiMagics(Magics):
             raise UsageError(f"%pai {name}: no such verb; there are {', '.join(VERBS)}")
         if cell is not None and name != "submit":
             raise UsageError("%%pai takes a document: use %%pai submit")
-        run: Callable[..., object] = getattr(self, f"_{name}")
-        args = parse(run, rest)
         try:
+            if name in magic_commands.COMMANDS:
+                return magic_commands.run(name, rest, self._name)
+            run: Callable[..., object] = getattr(self, f"_{name}")
+            args = parse(run, rest)
             return run(args, cell) if name == "submit" else run(args)
         except ClientError as error:
             raise Trouble(render.error_text(error)) from None
@@ -168,7 +172,9 @@ class PaiMagics(Magics):
     @argument("--state", help="only these states, separated by commas")
     @argument("--limit", type=int, help="at most this many")
     def _list(self, args: Namespace) -> Shown:
-        return Shown(render.job_list(self._connected().jobs(state=args.state, limit=args.limit)))
+        client = self._connected()
+        jobs = client.jobs(state=args.state, limit=args.limit)
+        return Shown(listed(jobs, client.thread.run(broker.all_shares(client.api)), chosen=bool(args.state)))
 
     @verb("pai show")
     @argument("job", help="name, alias or $variable")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 from jupyter_pai.errors import ClientError, Fault
 from jupyter_pai.excerpt import lines_to_show
@@ -58,10 +59,11 @@ def state_words(job: JobSummary | JobDetail) -> str:
     return state if phase in ("", "ended", state.lower()) else f"{state} ({phase})"
 
 
-def job_list(jobs: Sequence[JobSummary]) -> str:
-    """The list, a job a line."""
+def job_list(jobs: Sequence[JobSummary], shared: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The list, a job a line; ``shared`` says with whom, by uid, and is a column when there is any."""
     if not jobs:
         return "No jobs."
+    marked = any(job["uid"] in shared for job in jobs)
     rows = [
         (
             job["name"],
@@ -70,11 +72,13 @@ def job_list(jobs: Sequence[JobSummary]) -> str:
             job["totalTaskNumber"],
             job["totalGpuNumber"],
             clock(job["submissionTime"]),
+            *([shared.get(job["uid"], "")] if marked else []),
             job["why"],
         )
         for job in jobs
     ]
-    return table(("NAME", "ALIAS", "STATE", "TASKS", "GPUS", "SUBMITTED", "WHY"), rows)
+    mark = ["SHARED WITH"] if marked else []
+    return table(("NAME", "ALIAS", "STATE", "TASKS", "GPUS", "SUBMITTED", *mark, "WHY"), rows)
 
 
 def warning_lines(warnings: Sequence[JobWarning]) -> list[str]:

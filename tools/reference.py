@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from jupyter_pai import magic_commands
 from jupyter_pai.cli import parser
 from jupyter_pai.errors import EXIT_CODES
 from jupyter_pai.extension import PaiExtension
@@ -186,7 +187,9 @@ def cli_page() -> str:
     lines += ["", "## In a shell", *_commands(parser(), "pai", "")]
     lines += ["", "## In a notebook", "", "`%%pai submit` takes the cell below it as the document."]
     for verb in VERBS:
-        lines += ["", f"### `%pai {verb}`", *_table(getattr(PaiMagics, f"_{verb}").parser)]
+        if verb not in magic_commands.COMMANDS:
+            lines += ["", f"### `%pai {verb}`", *_table(getattr(PaiMagics, f"_{verb}").parser)]
+    lines += _commands(magic_commands.parser(), "%pai", "")
     return CLI_HEAD + "\n".join(lines) + "\n"
 
 

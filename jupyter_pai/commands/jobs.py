@@ -9,6 +9,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import INTERRUPTED, wait
 from jupyter_pai.errors import JOB_FAILED, OK
+from jupyter_pai.share_text import listed
 
 STREAMS = ("all", "stdout", "stderr")
 
@@ -60,10 +61,13 @@ def _job_verb(
 
 
 def list_jobs(args: argparse.Namespace, out: Output) -> int:
-    """A page of jobs."""
+    """A page of jobs, and unless some were chosen what others share. ``--json``: the jobs alone."""
+    from jupyter_pai import broker
+
     with connected() as client:
         jobs = client.jobs(state=args.state, keyword=args.keyword, limit=args.limit)
-    out.result(jobs, render.job_list(jobs))
+        shares = client.thread.run(broker.all_shares(client.api))
+    out.result(jobs, listed(jobs, shares, chosen=bool(args.state or args.keyword)))
     return OK
 
 

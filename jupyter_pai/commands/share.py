@@ -1,17 +1,14 @@
-"""``share`` and ``unshare``: let other users enter a job by SSH."""
+"""``share``, ``shares`` and ``unshare``: let other users enter a job by SSH."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from jupyter_pai.commands.keys import ONLY, duration
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.errors import OK, ClientError
-
-if TYPE_CHECKING:
-    from jupyter_pai.broker import Share
+from jupyter_pai.share_text import share_line, shares_text
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
@@ -25,6 +22,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     )
     verb.add_argument("--only", action="append", default=[], metavar="WHAT", help=ONLY)
     verb.set_defaults(run=share)
+    verb = verbs.add_parser("shares", parents=[common], help="what others share with you, and you with others")
+    verb.set_defaults(run=shares)
     verb = verbs.add_parser("unshare", parents=[common], help="let a user in no more; their logins end")
     verb.add_argument("job", help="name or alias")
     verb.add_argument("--with", dest="user", metavar="USER", required=True, help="with whom it is shared")
@@ -44,11 +43,21 @@ def share(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         if args.user is None:
             found = client.thread.run(broker.shares(client.api, args.job))
-            out.result(found, "\n".join(map(_line, found)) or "Nothing is shared.")
+            out.result(found, "\n".join(map(share_line, found)) or "Nothing is shared.")
             return OK
         asked = broker.share(client.api, args.job, args.user, lifetime_s=args.lifetime, only=args.only)
         made = client.thread.run(asked)
-    out.result(made, _line(made))
+    out.result(made, share_line(made))
+    return OK
+
+
+def shares(args: argparse.Namespace, out: Output) -> int:
+    """All shares that concern the caller."""
+    from jupyter_pai import broker
+
+    with connected() as client:
+        found = client.thread.run(broker.all_shares(client.api))
+    out.result(found, shares_text(found))
     return OK
 
 
@@ -60,9 +69,3 @@ def unshare(args: argparse.Namespace, out: Output) -> int:
         client.thread.run(broker.unshare(client.api, args.job, args.user))
     out.result({"unshared": args.user}, f"{args.user} may enter {args.job} no more.")
     return OK
-
-
-def _line(share: Share) -> str:
-    end = f"until {share['expires_at']}" if share["expires_at"] else "until the job ends"
-    only = " ".join(share["only"]) or "everything"
-    return f"{share['job']}  ssh name {share['alias']}  with {share['user']}  {only}  {end}"

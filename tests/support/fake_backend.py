@@ -101,6 +101,7 @@ class FakeBackend:
         self.logs: dict[str, bytes] = {}
         self.keys: list[dict[str, str]] = []
         self.shares: list[dict[str, Any]] = []
+        self.given: list[dict[str, Any]] = []
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.drop_streams_after: int | None = None
         self.changed = asyncio.Condition()
@@ -371,7 +372,8 @@ class _Keys(_Base):
 
 class _Shares(_Base):
     def get(self) -> None:
-        self.finish({"data": self.backend.shares})
+        given = self.get_query_argument("given", "false") == "true"
+        self.finish({"data": self.backend.given if given else self.backend.shares})
 
 
 class _Socket(tornado.websocket.WebSocketHandler, _Base):

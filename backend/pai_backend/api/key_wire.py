@@ -117,6 +117,12 @@ class NewShare(Model):
     only: tuple[str, ...] = Field(default=(), max_length=50, description=_ONLY)
 
 
+class ShareQuery(Query):
+    """Which shares."""
+
+    given: bool = Field(default=False, description="Those of the caller's own jobs, not those with the caller.")
+
+
 class ShareWire(Model):
     """A job that another user may enter."""
 

@@ -71,6 +71,10 @@ class SqlGrants:
         """What is shared with a user."""
         return await self._database.read(partial(sharing.with_user, user=user, now=now))
 
+    async def shared_by(self, user: str, now: datetime) -> list[Share]:
+        """What a user lets others enter."""
+        return await self._database.read(partial(sharing.by_user, user=user, now=now))
+
     async def share(self, share: Share, act: Act) -> None:
         """Let somebody in."""
         await self._writer.run(partial(sharing.give, share=share, act=act))

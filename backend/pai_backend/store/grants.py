@@ -151,6 +151,10 @@ class GrantStore(Protocol):
         """What a user may enter of others' jobs that have not ended."""
         ...
 
+    async def shared_by(self, user: str, now: datetime) -> list[Share]:
+        """What others may enter of a user's jobs that have not ended."""
+        ...
+
     async def share(self, share: Share, act: Act) -> None:
         """Let a user in, on these terms instead of earlier ones. Raises ReadOnlyJob for a job that has ended."""
         ...

@@ -19,16 +19,17 @@ from pai_backend.store.tables import shares as table
 
 _FINAL = tuple(state.value for state in State if state.final)
 _OF_JOB = select(table).where(table.c.job == bindparam("job_")).order_by(table.c.username)
-_WITH = (
+_LIVING = (
     select(table)
     .join(jobs, jobs.c.uid == table.c.job)
     .where(
-        table.c.username == bindparam("username_"),
         or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("now_", type_=table.c.expires_at.type)),
         jobs.c.state.not_in(_FINAL),
     )
-    .order_by(table.c.created_at, table.c.job)
+    .order_by(table.c.created_at, table.c.job, table.c.username)
 )
+_WITH = _LIVING.where(table.c.username == bindparam("username_"))
+_BY = _LIVING.where(jobs.c.username == bindparam("username_"))
 _DELETE = delete(table).where(table.c.job == bindparam("job_"), table.c.username == bindparam("username_"))
 _DELETE_OF_JOBS = delete(table).where(table.c.job.in_(bindparam("jobs_", expanding=True)))
 _JOB = select(jobs.c.state, jobs.c.username).where(jobs.c.uid == bindparam("job_"))
@@ -45,6 +46,11 @@ def of_job(conn: Connection, job: JobUid) -> list[Share]:
 def with_user(conn: Connection, user: str, now: datetime) -> list[Share]:
     """What a user may enter of others' jobs now."""
     return [_share(row) for row in conn.execute(_WITH, {"username_": user, "now_": now})]
+
+
+def by_user(conn: Connection, user: str, now: datetime) -> list[Share]:
+    """What others may enter of a user's jobs now."""
+    return [_share(row) for row in conn.execute(_BY, {"username_": user, "now_": now})]
 
 
 def give(conn: Connection, share: Share, act: Act) -> None:

@@ -190,6 +190,8 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
             for body in ({"user": "alice"}, {"user": "nobody"}, {"user": "bob", "only": ["root"]})
         ]
         received = (await bob.get("/api/v2/shares")).json()["data"]
+        of_alice = (await alice.get("/api/v2/shares?given=true")).json()["data"]
+        of_bob = (await bob.get("/api/v2/shares?given=true")).json()["data"]
         shown = await bob.get(f"/api/v2/jobs/{job.alias}/ssh", headers={"Accept": "application/vnd.jupyter-pai+json"})
         seen = [
             (await bob.get(f"/api/v2/jobs/{job.id}{rest}")).status_code for rest in ("", "/logs", "/shares", "/key")
@@ -203,7 +205,8 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
         events = await audited(alice)
     assert hidden.status_code == 404
     assert refused == ["InvalidParametersError", "NoUserError", "InvalidParametersError"]
-    assert received == [given.json()]
+    assert received == of_alice == [given.json()]
+    assert of_bob == []
     assert (shown.status_code, seen) == (200, [404, 404, 404, 404]), "he may enter it by SSH, and nothing else"
     assert (made["principals"], made["only"]) == ([job.alias], ["sftp", "port:ssh"])
     assert made["expires_at"] == given.json()["expires_at"], "no longer than the share"

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from jupyter_pai import magics
+from jupyter_pai.render import clock
 from jupyter_pai.shown import JobFailed, Link, Trouble
 from jupyter_pai.widgets.job_view import JobView
 from tests.support.running_fake import RunningFake
@@ -154,6 +156,12 @@ def test_a_fault_is_marked_without_a_traceback(notebook: Notebook) -> None:
         ("%pai submit $nothing", "there is no variable 'nothing'"),
         ("%pai submit none.json", "none.json cannot be read: No such file or directory."),
         ("%pai logs x --stream both", "invalid choice"),
+        ("%pai keys", "the following arguments are required: ACTION"),
+        ("%pai keys fly", "invalid choice: 'fly'"),
+        ("%pai keys add none.pub", "none.pub cannot be read"),
+        ("%pai share x --with bob --for soon", "no length of time"),
+        ("%pai share 'x", "No closing quotation"),
+        ("%pai share $nothing --with bob", "there is no variable 'nothing'"),
         ("%%pai list\nx", "use %%pai submit"),
     ],
 )
@@ -186,6 +194,50 @@ def test_ssh_shows_the_command(notebook: Notebook, fake: RunningFake, tmp_path: 
     fake.advance(uid, "RUNNING")
     config = tmp_path / "ssh" / "pai" / "test-cluster" / "config"
     assert str(notebook.run("%pai ssh train")) == f"ssh -F {config} {uid}--main-0"
+
+
+def share(uid: str, job: str, user: str, **terms: object) -> dict[str, object]:
+    return {"uid": uid, "job": job, "alias": "its-alias", "user": user, "only": [], "expires_at": None, **terms}
+
+
+def test_the_list_says_what_is_shared_with_whom_until_when_and_for_what(notebook: Notebook, fake: RunningFake) -> None:
+    uid, other = fake.add_job("train"), fake.add_job("other")
+    assert "SHARED" not in repr(notebook.run("%pai list"))
+    fake.backend.given = [share(uid, "tester~train", user) for user in ("bob", "carol")]
+    ends = {"only": ["sftp", "port:web"], "expires_at": "2026-11-22T12:00:00Z"}
+    fake.backend.shares = [share("j9", "dave~theirs", "tester", **ends)]
+    jobs, _, received = repr(notebook.run("%pai list")).partition("\n\n")
+    by_name = {line.split()[0]: line for line in jobs.splitlines()}
+    assert "SHARED WITH" in by_name["NAME"]
+    assert "bob, carol" in by_name["train"]
+    assert "bob" not in by_name["other"]
+    assert other in by_name["other"]
+    head, line = received.splitlines()
+    assert head.split() == ["SHARED", "WITH", "YOU", "SSH", "NAME", "BY", "ALLOWED", "UNTIL"]
+    assert line.split()[:5] == ["dave~theirs", "its-alias", "dave", "sftp", "port:web"]
+    assert line.endswith(clock("2026-11-22T12:00:00Z"))
+    assert "dave" not in repr(notebook.run("%pai list --state RUNNING"))
+    told = repr(notebook.run("%pai shares"))
+    assert "SHARED BY YOU  WITH" in told
+    assert told.count("the job's end") == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("%pai sha", {"share", "shares"}),
+        ("%pai keys ro", {"rotate"}),
+        ("%pai keys job x --outp", {"--output"}),
+        ("%pai keys job x --format p", {"pem", "ppk", "ppk2"}),
+        ("%pai share x --w", {"--with"}),
+        ("%pai logs x --stream std", {"stdout", "stderr"}),
+        ("%pai cluster p", {"plan"}),
+    ],
+)
+def test_tab_offers_verbs_actions_options_and_their_words(notebook: Notebook, line: str, offered: set[str]) -> None:
+    with provisionalcompleter():  # as a kernel asks
+        found = notebook.shell.Completer.completions(line, len(line))
+        assert {each.text for each in found} == offered
 
 
 def test_a_backend_that_is_away_is_one_message(notebook: Notebook, fake: RunningFake) -> None:

@@ -178,6 +178,40 @@ def test_who_got_a_share_enters_by_it_and_within_it(bob: Person, backend: Client
     backend.thread.run(broker.unshare(backend.api, "demo", "bob"))
 
 
+def test_a_notebook_has_the_commands_on_keys_and_shares(alice: Person, bob: Person, backend: Client) -> None:
+    assert alice.pai("ssh-config").returncode == 0
+    cells = f"""\
+%load_ext jupyter_pai
+job, public = "demo", "{alice.files.identity}.pub"
+%pai keys add $public --name laptop --for 30d
+%pai keys certify $public --job $job --only sftp
+%pai share $job --with bob --for 2h --only sftp
+%pai shares
+%pai list
+%pai keys rotate nothing --to $public
+%pai unshare demo --with bob
+%pai keys remove laptop"""
+    ours = {"PAI_URL": alice.endpoint.url, "PAI_TOKEN": alice.endpoint.token, "IPYTHONDIR": str(alice.home / "ipython")}
+    program = (
+        f"for cell in {cells.splitlines()!r}:\n"
+        "    shown = get_ipython().run_cell(cell).result\n"
+        "    shown and print('>', shown)"
+    )
+    done = run(sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", program, **ours)
+    said = done.stdout + done.stderr
+    assert "> SHA256:" in said, said
+    assert "  laptop  until " in said
+    assert f"wrote {alice.files.identity}-cert.pub" in said
+    assert "> alice~demo  ssh name demo  with bob  sftp  until 20" in said
+    assert "SHARED BY YOU  WITH  ALLOWED  UNTIL" in said
+    assert "SHARED WITH" in said
+    assert "No key of yours has the name 'nothing'." in said
+    assert "> bob may enter demo no more." in said
+    assert "Removed SHA256:" in said
+    assert "Traceback" not in said
+    assert (backend.keys(), bob.pai("shares").stdout) == ([], "Nothing is shared.\n")
+
+
 def test_the_notebook_shows_a_command_that_does_not_run_out(alice: Person, backend: Client) -> None:
     with Client(alice.endpoint) as client:
         reached = access.reach(client, "demo", alice.home / "ssh")

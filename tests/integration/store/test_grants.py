@@ -94,10 +94,14 @@ async def test_shares_and_a_jobs_keys_go_with_its_end(store: SqlStore) -> None:
     assert await store.grants.shares(job.uid) == [share]
     assert [each.job for each in await store.grants.shared_with("bob", T0)] == [job.uid, other.uid]
     assert [each.job for each in await store.grants.shared_with("bob", T0 + HOUR)] == [other.uid]
+    assert [each.job for each in await store.grants.shared_by("alice", T0)] == [job.uid, other.uid]
+    assert [each.job for each in await store.grants.shared_by("alice", T0 + HOUR)] == [other.uid]
+    assert await store.grants.shared_by("bob", T0) == []
     for slot in (*job_key_slots(job.uid), *job_key_slots(other.uid)):
         await store.put_task_key(slot, f"private {slot}", "ssh-ed25519 AAAA")
     await end(store, job)
     assert await store.grants.shares(job.uid) == []
+    assert [each.job for each in await store.grants.shared_by("alice", T0)] == [other.uid]
     assert [await store.task_keys(slot) for slot in job_key_slots(job.uid)] == [None, None]
     assert None not in [await store.task_keys(slot) for slot in job_key_slots(other.uid)]
     name = fingerprint(base64.b64decode("AAAA"))

@@ -16,6 +16,7 @@ from pai_backend.api.key_wire import (
     NewKey,
     NewShare,
     ShareList,
+    ShareQuery,
     ShareWire,
 )
 from pai_backend.api.operation import Operation, operation
@@ -184,10 +185,16 @@ class OneJobShare(_KeyHandler):
 class Shares(_KeyHandler):
     """``/api/v2/shares``."""
 
-    @operation(Operation("Jobs of others that are shared with the caller.", answer=ShareList))
-    async def get(self) -> ShareList:
+    @operation(
+        Operation(
+            "Jobs of others that the caller may enter, or of the caller's that others may.",
+            query=ShareQuery,
+            answer=ShareList,
+        )
+    )
+    async def get(self, query: ShareQuery) -> ShareList:
         """The shares."""
-        return await self.shares.received(self.user)
+        return await self.shares.list(self.user, query)
 
 
 class SshLockouts(_KeyHandler):

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pai_backend.access.broker.rights import is_living
 from pai_backend.api.context import ApiContext
-from pai_backend.api.key_wire import NewShare, ShareList, ShareWire
+from pai_backend.api.key_wire import NewShare, ShareList, ShareQuery, ShareWire
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.keys import require_account
 from pai_backend.auth.policy import may_see
@@ -46,9 +46,11 @@ class ShareService:
         shares = await self._ctx.store.grants.shares(job.uid)
         return ShareList(data=tuple(_shown(share, job) for share in shares if is_living(share, now)))
 
-    async def received(self, user: User) -> ShareList:
-        """What is shared with the caller now."""
-        shares = await self._ctx.store.grants.shared_with(user.name, self._ctx.clock())
+    async def list(self, user: User, query: ShareQuery) -> ShareList:
+        """What is shared with the caller now, or of the caller's jobs with others."""
+        grants = self._ctx.store.grants
+        find = grants.shared_by if query.given else grants.shared_with
+        shares = await find(user.name, self._ctx.clock())
         return ShareList(data=tuple([_shown(share, await self._ctx.store.job(share.job)) for share in shares]))
 
     async def give(self, user: User, name: str, new: NewShare) -> ShareWire:
