@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -105,6 +106,9 @@ def test_each_process_has_logins_and_tells_its_own_figures(site: GatewaySite) ->
     for was, now in zip(before, after, strict=True):
         assert now["pai_gateway_bytes"] >= was.get("pai_gateway_bytes", 0) + len("started\n" + 2 * "here\n")
         assert now["process_start_time_seconds"] > 0
+        page = (Path(__file__).parents[3] / "docs" / "ssh-gateway.md").read_text()
+        told = re.findall(r"^\| `(pai_gateway_\w+?)(?:_total)?` \|", page, re.MULTILINE)
+        assert sorted(told) == sorted(name for name in now if name.startswith("pai_gateway_"))
 
 
 @pytest.mark.parametrize("copy", [1, 2])
