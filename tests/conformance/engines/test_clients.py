@@ -18,16 +18,8 @@ from tests.conformance.engines.documents import v2, v2_role
 from tests.conformance.engines.room import AGAIN, Job, Room
 from tests.support.backend_process import until
 
-ECHO = """python3 - <<'END'
-import os, socket, threading
-server = socket.create_server(("", int(os.environ["PAI_CONTAINER_HOST_echo_PORT_LIST"])))
-def answer(connection):
-    with connection:
-        connection.sendall(connection.recv(100))
-print("listening", flush=True)
-while True:
-    threading.Thread(target=answer, args=server.accept()[:1], daemon=True).start()
-END"""
+ECHO = f"python3 - <<'END'\n{(Path(__file__).parent / 'programs' / 'echo.py').read_text()}\nEND"
+FAR = 2**32 - 6
 SAY = "printf 'to \\0 out'; printf 'to err' >&2; exit 3"
 
 
@@ -188,6 +180,21 @@ def test_paramiko_runs_copies_and_forwards(job: Job, entry: Entry, files: Path, 
             assert echo.recv(100) == b"through"
 
 
+def test_a_file_of_more_than_four_gib_keeps_its_end(entry: Entry) -> None:
+    """Where numbers of 32 bits begin again; what lies before is a hole, so that nothing is moved."""
+    with connected(entry) as client, client.open_sftp() as sftp:
+        with sftp.open("sparse", "wb") as there:
+            there.seek(FAR)
+            there.write(b"around the corner")
+        assert sftp.stat("sparse").st_size == FAR + 17
+        with sftp.open("sparse", "rb") as there:
+            there.seek(FAR - 2)
+            assert there.read(100) == b"\0\0around the corner"
+            there.seek(0)
+            assert there.read(8) == bytes(8)
+        sftp.remove("sparse")
+
+
 def test_a_window_keeps_its_columns_and_rows_apart(entry: Entry) -> None:
     with connected(entry) as client:
         terminal = client.invoke_shell(width=101, height=37)
@@ -198,27 +205,6 @@ def test_a_window_keeps_its_columns_and_rows_apart(entry: Entry) -> None:
             terminal.sendall(b"stty size\n")
             while b"%d %d\r\n" % (rows, columns) not in seen:
                 seen += terminal.recv(1000)
-
-
-def test_jetbrains_library_takes_the_steps_of_an_ide(room: Room, job: Job, entry: Entry, tmp_path: Path) -> None:
-    backend = tmp_path / "backend"
-    backend.mkdir()
-    for number in range(200):
-        (backend / str(number)).write_bytes(os.urandom(number * 20))
-    port = job.task()["ports"]["echo"][0]
-    words = [entry.host, entry.port, entry.login, entry.key, entry.known_hosts, backend, port]
-    done = entry.run(jvm.command(*map(str, words)))
-    assert done.status == 0, done.err
-    system = room.ssh(job, "uname -sm").stdout.decode().strip()
-    assert done.out.decode().splitlines() == [
-        f"probe 0 {system}",
-        "failed 7 told",
-        "killed TERM",
-        "uploaded 200",
-        "same true",
-        "echoed through the tunnel",
-        "refused CONNECT_FAILED",
-    ]
 
 
 @pytest.mark.parametrize("room", ["local"], indirect=True)

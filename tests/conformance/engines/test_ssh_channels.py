@@ -22,7 +22,7 @@ from tests.conformance.engines.room import AGAIN, Job, Room
 from tests.support.backend_process import until
 from tests.support.ssh_world import free_port
 
-SMALL_FILES = 2_000
+SMALL_FILES = 10_000
 SFTP_HELLO = bytes([0, 0, 0, 5, 1, 0, 0, 0, 3])  # SSH_FXP_INIT of version 3
 LISTEN = """python3 - <<'END'
 import os, socket

@@ -3,6 +3,9 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -11,6 +14,9 @@ import java.util.concurrent.TimeUnit;
 import net.schmizz.sshj.SSHClient;
 import net.schmizz.sshj.connection.channel.direct.DirectConnection;
 import net.schmizz.sshj.connection.channel.direct.Session;
+import net.schmizz.sshj.connection.channel.forwarded.RemotePortForwarder;
+import net.schmizz.sshj.connection.channel.forwarded.RemotePortForwarder.Forward;
+import net.schmizz.sshj.connection.channel.forwarded.SocketForwardingConnectListener;
 import net.schmizz.sshj.sftp.SFTPClient;
 import net.schmizz.sshj.transport.verification.OpenSSHKnownHosts;
 
@@ -34,6 +40,7 @@ public final class Ide {
             probe(client);
             upload(client, Path.of(given[5]));
             forward(client, Integer.parseInt(given[6]));
+            debug(client);
         } catch (IOException refused) {
             System.err.println(refused.getMessage());
             System.exit(1);
@@ -86,6 +93,28 @@ public final class Ide {
             System.out.println("refused nothing");
         } catch (net.schmizz.sshj.connection.channel.OpenFailException refused) {
             System.out.println("refused " + refused.getReason());
+        }
+    }
+
+    /** The program that is debugged connects to the IDE, by a port that is opened in the task for it. */
+    private static void debug(SSHClient client) throws Exception {
+        InetAddress here = InetAddress.getLoopbackAddress();
+        try (ServerSocket ide = new ServerSocket(0, 1, here)) {
+            RemotePortForwarder tunnels = client.getRemotePortForwarder();
+            InetSocketAddress place = new InetSocketAddress(here, ide.getLocalPort());
+            Forward opened = tunnels.bind(new Forward("127.0.0.1", 0), new SocketForwardingConnectListener(place));
+            String program =
+                    "import socket; s = socket.create_connection(('127.0.0.1', " + opened.getPort() + ")); "
+                            + "s.sendall(b'by the debugger'); s.shutdown(1); print(s.makefile().read())";
+            try (Session session = client.startSession()) {
+                Session.Command command = session.exec("python3 -c \"" + program + "\"");
+                try (Socket debugged = ide.accept()) {
+                    System.out.println("called back " + read(debugged.getInputStream()));
+                    debugged.getOutputStream().write("go on".getBytes(StandardCharsets.UTF_8));
+                }
+                System.out.println("told " + ended(command));
+            }
+            tunnels.cancel(opened);
         }
     }
 
