@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 from jupyter_pai.connect import files as ssh_files
 from jupyter_pai.connect import keys
 from jupyter_pai.connect.files import Change, ClusterFiles
-from jupyter_pai.connect.guide import Guide, Task, guide
+from jupyter_pai.connect.guide import Guide, Task, Terms, guide
 from jupyter_pai.connect.ssh_config import Login, config_text, has_jumps, include_line, known_hosts_text
+from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.running import Way
 from jupyter_pai.errors import ClientError, NotFound
+from jupyter_pai.share_text import owner
 from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 
 if TYPE_CHECKING:
+    from jupyter_pai.broker import Share
     from jupyter_pai.certificates import Wanted
     from jupyter_pai.doctor.examining import Report
     from jupyter_pai.sync import Client
@@ -41,12 +44,14 @@ def cluster(client: Client) -> str:
 class Names:
     """SSH names of all tasks that the user can enter now, and what they are recognised by.
 
-    ``jumps``: the uids of jobs whose tasks may be jumped to, by alias; a limited login may not.
+    ``jumps``: the uids of jobs whose tasks may be jumped to, by alias; a limited login may not. ``shares``: by alias,
+    by which others' jobs may be entered.
     """
 
     logins: list[Login] = field(default_factory=list)
     known_hosts: list[str] = field(default_factory=list)
     jumps: dict[str, str] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
 
 
 def make_key(files: ClusterFiles) -> str:
@@ -102,7 +107,7 @@ def job_alias(login: Login) -> str:
 def names(client: Client) -> Names:
     """What the backend tells about all jobs that the user may enter."""
     found = Names()
-    for uid, is_limited in _entered(client).items():
+    for uid, share in _entered(client).items():
         try:
             answer = client.ssh(uid)
         except NotFound:
@@ -110,18 +115,20 @@ def names(client: Client) -> Names:
         added = logins(answer)
         found.logins += added
         found.known_hosts += [*answer["knownHosts"], answer.get("certAuthority", "")]
-        if added and not is_limited:
+        if share is not None:
+            found.shares[share["alias"]] = share
+        if added and (share is None or not share["only"]):
             found.jumps[job_alias(added[0])] = uid
     return found
 
 
-def _entered(client: Client) -> dict[str, bool]:
-    """Uids of running jobs of the user's, then of those that others share with the user, and whether with limits."""
+def _entered(client: Client) -> dict[str, Share | None]:
+    """Running jobs of the user's, and those that others share with the user, by uid with the share."""
     from jupyter_pai import broker
 
-    own = {job["uid"]: False for job in client.jobs(state="RUNNING", limit=MAX_JOBS)}
+    own = {job["uid"]: None for job in client.jobs(state="RUNNING", limit=MAX_JOBS)}
     try:
-        shared = {share["uid"]: bool(share["only"]) for share in client.thread.run(broker.shares(client.api))}
+        shared = {share["uid"]: share for share in client.thread.run(broker.shares(client.api))}
     except NotFound:
         shared = {}  # a backend that knows no shares
     return {**shared, **own}
@@ -192,12 +199,16 @@ def service_label(job: JobDetail, label: str | None) -> str:
 
 @dataclass(frozen=True)
 class Reached:
-    """A task that can be logged in to, with the files on this machine that lead to it. ``job`` is as it was named."""
+    """A task that can be logged in to, with the files on this machine that lead to it.
+
+    ``job`` is as it was named. ``share``: by which another's job may be entered.
+    """
 
     files: ClusterFiles
     login: Login
     host_key: str
     job: str
+    share: Share | None = None
 
     @property
     def command(self) -> list[str]:
@@ -233,18 +244,37 @@ def reach(
             hint=f"Follow it with `pai status {job} --watch`.",
         )
     files = ClusterFiles(root, cluster(client))
-    for change in installation(client, files, register=register):
+    if register:
+        register_key(client, files)
+    found = names(client)
+    for change in changes(files, found, jumps=jumps(files)):
         if change.path != files.user_config:
             change.apply()
     (login,) = [login for login in logins(answer) if login.alias == entry["alias"]]
-    return Reached(files, login, answer["gatewayHostKey"], job)
+    return Reached(files, login, answer["gatewayHostKey"], job, found.shares.get(job_alias(login)))
 
 
 def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:
-    """How programs reach a task, which is asked for its directory and its Python.
+    """How programs reach a task, which is asked for its directory and its Python where it may be asked.
 
     Raises ClientError when nobody can log in.
     """
+    share = reached.share
+    terms = Terms() if share is None else Terms(owner(share), tuple(share["only"]), share["expires_at"])
+    facts = _asked(reached) if terms.commands else Facts()
+    task = Task(
+        reached.login,
+        reached.files.identity,
+        reached.host_key,
+        directory or facts.directory,
+        facts.python_path,
+        reached.included,
+        terms,
+    )
+    return guide(task)
+
+
+def _asked(reached: Reached) -> Facts:
     from jupyter_pai.doctor import facts as fact
     from jupyter_pai.doctor.examining import ask
 
@@ -255,15 +285,7 @@ def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:
             code="UnavailableError",
             hint="Let `pai doctor` look at it.",
         )
-    task = Task(
-        reached.login,
-        reached.files.identity,
-        reached.host_key,
-        directory or facts.directory,
-        facts.python_path,
-        reached.included,
-    )
-    return guide(task)
+    return facts
 
 
 def examined(reached: Reached, clients: Sequence[str]) -> Report:

@@ -12,6 +12,7 @@ from typing import TypedDict
 from jupyter_pai.connect.links import links
 from jupyter_pai.connect.pycharm import Deployment
 from jupyter_pai.connect.ssh_config import Login
+from jupyter_pai.render import clock
 
 
 class LinkWire(TypedDict):
@@ -35,7 +36,11 @@ class PyCharmWire(TypedDict):
 
 
 class Guide(TypedDict):
-    """How to reach a task. ``included`` is whether editors here know its name already."""
+    """How to reach a task. ``included`` is whether editors here know its name already.
+
+    Of a job that another user shares, ``sharedBy`` names that user, and ``only`` and ``until`` say what is allowed (all
+    when it is empty) and how long (null: until the job ends). Editors need more than a limited share allows.
+    """
 
     alias: str
     host: str
@@ -50,6 +55,29 @@ class Guide(TypedDict):
     included: bool
     links: list[LinkWire]
     pycharm: PyCharmWire
+    sharedBy: str | None
+    only: list[str]
+    until: str | None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a task is entered: as the owner's own, or by a share."""
+
+    shared_by: str | None = None
+    only: tuple[str, ...] = ()
+    until: str | None = None
+
+    @property
+    def commands(self) -> bool:
+        """Whether commands may be run. Source: docs/ssh-keys.md, Shares."""
+        return not self.only or "shell" in self.only or "exec" in self.only
+
+    @property
+    def program(self) -> str:
+        """What of OpenSSH's gets anywhere."""
+        files = "sftp" in self.only or "sftp-read" in self.only
+        return "sftp" if files and not self.commands else "ssh"
 
 
 @dataclass(frozen=True)
@@ -62,6 +90,7 @@ class Task:
     directory: PurePosixPath
     python: str
     included: bool
+    terms: Terms = Terms()
 
 
 def fingerprint(public_key: str) -> str:
@@ -72,8 +101,10 @@ def fingerprint(public_key: str) -> str:
 
 def guide(task: Task) -> Guide:
     """The whole guide to a task."""
-    login = task.login
-    plain = ["ssh", "-p", str(login.port), "-i", str(task.identity), f"{login.alias}@{login.host}"]
+    login, terms = task.login, task.terms
+    port = "-P" if terms.program == "sftp" else "-p"
+    plain = [terms.program, port, str(login.port), "-i", str(task.identity), f"{login.alias}@{login.host}"]
+    editors = [] if terms.only else links(login, task.directory)
     way = Deployment(login, task.directory)
     return Guide(
         alias=login.alias,
@@ -84,10 +115,10 @@ def guide(task: Task) -> Guide:
         directory=str(task.directory),
         hostKey=task.host_key,
         fingerprint=fingerprint(task.host_key),
-        command=f"ssh {login.alias}",
+        command=f"{terms.program} {login.alias}",
         plainCommand=shlex.join(plain),
         included=task.included,
-        links=[LinkWire(editor=each.editor, name=each.name, url=each.url) for each in links(login, task.directory)],
+        links=[LinkWire(editor=each.editor, name=each.name, url=each.url) for each in editors],
         pycharm=PyCharmWire(
             server=way.server,
             host=login.alias,
@@ -97,30 +128,47 @@ def guide(task: Task) -> Guide:
             interpreter=task.python or "/usr/bin/python3",
             mapping=f"$PROJECT_DIR$ -> {task.directory}",
         ),
+        sharedBy=terms.shared_by,
+        only=list(terms.only),
+        until=terms.until,
     )
 
 
 def guide_text(found: Guide) -> str:
     """A guide for people."""
-    pycharm = found["pycharm"]
-    configuration = f"{pycharm['username']}@{pycharm['host']}:{pycharm['port']}, {pycharm['authentication']}"
-    width = max(len(link["name"]) for link in found["links"])
     return "\n".join(
         [
             f"SSH        {found['command']}" + ("" if found["included"] else "   (after `pai ssh-config`, once)"),
             f"           {found['plainCommand']}",
+            *_terms_lines(found),
             f"Directory  {found['directory']}",
             f"Host key   {found['fingerprint']}",
-            "",
-            "Editors",
-            *(f"  {link['name']:{width}}  {link['url']}" for link in found["links"]),
-            "",
-            "PyCharm (or let `pai connect JOB --pycharm FOLDER` write this into a project)",
-            f"  SSH configuration  {configuration}",
-            f"  Interpreter        {pycharm['interpreter']}",
-            f"  Mapping            {pycharm['mapping']}",
+            *([] if found["only"] else _editor_lines(found)),
             "",
             "PuTTY, xshell, WinSCP",
             f"  Host {found['host']}   Port {found['port']}   User {found['user']}   Key {found['identity']}",
         ]
     )
+
+
+def _terms_lines(found: Guide) -> list[str]:
+    if found["sharedBy"] is None:
+        return []
+    end = clock(found["until"]) or "the job's end"
+    return [f"Shared     by {found['sharedBy']} until {end}; allowed: {' '.join(found['only']) or 'everything'}"]
+
+
+def _editor_lines(found: Guide) -> list[str]:
+    pycharm = found["pycharm"]
+    configuration = f"{pycharm['username']}@{pycharm['host']}:{pycharm['port']}, {pycharm['authentication']}"
+    width = max(len(link["name"]) for link in found["links"])
+    return [
+        "",
+        "Editors",
+        *(f"  {link['name']:{width}}  {link['url']}" for link in found["links"]),
+        "",
+        "PyCharm (or let `pai connect JOB --pycharm FOLDER` write this into a project)",
+        f"  SSH configuration  {configuration}",
+        f"  Interpreter        {pycharm['interpreter']}",
+        f"  Mapping            {pycharm['mapping']}",
+    ]

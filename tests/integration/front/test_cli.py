@@ -228,9 +228,9 @@ def test_jobs_that_others_share_have_names_too(pai: Pai, fake: RunningFake, tmp_
         fake.advance(uid, "RUNNING")
     fake.backend.jobs[foreign]["username"] = "bob"
     fake.backend.shares = [
-        {"uid": foreign, "job": "bob~foreign", "only": []},
-        {"uid": own, "job": "own", "only": []},
-        {"uid": "gone", "job": "x", "only": ["sftp"]},
+        {"uid": foreign, "job": "bob~foreign", "alias": foreign, "only": []},
+        {"uid": own, "job": "own", "alias": own, "only": []},
+        {"uid": "gone", "job": "x", "alias": "gone", "only": ["sftp"]},
     ]
     assert pai("ssh-config")[0] == 0
     text = (tmp_path / "ssh" / "pai" / "test-cluster" / "config").read_text()

@@ -175,6 +175,15 @@ def test_who_got_a_share_enters_by_it_and_within_it(bob: Person, backend: Client
     assert bob.pai("ssh-config").returncode == 0
     assert "Host demo\n" in bob.files.config.read_text()
     assert ".jump" not in bob.files.config.read_text(), "a limited login cannot jump"
+    guide = bob.json("connect", "demo")
+    assert isinstance(guide, dict)
+    assert (guide["sharedBy"], guide["only"], guide["until"]) == ("alice", ["sftp"], None)
+    assert (guide["command"], guide["links"]) == ("sftp demo", [])
+    copied = bob.ssh("-q", str(bob.files.config), f"{guide['alias']}:from-bob", program="scp")
+    assert copied.returncode == 0, copied.stderr
+    told = bob.pai("connect", "demo").stdout
+    assert "Shared     by alice until the job's end; allowed: sftp\n" in told
+    assert "Editors" not in told
     backend.thread.run(broker.unshare(backend.api, "demo", "bob"))
 
 
