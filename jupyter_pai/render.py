@@ -12,6 +12,7 @@ from jupyter_pai.excerpt import lines_to_show
 from jupyter_pai.wire import (
     FINAL_STATES,
     Change,
+    Idle,
     JobDetail,
     JobExit,
     JobSummary,
@@ -98,6 +99,7 @@ def job_page(job: JobDetail) -> str:
         lines.append(f"  {safe(job['why'])}")
     if job["exit"]:
         lines += _exit_lines(job["exit"])
+    lines += idle_lines(job.get("idle"))
     lines.append(f"  submitted {clock(job['submissionTime'])} by {safe(job['username'])}, alias {job['alias']}")
     if job["retries"]:
         lines.append(f"  {job['retries']} retries so far, now attempt {job['attempt'] + 1}")
@@ -166,6 +168,16 @@ def status_text(job: JobDetail) -> str:
         kept = [task for task in tasks_of(job) if task["keptUntil"] and task["exit"]]
         lines += [line for task in kept for line in _exit_lines(task["exit"], f"{task['role']}-{task['index']}: ")]
     return "\n".join(lines)
+
+
+def idle_lines(idle: Idle | None) -> list[str]:
+    """The warning that a job is about to be stopped, or since when nothing has used it."""
+    if idle is None or idle["since"] is None:
+        return []
+    if idle["sentence"]:
+        return [f"  {safe(idle['sentence'])}"]
+    used = f", last by {idle['usedBy']}" if idle["usedBy"] else ""
+    return [f"  not used since {clock(idle['since'])}{used}; unless it is, it is stopped at {clock(idle['stopAt'])}"]
 
 
 def _exit_lines(exit_: JobExit | TaskExit | None, whose: str = "") -> list[str]:

@@ -5,7 +5,7 @@ Kept as ``TypedDict`` because the command line may not pay for importing pydanti
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 FINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED"})
 """States after which nothing changes. Source: pai_backend.model.job.State.final (a test compares them)."""
@@ -112,6 +112,18 @@ class JobSummary(_JobCommon):
     warnings: int
 
 
+class Idle(TypedDict):
+    """The idle clock of a job with an ``idleTimeout``."""
+
+    timeoutS: int
+    since: str | None
+    usedBy: str | None
+    stopAt: str | None
+    warned: bool
+    unread: dict[str, str]
+    sentence: str
+
+
 class JobDetail(_JobCommon):
     """Everything about one job."""
 
@@ -125,6 +137,7 @@ class JobDetail(_JobCommon):
     sshCommand: str
     taskRoles: list[TaskRole]
     services: list[Service]
+    idle: NotRequired[Idle | None]
 
 
 class Released(TypedDict):

@@ -10,6 +10,7 @@ from pai_backend.engine.base import (
     Engine,
     EngineError,
     EngineEvent,
+    GpuMeter,
     Listed,
     LogStream,
     NodeGone,
@@ -109,6 +110,12 @@ class ObservedEngine:
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """As the engine."""
         return await self._engine.dial(placement, uid, port)
+
+    async def gpu_use(self, placement: Placement) -> int:
+        """As the engine, if it can tell; else raises EngineError."""
+        if not isinstance(self._engine, GpuMeter):
+            raise EngineError("this engine does not tell")
+        return await self._engine.gpu_use(placement)
 
     async def forget(self, uid: TaskUid) -> None:
         """As the engine."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from pai_backend.api.context import Address, Site
 from pai_backend.api.wire import (
     Detail,
+    IdleWire,
     NodeUse,
     NodeWire,
     RetryDetails,
@@ -18,7 +20,9 @@ from pai_backend.api.wire import (
     TaskWire,
 )
 from pai_backend.lifecycle.exits import explain
+from pai_backend.lifecycle.idleness import stop_at, warning_sentence
 from pai_backend.model.alias import service_alias, task_alias
+from pai_backend.model.idle import IdleClock
 from pai_backend.model.job import Job, Phase, State, Task, TaskExit
 from pai_backend.model.node import Node
 from pai_backend.store.base import JobSummary
@@ -49,8 +53,8 @@ def summary(row: JobSummary) -> dict[str, object]:
     }
 
 
-def detail(job: Job, site: Site, gateway: Address | None) -> Detail:
-    """Everything about one job."""
+def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | None = None) -> Detail:
+    """Everything about one job; ``clock`` is its idle clock, if that has begun."""
     spec = job.spec
     return Detail(
         uid=job.uid,
@@ -88,6 +92,23 @@ def detail(job: Job, site: Site, gateway: Address | None) -> Detail:
             for role in spec.task_roles
         ),
         services=tuple(services(job, site)),
+        idle=_idle(job, clock),
+    )
+
+
+def _idle(job: Job, clock: IdleClock | None) -> IdleWire | None:
+    if job.spec.idle_timeout_s is None or job.state.final:
+        return None
+    timeout = timedelta(seconds=job.spec.idle_timeout_s)
+    warned = clock is not None and clock.warned_at is not None
+    return IdleWire(
+        timeout_s=job.spec.idle_timeout_s,
+        since=clock.since if clock is not None else None,
+        used_by=clock.used_by.value if clock is not None and clock.used_by is not None else None,
+        stop_at=stop_at(clock, timeout) if clock is not None else None,
+        warned=warned,
+        unread={source.value: why for source, why in clock.unread.items()} if clock is not None else {},
+        sentence=warning_sentence(clock, timeout) if clock is not None and warned else "",
     )
 
 

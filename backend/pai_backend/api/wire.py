@@ -129,6 +129,18 @@ class RetryDetails(Model):
     resource: int
 
 
+class IdleWire(Camel):
+    """The idle clock of a job with an `idleTimeout`."""
+
+    timeout_s: int
+    since: datetime | None = Field(description="Nothing has used it since; null before it was first looked at.")
+    used_by: str | None = Field(description="What used it last: start, ssh, service, page, kernels or gpu.")
+    stop_at: datetime | None = Field(description="When it is stopped if nothing uses it before.")
+    warned: bool = Field(description="Whether its owner has been warned of that.")
+    unread: dict[str, str] = Field(description="What could not be looked at, and why: it counts as no use.")
+    sentence: str = Field(description="The warning in words; empty without one.")
+
+
 class Detail(_JobRow):
     """Everything about one job."""
 
@@ -143,6 +155,9 @@ class Detail(_JobRow):
     ssh_command: str
     task_roles: tuple[RoleWire, ...]
     services: tuple[ServiceWire, ...]
+    idle: IdleWire | None = Field(
+        default=None, description="Null for a job without an `idleTimeout`, and for one that has ended."
+    )
 
 
 class Submitted(Detail):

@@ -13,9 +13,11 @@ from pathlib import Path
 from pai_backend.access.ports import PortRange
 from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.explaining import Explainer
+from pai_backend.controller.idling import IdleKeeper
 from pai_backend.controller.lease import LeaseKeeper
 from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
+from pai_backend.controller.sights import Watcher
 from pai_backend.controller.tenure import Tenure
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.lifecycle.keeping import KEEP
@@ -111,6 +113,8 @@ class Controller:
             grace_s=self._options.grace_s,
             keep=self._options.keep,
         )
+        watcher = Watcher(self._engine, self._planner.secrets.token, self._clock)
+        keeper = IdleKeeper(self._store, tenure, watcher, epoch=epoch, clock=self._clock)
         explainer = Explainer(self._store, tenure, placing, epoch=epoch, clock=self._clock)
         log.info("controller with epoch %d", epoch)
         try:
@@ -121,6 +125,7 @@ class Controller:
                 group.create_task(tenure.watch_configuration())
                 group.create_task(tenure.decide())
                 group.create_task(explainer.run())
+                group.create_task(keeper.run())
         finally:
             await tenure.aclose()
 

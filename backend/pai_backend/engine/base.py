@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
@@ -160,4 +160,16 @@ class Engine(Protocol):
 
     async def aclose(self) -> None:
         """Stop watching; running tasks go on."""
+        ...
+
+
+@runtime_checkable
+class GpuMeter(Protocol):
+    """What an engine is beside :class:`Engine` if it can tell how much GPUs work."""
+
+    async def gpu_use(self, placement: Placement) -> int:
+        """Percent of the last moments in which the busiest GPU of a placed task worked.
+
+        Raises EngineError, saying why, when that cannot be known.
+        """
         ...

@@ -123,6 +123,12 @@ def upstream_token(command: str, env: Mapping[str, str], *, label: str, port: in
     return found.token or None
 
 
+def serves_jupyter(command: str, env: Mapping[str, str], *, label: str, port: int) -> bool:
+    """Whether the service on this port of a task is a Jupyter server, as far as its command or its label tells."""
+    found = find_jupyter(command, env)
+    return bool(_LABEL.search(label)) if found is None else found.port in (None, port)
+
+
 def open_listener_warnings(spec: JobSpec) -> tuple[DocumentWarning, ...]:
     r"""A warning for each role whose Jupyter listens beyond loopback while anyone knows its token.
 

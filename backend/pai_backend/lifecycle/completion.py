@@ -14,7 +14,7 @@ from datetime import datetime
 
 from pai_backend.lifecycle.exits import explain
 from pai_backend.lifecycle.retry import runs_again_alone
-from pai_backend.model.job import Job, JobExit, State, Task, Verdict
+from pai_backend.model.job import Job, JobExit, State, StopCause, Task, Verdict
 from pai_backend.model.spec import TaskRole
 
 STOPPED_STATUS = -210
@@ -37,9 +37,10 @@ def decide(job: Job) -> Verdict | None:
     return _succeeded("all tasks are done") if len(done) == len(job.tasks) else None
 
 
-def stopped(reason: str) -> Verdict:
+def stopped(reason: str, cause: StopCause) -> Verdict:
     """The verdict of a stop request."""
-    return Verdict(outcome=State.STOPPED, exit=JobExit(status=STOPPED_STATUS, message=reason or "stopped on request"))
+    exit_ = JobExit(status=STOPPED_STATUS, message=reason or "stopped on request", cause=cause)
+    return Verdict(outcome=State.STOPPED, exit=exit_)
 
 
 def _by_role(role: TaskRole, done: list[Task]) -> Verdict | None:

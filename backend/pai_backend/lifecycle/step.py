@@ -175,7 +175,7 @@ def _judge(job: Job, now: datetime) -> Job:
     if job.state.final:
         return job
     if asked and (verdict is None or not _is_settled(job, verdict)):
-        verdict = stopped(job.stop_reason)
+        verdict = stopped(job.stop_reason, job.stop_cause)
     elif verdict is None:
         verdict = decide(job)
     if verdict is None:

@@ -51,6 +51,14 @@ class Desired(StrEnum):
     STOP = "STOP"
 
 
+class StopCause(StrEnum):
+    """Who or what asked a job to end."""
+
+    USER = "user"
+    IDLE = "idle"
+    """Its ``idleTimeout``: nothing had used it for that long."""
+
+
 class Causer(StrEnum):
     """Who an exit is charged to; only the user's own failures cost a retry."""
 
@@ -177,6 +185,7 @@ class JobExit(Model):
     status: int
     message: str
     remedy: str = Field(default="", description="What the user can do about a failure, in a sentence.")
+    cause: StopCause | None = Field(default=None, description="Of a stopped job: who or what stopped it.")
     role: str | None = None
     index: int | None = None
 
@@ -207,6 +216,7 @@ class Job(Model):
     why: str = Field(default="", description="Why it waits, in one sentence; empty when it does not.")
     desired: Desired = Desired.START
     stop_reason: str = ""
+    stop_cause: StopCause = Field(default=StopCause.USER, description="Who or what asked it to stop, if it was asked.")
     attempt: int = 0
     retries: Retries = Retries()
     tasks: tuple[Task, ...] = ()

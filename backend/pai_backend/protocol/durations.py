@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from pai_backend.model.duration import UNITS
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node, Unreadable
 
 YEAR_S: Final = 365 * 86_400
 """The longest time that any field takes; what is meant to last longer has no end that anybody could wait for."""
 
-_UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_TEXT: Final = re.compile("".join(f"(?:([0-9]{{1,8}}){unit})?" for unit in _UNITS))
+_TEXT: Final = re.compile("".join(f"(?:([0-9]{{1,8}}){unit})?" for unit in UNITS))
 _HINT: Final = "Write days, hours, minutes and seconds as whole numbers with their units, like 2h30m, 45m or 1d."
 
 
@@ -43,20 +43,11 @@ def read_duration(node: Node, path: Path, span: Span, reader: Reader) -> int | N
         wrong = "has no unit" if _is_number(node.value) else "is no time that is known here"
         reader.fault(path, node.at, f"{span.name} {wrong}", _HINT)
         return None
-    seconds = sum(int(number or 0) * size for number, size in zip(found.groups(), _UNITS.values(), strict=True))
+    seconds = sum(int(number or 0) * size for number, size in zip(found.groups(), UNITS.values(), strict=True))
     if not span.least_s <= seconds <= YEAR_S:
         reader.fault(path, node.at, f"{span.name} must be from {span.in_words} to 365 days", span.hint)
         return None
     return seconds
-
-
-def duration_text(seconds: int) -> str:
-    """The time as a document has it: 9000 is ``2h30m``."""
-    parts = []
-    for unit, size in _UNITS.items():
-        count, seconds = divmod(seconds, size)
-        parts += [f"{count}{unit}"] if count else []
-    return "".join(parts)
 
 
 def _is_number(value: object) -> bool:

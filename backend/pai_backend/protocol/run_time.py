@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pai_backend.protocol.durations import Span, duration_text, read_duration
+from pai_backend.model.duration import duration_text
+from pai_backend.protocol.durations import Span, read_duration
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node
 

@@ -15,6 +15,7 @@ import tornado.routing
 
 from pai_backend.access.proxy import ServiceProxy, proxy_rules
 from pai_backend.access.secrecy import SIGNING_SECRET
+from pai_backend.access.uses import Uses
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
 from pai_backend.api.context import Address, ApiContext, CellRules, Site
@@ -60,15 +61,17 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     with runtime_file(parts.runtime("api.json"), facts):
         store = await opening
         if store is not None:
-            changes = Changes(store)
+            changes, uses = Changes(store), Uses(lambda: store.idling)
             site = _site(parts, parts.settings.api.public_url or url)
             files = parts.files()
-            front.target = await _application(parts, store, site, cells, tokens, changes, metrics, files)
+            front.target = await _application(parts, store, site, cells, tokens, changes, metrics, files, uses)
             ready.role_is_ready(Role.API, url=url)
             async with asyncio.TaskGroup() as group:
-                following = group.create_task(_follow_nodes(parts))
+                going = [group.create_task(_follow_nodes(parts)), group.create_task(uses.run())]
                 await parts.stop.wait()
-                following.cancel()
+                for task in going:
+                    task.cancel()
+            await uses.finish()
             await changes.aclose()
             files.close()
     server.stop()
@@ -84,11 +87,14 @@ async def _application(
     changes: Changes,
     metrics: Metrics,
     files: FileRoom,
+    uses: Uses,
 ) -> tornado.routing.RuleRouter:
     """The API with the service proxy in front of it."""
     engine = parts.engine()
     signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
-    proxy = ServiceProxy(store, engine, domain=site.service_domain, signing_key=signing_key, authenticate=tokens.user)
+    proxy = ServiceProxy(
+        store, engine, domain=site.service_domain, signing_key=signing_key, authenticate=tokens.user, uses=uses
+    )
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
     if _hears_of_nodes(parts):
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))

@@ -17,6 +17,7 @@ from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
 from pai_backend.store.grants import Act, GrantStore
+from pai_backend.store.idling import IdleStore
 from pai_backend.store.versions import ConfigStore
 
 if TYPE_CHECKING:
@@ -161,6 +162,11 @@ class Store(Protocol):
     @property
     def configs(self) -> ConfigStore:
         """The versions of the cluster configuration."""
+        ...
+
+    @property
+    def idling(self) -> IdleStore:
+        """Uses and idle clocks of jobs."""
         ...
 
     @property

@@ -16,7 +16,7 @@ from pai_backend.model.attempts import Ran, ran
 from pai_backend.model.errors import Bug
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Task
-from pai_backend.store import events, keys, lease, ports, run_times, sharing
+from pai_backend.store import events, idle_clocks, keys, lease, ports, run_times, sharing
 from pai_backend.store.base import Conflict, Fenced, NewEvent, PortLease, PortTaken
 from pai_backend.store.rows import Values, changing_values, task_values
 from pai_backend.store.tables import jobs, tasks
@@ -69,6 +69,8 @@ class _Writes:
     ended: list[tuple[Ran, datetime]] = field(default_factory=list)
     finished: list[JobUid] = field(default_factory=list)
     """Jobs that can be entered no more: what let anybody in goes with the same transaction."""
+    watched: list[JobUid] = field(default_factory=list)
+    """Of these, those with an idle timeout."""
 
     def carry_out(self, conn: Connection) -> None:
         """Execute them. Raises Bug when a row is not as it was read under the write lock."""
@@ -84,6 +86,8 @@ class _Writes:
         if self.finished:
             keys.forget_job_keys(conn, self.finished)
             sharing.forget(conn, self.finished)
+        if self.watched:
+            idle_clocks.forget(conn, self.watched)
         run_times.note(conn, self.ended)
 
 
@@ -140,7 +144,9 @@ def _judge(decision: Decision, epoch: int, heads: dict[str, _Head], leases: port
     writes.events += new_events
     ended = ran(seen, saved)
     writes.ended += [] if ended is None else [(ended, decision.at)]
-    writes.finished += [job.uid] if job.state.final and not seen.state.final else []
+    if job.state.final and not seen.state.final:
+        writes.finished.append(job.uid)
+        writes.watched += [job.uid] if job.spec.idle_timeout_s is not None else []
     return saved
 
 

@@ -44,6 +44,7 @@ from pai_backend.store.configurations import SqlConfigs
 from pai_backend.store.database import Backing, Database
 from pai_backend.store.granting import SqlGrants
 from pai_backend.store.grants import Act
+from pai_backend.store.idle_clocks import SqlIdling
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
 from pai_backend.store.matching import Findings
 from pai_backend.store.release import ReleaseRequest
@@ -80,6 +81,7 @@ class SqlStore:
         self._findings = Findings()
         self.configs = SqlConfigs(self._database, self._writer)
         self.grants = SqlGrants(self._database, self._writer, self._ring)
+        self.idling = SqlIdling(self._database, self._writer, self._ring)
 
     async def open(self) -> None:
         """Connect, bring the schema to head, and have the keys of all that is sealed.

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Desired, Job
+from pai_backend.model.job import Desired, Job, StopCause
 from pai_backend.store import intent, lookup
 from pai_backend.store.base import NewEvent
 from pai_backend.store.cipher import Cipher
@@ -32,7 +32,11 @@ class StopRequest:
         job = lookup.job(conn, self.uid, self.cipher)
         if job.state.final or job.desired is Desired.STOP:
             return job
-        stopped = job.model_copy(update={"desired": Desired.STOP, "stop_reason": self.reason})
-        return intent.write(
-            conn, stopped, NewEvent("job.stop-requested", {"by": self.by, "reason": self.reason}), self.at
-        )
+        return asked(conn, job, StopCause.USER, self.by, self.reason, self.at)
+
+
+def asked(conn: Connection, job: Job, cause: StopCause, by: str, reason: str, at: datetime) -> Job:
+    """Write the wish on a job that was read in this transaction and is not asked to stop yet; ``by`` is a user."""
+    stopped = job.model_copy(update={"desired": Desired.STOP, "stop_reason": reason, "stop_cause": cause})
+    event = NewEvent("job.stop-requested", {"by": by, "reason": reason, "cause": cause.value})
+    return intent.write(conn, stopped, event, at)

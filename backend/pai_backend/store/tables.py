@@ -250,6 +250,24 @@ run_times = Table(
     Index("ix_run_times_last_at", "last_at", "username", "kind"),
 )
 
+job_uses = Table(
+    "job_uses",
+    metadata,
+    # The last use of a job with an idle timeout, by what used it.
+    Column("job", String(32), ForeignKey("jobs.uid"), nullable=False),
+    Column("source", String(16), nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("job", "source"),
+)
+
+idle_clocks = Table(
+    "idle_clocks",
+    metadata,
+    Column("job", String(32), ForeignKey("jobs.uid"), primary_key=True),
+    # JSON of ``model.idle.IdleClock``.
+    Column("body", Text, nullable=False),
+)
+
 controller_lease = Table(
     "controller_lease",
     metadata,

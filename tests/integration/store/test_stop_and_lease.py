@@ -27,7 +27,7 @@ async def test_a_stop_is_recorded_once_with_who_and_why(store: SqlStore) -> None
     assert (first.desired, first.stop_reason, first.version) == (Desired.STOP, "wrong data", job.version + 1)
     (event,) = await store.events(job.uid)
     assert (event.type, event.at) == ("job.stop-requested", at)
-    assert event.payload == {"by": "alice", "reason": "wrong data"}
+    assert event.payload == {"by": "alice", "reason": "wrong data", "cause": "user"}
 
 
 @pytest.mark.asyncio

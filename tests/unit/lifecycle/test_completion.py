@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from pai_backend.lifecycle.completion import STOPPED_STATUS, decide, stopped
-from pai_backend.model.job import Job, State
+from pai_backend.model.job import Job, State, StopCause
 from pai_backend.model.spec import Completion
 from pai_backend.testing.builders import make_job, make_role, make_spec
 from tests.support.lives import ended, lost, running
@@ -105,5 +105,6 @@ def test_a_lost_task_decides_a_gang_whatever_its_rules() -> None:
 
 
 def test_a_stop_request_has_openpais_exit_status() -> None:
-    assert stopped("enough").exit.status == STOPPED_STATUS == -210
-    assert stopped("").exit.message == "stopped on request"
+    assert stopped("enough", StopCause.USER).exit.status == STOPPED_STATUS == -210
+    assert stopped("", StopCause.USER).exit.message == "stopped on request"
+    assert stopped("", StopCause.IDLE).exit.cause is StopCause.IDLE

@@ -44,6 +44,8 @@ class Entry:
     """The task's own alias, which certificates may name."""
     placement: Placement
     port: int
+    idle_timeout_s: int | None = None
+    """Of the job: with one, its uses are written down."""
 
     @property
     def task_name(self) -> str:
@@ -87,7 +89,8 @@ def find_entry(job: Job, rest: str) -> Entry:
         text = f"Task {task.name} of job {job.alias} has no SSH port, so it cannot be entered."
         raise Refused(text, Reason.UNREACHABLE)
     own = alias.task_alias(job.alias, job.spec, task.role, task.index)
-    return Entry(job.uid, job.user, task.uid, f"{job.alias} {task.name}", own, task.placement, ports[0])
+    called, idle_timeout_s = f"{job.alias} {task.name}", job.spec.idle_timeout_s
+    return Entry(job.uid, job.user, task.uid, called, own, task.placement, ports[0], idle_timeout_s)
 
 
 def alias_of(job: Job, rest: str) -> str:

@@ -16,12 +16,14 @@ from pai_backend.access.gateway.entering import Room
 from pai_backend.access.gateway.front import Front
 from pai_backend.access.gateway.login import Doors, Login
 from pai_backend.access.gateway.names import Refused
+from pai_backend.access.gateway.noting import Noting
 from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.record import Record
 from pai_backend.access.gateway.tell import Teller
 from pai_backend.access.gateway.watch import Watch
 from pai_backend.access.keys import gateway_client_key, gateway_host_key
+from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Engine
 from pai_backend.store.base import Store
 
@@ -43,6 +45,8 @@ class _Gateway:
     ) -> None:
         self.watch = Watch(store)
         self.record = Record(store)
+        self.uses = Uses(lambda: store.idling)
+        self.noting = Noting(self.uses, lambda: self.watch.logins)
         self._options = options
         self._arrivals: Arrivals[Login] = Arrivals(options.max_unauthenticated, options.max_unauthenticated_per_source)
         self._stopping = False
@@ -76,6 +80,7 @@ class _Gateway:
     def _left(self, login: Login) -> None:
         self._arrivals.leave(login)
         self.watch.remove(login)
+        self.noting.left(login)
 
     async def drain(self, seconds: float, hurry: asyncio.Event) -> None:
         """Let nobody new in, keep those inside for ``seconds`` or until ``hurry``, then end them.
@@ -128,6 +133,10 @@ async def serve_gateway(
         server = await loop.create_server(lambda: Front(loop, settings), sock=listener, backlog=BACKLOG)
     watching = asyncio.create_task(gateway.watch.run(), name="gateway-watch")
     recording = asyncio.create_task(gateway.record.run(), name="gateway-record")
+    noting = [
+        asyncio.create_task(gateway.noting.run(), name="gateway-noting"),
+        asyncio.create_task(gateway.uses.run(), name="gateway-uses"),
+    ]
     try:
         ready(options.host, server.sockets[0].getsockname()[1])
         await stop.wait()
@@ -135,9 +144,11 @@ async def serve_gateway(
         await gateway.drain(options.drain_s, hurry or asyncio.Event())
     finally:
         server.close()
-        watching.cancel()
+        for task in (watching, *noting):
+            task.cancel()
         gateway.record.finish()
-        await asyncio.wait([watching, recording])
+        await asyncio.wait([watching, recording, *noting])
+        await gateway.uses.finish()
 
 
 async def _settings(options: GatewayOptions, host_key: str, doors: Doors) -> asyncssh.SSHServerConnectionOptions:

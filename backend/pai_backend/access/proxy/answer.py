@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import h11
 from tornado.http1connection import HTTP1Connection
@@ -21,8 +22,16 @@ class Answer:
     """Waits for the answer of one request and gives it to the client."""
 
     def __init__(
-        self, request: UpstreamRequest, client: HTTP1Connection, to: Upstream, line: RequestStartLine, *, wait_s: float
+        self,
+        request: UpstreamRequest,
+        client: HTTP1Connection,
+        to: Upstream,
+        line: RequestStartLine,
+        *,
+        wait_s: float,
+        used: Callable[[], None] | None = None,
     ) -> None:
+        """``used`` is called for what of the answer is use of the job."""
         self.begun = False
         """Whether anything of the answer has gone to the client."""
         self._request = request
@@ -30,6 +39,7 @@ class Answer:
         self._to = to
         self._line = line
         self._wait_s = wait_s
+        self._used = used
         self._request_complete = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
 
@@ -76,6 +86,8 @@ class Answer:
         self._client.stream.set_nodelay(True)  # pieces of a stream of events must not wait for each other
         await self._client.write_headers(ResponseStartLine("HTTP/1.1", code, _reason(head)), headers, first or None)
         async for chunk in self._request.chunks():
+            if self._used is not None:
+                self._used()
             if data := scrubber.feed(chunk) if scrubber else chunk:
                 await self._client.write(data)
         if scrubber and (rest := scrubber.flush()):
@@ -101,7 +113,7 @@ class Answer:
         stream.set_nodelay(True)
         early_lines = "\r\n".join([*lines, "", ""]).encode("latin-1")
         await stream.write(early_lines)
-        await tunnel(stream, reader, writer, early)
+        await tunnel(stream, reader, writer, early, self._used)
 
 
 def _reason(head: h11.Response | h11.InformationalResponse) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.launch.environment import environment
-from pai_backend.launch.jupyter import made_token, upstream_token
+from pai_backend.launch.jupyter import made_token, serves_jupyter, upstream_token
 from pai_backend.model.alias import Target, resolve, split
 from pai_backend.model.job import Job, State, Task
 from pai_backend.model.node import Placement
@@ -36,6 +36,7 @@ class Place:
     port: int
     token: str | None
     """What its Jupyter server asks for; None when it is none, or when nothing is known."""
+    is_jupyter: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,8 @@ class Directory:
         ports = task.placement.ports.get(label)
         if not ports:
             return None
-        token = upstream_token(
-            job.spec.role(task.role).command,
-            environment(job, task),
-            label=label,
-            port=ports[0],
-            made=made_token(self._token_key, job.uid),
-        )
-        return Place(task, task.placement, ports[0], token)
+        command, env = job.spec.role(task.role).command, environment(job, task)
+        made = made_token(self._token_key, job.uid)
+        token = upstream_token(command, env, label=label, port=ports[0], made=made)
+        is_jupyter = serves_jupyter(command, env, label=label, port=ports[0])
+        return Place(task, task.placement, ports[0], token, is_jupyter)

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import sys
 import uuid
+from collections.abc import Callable
 
 import h11
 from tornado.http1connection import HTTP1Connection
@@ -54,6 +55,7 @@ class Exchange(HTTPMessageDelegate):
         self._request: UpstreamRequest | None = None
         self._answer: Answer | None = None
         self._answering: asyncio.Task[None] | None = None
+        self._used: Callable[[], None] | None = None
 
     async def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
         """Decide, open the way and send the header on; the client waits with its body meanwhile."""
@@ -77,6 +79,8 @@ class Exchange(HTTPMessageDelegate):
     async def data_received(self, chunk: bytes) -> None:
         """Pass a piece of the body on."""
         if self._request is not None:
+            if self._used is not None:
+                self._used()
             # A task that closed its side may have answered already; the answer's reader sees which it is.
             with contextlib.suppress(OSError):
                 await self._request.body(chunk)
@@ -124,8 +128,11 @@ class Exchange(HTTPMessageDelegate):
         except BaseException:
             request.close()
             raise
-        self._request = request
-        self._answer = Answer(request, self._client, to, start_line, wait_s=self._proxy.response_s)
+        self._request, self._used = request, passage.used
+        if passage.used is not None:
+            passage.used()
+        wait_s = self._proxy.response_s
+        self._answer = Answer(request, self._client, to, start_line, wait_s=wait_s, used=passage.used)
 
     async def _end_body(self, request: UpstreamRequest, answer: Answer) -> None:
         with contextlib.suppress(OSError):  # as for the body

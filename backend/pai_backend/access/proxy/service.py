@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
@@ -16,9 +17,11 @@ from pai_backend.access.proxy.pages import Reply, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.proxy.visitor import Authenticate, Incoming, User, Visitor, identify, refuse_foreign
 from pai_backend.access.tickets import ClaimStore, TicketOffice, utc_now
+from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target, service_alias
 from pai_backend.model.errors import Forbidden, NoSuchService, Unauthorized
+from pai_backend.model.idle import Source
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
@@ -26,6 +29,7 @@ from pai_backend.model.node import Placement
 __all__ = ["Grant", "Passage", "ServiceProxy", "User"]
 
 DIAL_S = 10.0  # seconds to reach a task's port; an engine on this machine needs milliseconds, a far one a round trip
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 RESPONSE_S = 300.0  # seconds from the end of a request to the first byte of its answer
 
 
@@ -57,13 +61,16 @@ class Passage:
 
     connection: Connection
     to: Upstream
+    used: Callable[[], None] | None = None
+    """To be called whenever something passes; None for a job without an idle timeout."""
 
 
 class ServiceProxy:
     """Lets owners of jobs, and administrators, through to the services of running tasks.
 
     ``authenticate`` turns a bearer token into a user. ``signing_key`` is the store's secret ``service-signing``,
-    the same in all replicas and for the tokens that tasks are given (``launch.jupyter.made_token``).
+    the same in all replicas and for the tokens that tasks are given (``launch.jupyter.made_token``). ``uses`` are told
+    of what passes.
     """
 
     def __init__(
@@ -76,11 +83,13 @@ class ServiceProxy:
         authenticate: Authenticate,
         now: Callable[[], datetime] = utc_now,
         response_s: float = RESPONSE_S,
+        uses: Uses | None = None,
     ) -> None:
         self.domain = domain
         self.response_s = response_s
         self._engine = engine
         self._authenticate = authenticate
+        self._uses = uses
         self._office = TicketOffice(store, signing_key, now)
         self._directory = Directory(store, signing_key)
         self._exchanges: set[asyncio.Task[None]] = set()
@@ -118,7 +127,14 @@ class ServiceProxy:
             raise Refused(Notice.FORBIDDEN)
         place = _place_of(service)
         connection = await self._dial(address.service, service, place)
-        return Passage(connection, _presentation(incoming, visitor, place))
+        return Passage(connection, _presentation(incoming, visitor, place), self._noting(incoming, service.job, place))
+
+    def _noting(self, incoming: Incoming, job: Job, place: Place) -> Callable[[], None] | None:
+        """What notes a use of the job. An open page of Jupyter asks for lists all day: that is told apart."""
+        if self._uses is None or job.spec.idle_timeout_s is None:
+            return None
+        is_page = place.is_jupyter and incoming.method in _READING
+        return partial(self._uses.note, job.uid, Source.PAGE if is_page else Source.SERVICE, job.spec.idle_timeout_s)
 
     def is_our_token(self, to: Upstream) -> bool:
         """Whether a ``token`` in the query must not be passed on: a Jupyter's, whom we sign in, or a user's of ours."""

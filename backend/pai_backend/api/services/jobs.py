@@ -103,7 +103,10 @@ class JobService:
 
     async def detail(self, user: User, name: str) -> Detail:
         """Everything about one job. Raises NoSuchJob."""
-        return present.detail(await self.find(user, name), self._ctx.site, self._ctx.gateway())
+        job = await self.find(user, name)
+        idles = job.spec.idle_timeout_s is not None and not job.state.final
+        clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
+        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid))
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
         """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""

@@ -10,6 +10,7 @@ from typing import ParamSpec
 
 from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, StartRefused, TaskPlan
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import Ledger
 from pai_backend.engine.local.logfiles import LogReader, segments
@@ -129,6 +130,14 @@ class LocalEngine:
         except OSError as exc:
             raise EngineError(f"nothing answers on port {port} of task {uid}: {exc.strerror or exc}") from exc
         return Connection(reader, writer)
+
+    async def gpu_use(self, placement: Placement) -> int:
+        """How much the busiest GPU of a task works, in percent. Raises EngineError when that cannot be known."""
+        node = self._nodes.get(placement.node)
+        gpus = [gpu for gpu in node.gpus if gpu.index in placement.gpus] if node is not None else []
+        if not gpus:
+            raise EngineError("its GPUs are not of this engine")
+        return await asyncio.to_thread(gpu_use, gpus)
 
     async def forget(self, uid: TaskUid) -> None:
         """Report the task no more; its logs and working directory stay below ``done/``, its secrets go."""

@@ -9,6 +9,7 @@ import json
 from typing import Any, Final
 
 from pai_backend.model import tags
+from pai_backend.model.duration import duration_text
 from pai_backend.model.spec import Dialect, JobSpec, Scheduling, SshOptions, TaskRole
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import shell
@@ -16,7 +17,6 @@ from pai_backend.protocol.convert.counting import counting
 from pai_backend.protocol.convert.result import Converted, Losses, finished, refused
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.document import Document
-from pai_backend.protocol.durations import duration_text
 from pai_backend.protocol.fields import Path
 from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
 from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR

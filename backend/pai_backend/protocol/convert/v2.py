@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pai_backend.model import tags
+from pai_backend.model.duration import duration_text
 from pai_backend.model.spec import Dialect, TaskRole
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import names, shell
@@ -18,7 +19,6 @@ from pai_backend.protocol.convert.result import Converted, Losses, finished, ref
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.convert.yaml_text import dumped
 from pai_backend.protocol.document import Document
-from pai_backend.protocol.durations import duration_text
 from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
 from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
 from pai_backend.protocol.position import shown

@@ -1,0 +1,116 @@
+"""Keeps the idle clocks of jobs during one tenure: looks, warns, takes warnings back, and asks idle jobs to stop.
+
+What is decided is decided in ``lifecycle.idleness``; here it is looked, written and told. A round of looks is written
+in one transaction, and no job is looked at within it. The stop is an intent like a user's, and takes the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+
+from pai_backend.controller.sights import Watcher
+from pai_backend.controller.tenure import SAFETY_S, Tenure
+from pai_backend.lifecycle.idleness import Turn, looked, pause, stop_at, stop_sentence, warning_sentence
+from pai_backend.model.idle import IdleClock
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Desired, Job
+from pai_backend.store.base import NewEvent, Store
+
+log = logging.getLogger(__name__)
+
+WARNING, OVER = "job.idle-warning", "job.idle-over"
+"""Types of events, see docs/idle.md."""
+
+
+class IdleKeeper:
+    """The idle clocks of all jobs that have an idle timeout."""
+
+    def __init__(
+        self, store: Store, tenure: Tenure, watcher: Watcher, *, epoch: int, clock: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._tenure = tenure
+        self._watcher = watcher
+        self._epoch = epoch
+        self._clock = clock
+        self._clocks: dict[JobUid, IdleClock] = {}
+        self._next: dict[JobUid, datetime] = {}
+
+    async def run(self) -> None:
+        """Look, for ever. Raises Fenced when another controller has taken over, Unavailable without a store."""
+        while True:
+            jobs = {job.uid: job for job in self._tenure.jobs.values() if _is_watched(job)}
+            for gone in self._next.keys() - jobs.keys():
+                del self._next[gone]
+                self._clocks.pop(gone, None)
+            now = self._clock()
+            due = [job for uid, job in jobs.items() if self._is_due(job, now)]
+            if due and self._tenure.knows_nodes:
+                await self.look_at(due)
+            await asyncio.sleep(self._rest())
+
+    def _is_due(self, job: Job, now: datetime) -> bool:
+        """Whether it is time for the next look; also when the wall clock was put back."""
+        left = self._next.get(job.uid, now) - now
+        return not timedelta() < left <= pause(timeout_of(job))
+
+    def _rest(self) -> float:
+        """Seconds to the next look, whether or not there is a job now."""
+        now = self._clock()
+        return min([SAFETY_S, *(max(0.05, (at - now).total_seconds()) for at in self._next.values())])
+
+    async def look_at(self, due: Collection[Job]) -> None:
+        """Look at these jobs, write their clocks and what is told, then ask those to stop whose time is over."""
+        uids = [job.uid for job in due]
+        if unknown := [uid for uid in uids if uid not in self._clocks]:
+            self._clocks.update(await self._store.idling.clocks(unknown))
+        written = await self._store.idling.uses(uids)
+        sights = await asyncio.gather(*(self._watcher.look(job, written.get(job.uid, {})) for job in due))
+        told: dict[JobUid, NewEvent] = {}
+        over: list[Job] = []
+        for job, sight in zip(due, sights, strict=True):
+            clock, turn = looked(self._clocks.get(job.uid), sight, timeout_of(job))
+            self._clocks[job.uid] = clock
+            self._next[job.uid] = sight.at + pause(timeout_of(job))
+            if turn in (Turn.WARN, Turn.OVER):
+                told[job.uid] = _told(job, clock, turn)
+            elif turn is Turn.STOP:
+                over.append(job)
+        await self._store.idling.keep({uid: self._clocks[uid] for uid in uids}, told, self._clock(), self._epoch)
+        for job in over:
+            await self._stop(job)
+
+    async def _stop(self, job: Job) -> None:
+        reason, since = stop_sentence(timeout_of(job)), self._clocks[job.uid].since
+        if await self._store.idling.stop(job.uid, since, reason, self._clock(), self._epoch):
+            log.info("job %s is asked to stop: %s", job.uid, reason)
+
+
+def timeout_of(job: Job) -> timedelta:
+    """The idle timeout of a job that has one."""
+    assert job.spec.idle_timeout_s is not None
+    return timedelta(seconds=job.spec.idle_timeout_s)
+
+
+def _is_watched(job: Job) -> bool:
+    timeout, going = job.spec.idle_timeout_s, not job.state.final and job.verdict is None
+    return timeout is not None and going and job.desired is Desired.START
+
+
+def _told(job: Job, clock: IdleClock, turn: Turn) -> NewEvent:
+    if turn is Turn.OVER:
+        return NewEvent(OVER, {"by": clock.used_by.value if clock.used_by is not None else ""})
+    timeout = timeout_of(job)
+    return NewEvent(
+        WARNING,
+        {
+            "since": clock.since.isoformat(),
+            "stop_at": stop_at(clock, timeout).isoformat(),
+            "timeout_s": job.spec.idle_timeout_s,
+            "unread": {source.value: why for source, why in clock.unread.items()},
+            "text": warning_sentence(clock, timeout),
+        },
+    )

@@ -1,0 +1,144 @@
+"""When a job with an ``idleTimeout`` is warned and stopped: ``looked(clock, sight, rules) -> (clock, turn)``, pure.
+
+Rules of this file:
+
+1. Use moves ``since`` forward and never back, so it never brings the stop nearer.
+2. Only time that was watched counts as idle. Between two looks that lie too far apart, or before the one who looks
+   began to, nobody watched: ``since`` and the warning move on by that time, and a restart kills nothing.
+3. Nothing is stopped that was not warned :func:`notice` of watched time before.
+4. What cannot be read is no use, and is told.
+
+All times are of the one clock of who looks. Another machine's are never compared with it: that the mark of the kernels
+has changed since the last look is use now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from pai_backend.model.duration import duration_text
+from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.job import Job, Phase
+
+MOST_NOTICE: Final = timedelta(minutes=10)
+_NOTICE_SHARE: Final = 4
+_LOOKS: Final = 20
+_LEAST_PAUSE, _MOST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=30)
+_LEAST_GAP: Final = timedelta(seconds=10)
+_PAUSES_IN_GAP: Final = 4
+
+
+class Turn(StrEnum):
+    """What a look has led to."""
+
+    NONE = "none"
+    WARN = "warn"
+    OVER = "over"
+    """It was warned, and is used again."""
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one look at a job has shown.
+
+    ``watching_since``: when the one who looks began to. ``running_since``: when the last of its running tasks began;
+    None while none runs. ``uses``: the last use by each source, as far as known. ``kernels``: by Jupyter server that
+    could be asked, its mark of the last activity; empty for none yet. ``unread``: what could not be read, and why.
+    """
+
+    at: datetime
+    watching_since: datetime
+    running_since: datetime | None
+    uses: Mapping[Source, datetime] = field(default_factory=dict)
+    kernels: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[Source, str] = field(default_factory=dict)
+
+
+def notice(timeout: timedelta) -> timedelta:
+    """How long before the stop the warning comes: a quarter of the time, at most 10 minutes."""
+    return min(MOST_NOTICE, timeout / _NOTICE_SHARE)
+
+
+def pause(timeout: timedelta) -> timedelta:
+    """The time between two looks: 20 looks in all, but one in 30 seconds at least and two in a second at most."""
+    return max(_LEAST_PAUSE, min(_MOST_PAUSE, timeout / _LOOKS))
+
+
+def stop_at(clock: IdleClock, timeout: timedelta) -> datetime:
+    """When the job is stopped if nothing uses it and it is watched all the time."""
+    warned_at = clock.warned_at if clock.warned_at is not None else clock.looked_at
+    return max(clock.since + timeout, warned_at + notice(timeout))
+
+
+def running_since(job: Job) -> datetime | None:
+    """When the last of the job's running tasks began; None while none runs, and its clock stands still."""
+    return max((task.started_at for task in job.tasks if task.phase is Phase.RUNNING and task.started_at), default=None)
+
+
+def looked(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> tuple[IdleClock, Turn]:
+    """The clock after a look, and what is to be done now. A job's first look starts its clock."""
+    if clock is None or sight.running_since is None:
+        fresh = IdleClock(since=sight.at, looked_at=sight.at, kernels=sight.kernels, unread=sight.unread)
+        return fresh, Turn.OVER if clock is not None and clock.warned_at is not None else Turn.NONE
+    unwatched = _unwatched(clock, sight, timeout)
+    since = clock.since + unwatched
+    warned_at = clock.warned_at + unwatched if clock.warned_at is not None else None
+    now = clock.model_copy(
+        update={
+            "since": since,
+            "looked_at": sight.at,
+            "warned_at": warned_at,
+            "kernels": {**clock.kernels, **sight.kernels},
+            "unread": sight.unread,
+        }
+    )
+    used_at, used_by = _last_use(clock, sight)
+    if used_at > clock.since:
+        # Of the time after the use only that counts which was watched.
+        after = sight.at if unwatched and used_at > clock.looked_at else used_at + max(unwatched, timedelta())
+        used = now.model_copy(update={"since": after, "used_at": used_at, "used_by": used_by, "warned_at": None})
+        return used, Turn.OVER if warned_at is not None else Turn.NONE
+    if warned_at is not None:
+        return now, Turn.STOP if sight.at >= stop_at(now, timeout) else Turn.NONE
+    if sight.at < since + timeout - notice(timeout):
+        return now, Turn.NONE
+    return now.model_copy(update={"warned_at": sight.at}), Turn.WARN
+
+
+def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
+    """The time since the last look in which nobody watched; negative when the wall clock was put back."""
+    passed = sight.at - clock.looked_at
+    longest = max(_LEAST_GAP, _PAUSES_IN_GAP * pause(timeout))
+    watched = clock.looked_at >= sight.watching_since and timedelta() <= passed <= longest
+    return timedelta() if watched else passed
+
+
+def _last_use(clock: IdleClock, sight: Sight) -> tuple[datetime, Source]:
+    """The last use that the sight shows: none of it lies in the future."""
+    uses = {**sight.uses}
+    if sight.running_since is not None:
+        uses[Source.START] = sight.running_since
+    if any(mark and mark != clock.kernels.get(server) for server, mark in sight.kernels.items()):
+        uses[Source.KERNELS] = sight.at
+    at, source = max((min(at, sight.at), source) for source, at in uses.items())
+    return at, source
+
+
+def warning_sentence(clock: IdleClock, timeout: timedelta) -> str:
+    """What the owner is told: since when, until when, and what prevents it."""
+    unread = "".join(f" {word.value} could not be looked at: {why}." for word, why in clock.unread.items())
+    return (
+        f"Nothing has used this job since {clock.since:%Y-%m-%d %H:%M:%S} UTC. It is stopped at "
+        f"{stop_at(clock, timeout):%Y-%m-%d %H:%M:%S} UTC unless it is used before: type in a terminal, run a cell, "
+        f"open one of its services or let its GPUs work.{unread}"
+    )
+
+
+def stop_sentence(timeout: timedelta) -> str:
+    """Why the job was stopped."""
+    return f"idle: nothing has used it for {duration_text(int(timeout.total_seconds()))}, its idleTimeout"

@@ -1,0 +1,127 @@
+"""Uses and idle clocks of jobs in SQL. :class:`SqlIdling` satisfies ``idling.IdleStore``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+
+from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
+
+from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Desired, StopCause
+from pai_backend.store import lease, lookup, noting, stop
+from pai_backend.store.base import Fenced, NewEvent
+from pai_backend.store.cipher import Cipher
+from pai_backend.store.database import Database
+from pai_backend.store.idling import Uses
+from pai_backend.store.keyring import KeyRing
+from pai_backend.store.tables import idle_clocks, job_uses, jobs
+from pai_backend.store.writer import Writer
+
+_UIDS: BindParameter[str] = bindparam("uids", expanding=True)
+_THERE = select(jobs.c.uid).where(jobs.c.uid.in_(_UIDS))
+_USES = select(job_uses).where(job_uses.c.job.in_(_UIDS))
+_USE = update(job_uses).where(job_uses.c.job == bindparam("job_"), job_uses.c.source == bindparam("source_"))
+_FIRST_USE = insert(job_uses)
+_CLOCKS = select(idle_clocks).where(idle_clocks.c.job.in_(_UIDS))
+_KEEP = update(idle_clocks).where(idle_clocks.c.job == bindparam("job_"))
+_KEEP_FIRST = insert(idle_clocks)
+_FORGET = delete(job_uses).where(job_uses.c.job.in_(_UIDS)), delete(idle_clocks).where(idle_clocks.c.job.in_(_UIDS))
+
+
+class SqlIdling:
+    """Idle clocks in a database; ``idling.IdleStore`` documents the methods."""
+
+    def __init__(self, database: Database, writer: Writer, ring: KeyRing) -> None:
+        self._database, self._writer, self._ring = database, writer, ring
+
+    async def note(self, uses: Uses) -> None:
+        """Keep uses."""
+        await self._writer.run(partial(_note, uses=uses), announce=False)
+
+    async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[Source, datetime]]:
+        """The last ones."""
+        return await self._database.read(partial(_uses, uids=jobs))
+
+    async def clocks(self, jobs: Collection[JobUid]) -> Mapping[JobUid, IdleClock]:
+        """Those that have begun."""
+        return await self._database.read(partial(_clocks, uids=jobs))
+
+    async def keep(
+        self, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
+    ) -> None:
+        """Write what a round of looks has shown."""
+        await self._writer.run(partial(_keep, clocks=clocks, told=told, at=at, epoch=epoch), announce=bool(told))
+
+    async def stop(self, uid: JobUid, since: datetime, reason: str, at: datetime, epoch: int) -> bool:
+        """Ask an idle job to end."""
+        return await self._ring.tried(
+            lambda cipher: self._writer.run(
+                partial(_stop, uid=uid, since=since, reason=reason, at=at, epoch=epoch, cipher=cipher)
+            )
+        )
+
+
+def forget(conn: Connection, uids: Sequence[JobUid]) -> None:
+    """These jobs are over: nothing more can use them."""
+    for statement in _FORGET:
+        conn.execute(statement, {"uids": list(uids)})
+
+
+def _note(conn: Connection, uses: Uses) -> None:
+    uids = {uid for uid, _ in uses}
+    there = set(conn.execute(_THERE, {"uids": list(uids)}).scalars())
+    known = {(row.job, Source(row.source)): row.at for row in conn.execute(_USES, {"uids": list(uids)})}
+    newer = {key: at for key, at in uses.items() if key[0] in there and (key not in known or known[key] < at)}
+    changed = [{"job_": uid, "source_": source.value, "at": at} for (uid, source), at in newer.items()]
+    first = [row for key, row in zip(newer, changed, strict=True) if key not in known]
+    if again := [row for key, row in zip(newer, changed, strict=True) if key in known]:
+        conn.execute(_USE.values(at=bindparam("at")), again)
+    if first:
+        conn.execute(_FIRST_USE, [{"job": row["job_"], "source": row["source_"], "at": row["at"]} for row in first])
+
+
+def _uses(conn: Connection, uids: Collection[JobUid]) -> dict[JobUid, dict[Source, datetime]]:
+    found: dict[JobUid, dict[Source, datetime]] = {}
+    for row in conn.execute(_USES, {"uids": list(uids)}):
+        found.setdefault(JobUid(row.job), {})[Source(row.source)] = row.at
+    return found
+
+
+def _clocks(conn: Connection, uids: Collection[JobUid]) -> dict[JobUid, IdleClock]:
+    rows = conn.execute(_CLOCKS, {"uids": list(uids)})
+    return {JobUid(row.job): IdleClock.model_validate_json(row.body) for row in rows}
+
+
+def _keep(
+    conn: Connection, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
+) -> None:
+    _check(conn, epoch)
+    known = {row.job for row in conn.execute(_CLOCKS, {"uids": list(clocks)})}
+    bodies = {uid: clock.model_dump_json() for uid, clock in clocks.items()}
+    if again := [{"job_": uid, "body": body} for uid, body in bodies.items() if uid in known]:
+        conn.execute(_KEEP.values(body=bindparam("body")), again)
+    if first := [{"job": uid, "body": body} for uid, body in bodies.items() if uid not in known]:
+        conn.execute(_KEEP_FIRST, first)
+    for uid, event in told.items():
+        noting.note(conn, uid, [event], at)
+
+
+def _stop(
+    conn: Connection, uid: JobUid, since: datetime, reason: str, at: datetime, epoch: int, cipher: Cipher
+) -> bool:
+    _check(conn, epoch)
+    job = lookup.job(conn, uid, cipher)
+    used = any(last > since for last in _uses(conn, [uid]).get(uid, {}).values())
+    if used or job.state.final or job.desired is Desired.STOP:
+        return False
+    stop.asked(conn, job, StopCause.IDLE, "", reason, at)
+    return True
+
+
+def _check(conn: Connection, epoch: int) -> None:
+    current = lease.current_epoch(conn)
+    if epoch != current:
+        raise Fenced(f"the controller's epoch is {current}, not {epoch}: another controller has taken over")

@@ -1,0 +1,46 @@
+"""What is kept of the use of jobs with an ``idleTimeout``, as the other rooms see it.
+
+Whoever passes bytes to jobs writes when they were last used; the controller reads that, and keeps their clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import NewEvent
+
+Uses = Mapping[tuple[JobUid, Source], datetime]
+"""When each source last used each job."""
+
+
+class IdleStore(Protocol):
+    """A part of :class:`~pai_backend.store.base.Store`."""
+
+    async def note(self, uses: Uses) -> None:
+        """Keep these uses where they are newer than what is kept. Wakes nobody. A job that is not there is left out."""
+        ...
+
+    async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[Source, datetime]]:
+        """The last use of each of these jobs by each source; what was never used is not in it."""
+        ...
+
+    async def clocks(self, jobs: Collection[JobUid]) -> Mapping[JobUid, IdleClock]:
+        """The clocks of these jobs, as far as they have begun."""
+        ...
+
+    async def keep(
+        self, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
+    ) -> None:
+        """Write clocks, and what is told of some, in one transaction; that wakes others if it tells. Raises Fenced."""
+        ...
+
+    async def stop(self, uid: JobUid, since: datetime, reason: str, at: datetime, epoch: int) -> bool:
+        """Write the wish that the job end because it is idle, unless a use after ``since`` was written meanwhile.
+
+        False: it was used, or is over or asked to stop anyway. Raises NoSuchJob, Fenced.
+        """
+        ...

@@ -1,0 +1,90 @@
+"""What is kept of the use of jobs: uses of several writers, clocks, and the stop that a late use prevents."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pai_backend.model.errors import NoSuchJob
+from pai_backend.model.idle import IdleClock, Source
+from pai_backend.model.job import Desired, Job, State, StopCause
+from pai_backend.store.base import Fenced, NewEvent
+from pai_backend.store.sql import SqlStore
+from pai_backend.testing.builders import T0, make_job, make_spec, make_uid
+
+MINUTE = timedelta(minutes=1)
+
+
+async def submitted(store: SqlStore, number: int = 1) -> Job:
+    spec = make_spec(f"job-{number}").model_copy(update={"idle_timeout_s": 3600})
+    return await store.submit(make_job(f"job-{number}", uid=make_uid(number), spec=spec), b"", "", "", [])
+
+
+async def epoch_of(store: SqlStore) -> int:
+    lease = await store.acquire_lease("here", 60, T0)
+    assert lease is not None
+    return lease.epoch
+
+
+@pytest.mark.asyncio
+async def test_the_last_use_by_each_source_is_kept_whoever_writes_first(store: SqlStore, other_store: SqlStore) -> None:
+    one, two = await submitted(store, 1), await submitted(store, 2)
+    nobody = make_uid(9)
+    await store.idling.note({(one.uid, Source.SSH): T0 + MINUTE, (nobody, Source.SSH): T0})
+    await other_store.idling.note({(one.uid, Source.SSH): T0, (one.uid, Source.SERVICE): T0, (two.uid, Source.SSH): T0})
+    await other_store.idling.note({(one.uid, Source.SERVICE): T0 + 2 * MINUTE})
+
+    assert await store.idling.uses([one.uid, two.uid, nobody]) == {
+        one.uid: {Source.SSH: T0 + MINUTE, Source.SERVICE: T0 + 2 * MINUTE},
+        two.uid: {Source.SSH: T0},
+    }
+    assert (await store.job(one.uid)).version == one.version
+
+
+@pytest.mark.asyncio
+async def test_clocks_are_kept_with_what_is_told_and_only_by_the_controller(store: SqlStore) -> None:
+    job, epoch = await submitted(store), await epoch_of(store)
+    clock = IdleClock(since=T0, looked_at=T0 + MINUTE, used_by=Source.GPU, unread={Source.KERNELS: "no answer"})
+    await store.idling.keep({job.uid: clock}, {}, T0, epoch)
+    warned = clock.model_copy(update={"warned_at": T0 + MINUTE})
+    await store.idling.keep({job.uid: warned}, {job.uid: NewEvent("job.idle-warning", {"a": 1})}, T0 + MINUTE, epoch)
+
+    assert await store.idling.clocks([job.uid]) == {job.uid: warned}
+    (event,) = await store.events(job.uid)
+    assert (event.type, event.at, event.payload) == ("job.idle-warning", T0 + MINUTE, {"a": 1})
+    with pytest.raises(Fenced):
+        await store.idling.keep({job.uid: clock}, {}, T0, epoch + 1)
+    with pytest.raises(Fenced):
+        await store.idling.stop(job.uid, T0, "idle", T0, epoch + 1)
+    assert await store.idling.clocks([job.uid]) == {job.uid: warned}
+
+
+@pytest.mark.asyncio
+async def test_a_use_that_was_written_first_prevents_the_stop(store: SqlStore, other_store: SqlStore) -> None:
+    job, epoch = await submitted(store), await epoch_of(store)
+    await other_store.idling.note({(job.uid, Source.SSH): T0 + MINUTE})
+    assert not await store.idling.stop(job.uid, T0, "idle", T0 + 2 * MINUTE, epoch)
+    assert (await store.job(job.uid)).desired is Desired.START
+
+    assert await store.idling.stop(job.uid, T0 + MINUTE, "idle: nothing", T0 + 2 * MINUTE, epoch)
+    stored = await store.job(job.uid)
+    assert (stored.desired, stored.stop_cause, stored.stop_reason) == (Desired.STOP, StopCause.IDLE, "idle: nothing")
+    assert [each.uid for each in await store.dirty()] == [job.uid]
+    (event,) = await store.events(job.uid)
+    assert event.payload == {"by": "", "reason": "idle: nothing", "cause": "idle"}
+    assert not await store.idling.stop(job.uid, T0 + MINUTE, "idle: nothing", T0 + 3 * MINUTE, epoch)
+    with pytest.raises(NoSuchJob):
+        await store.idling.stop(make_uid(9), T0, "idle", T0, epoch)
+
+
+@pytest.mark.asyncio
+async def test_the_end_of_a_job_takes_its_clock_away(store: SqlStore) -> None:
+    job, epoch = await submitted(store), await epoch_of(store)
+    await store.idling.note({(job.uid, Source.SSH): T0})
+    await store.idling.keep({job.uid: IdleClock(since=T0, looked_at=T0)}, {}, T0, epoch)
+    over = job.model_copy(update={"state": State.STOPPED, "completed_at": T0})
+    await store.save(over, seen=job, epoch=epoch, events=[], at=T0)
+
+    assert not await store.idling.clocks([job.uid])
+    assert not await store.idling.uses([job.uid])

@@ -1,0 +1,46 @@
+"""Wrong idle clocks, each breaking one law, that the property tests must reject."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from pai_backend.lifecycle.idleness import Sight, Turn, looked
+from pai_backend.model.idle import IdleClock
+
+After = tuple[IdleClock, Turn]
+
+
+def counts_what_nobody_watched(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """After a restart the whole time of the outage is idleness."""
+    if clock is not None:
+        clock = clock.model_copy(update={"looked_at": sight.at})
+    return looked(clock, _always_watching(sight), timeout)
+
+
+def stops_without_a_warning(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """What would be warned is stopped."""
+    after, turn = looked(clock, sight, timeout)
+    return after, Turn.STOP if turn is Turn.WARN else turn
+
+
+def takes_the_first_report_for_the_last(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """A use that is older than another one is believed too."""
+    after, turn = looked(clock, sight, timeout)
+    return after.model_copy(update={"since": min([after.since, *sight.uses.values()])}), turn
+
+
+def takes_what_is_unread_for_use(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """A GPU that cannot be read keeps its job for ever."""
+    after, turn = looked(clock, sight, timeout)
+    return (after.model_copy(update={"since": sight.at}), Turn.NONE) if sight.unread else (after, turn)
+
+
+def never_stops(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """It warns for ever."""
+    after, turn = looked(clock, sight, timeout)
+    return after, Turn.NONE if turn is Turn.STOP else turn
+
+
+def _always_watching(sight: Sight) -> Sight:
+    return replace(sight, watching_since=datetime.min.replace(tzinfo=UTC))

@@ -1,0 +1,183 @@
+"""Laws of the idle clock, on any sequence of looks; and that each of them can be broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from pai_backend.lifecycle.idleness import Sight, Turn, looked, notice, pause, stop_at
+from pai_backend.model.idle import IdleClock, Source
+from tests.mutants import idleness as mutants
+
+Clock = Callable[[IdleClock | None, Sight, timedelta], tuple[IdleClock, Turn]]
+BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
+TIMEOUTS = st.integers(10, 10_000).map(lambda seconds: timedelta(seconds=seconds))
+REPORTED = (Source.SSH, Source.SERVICE, Source.GPU)
+
+
+@dataclass(frozen=True)
+class Story:
+    """A timeout and the looks at one job, with how much of the time before each was watched."""
+
+    timeout: timedelta
+    sights: tuple[Sight, ...]
+    watched: tuple[timedelta, ...]
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> Story:
+    timeout = draw(TIMEOUTS)
+    at, watching = BEGIN, BEGIN
+    uses: dict[Source, datetime] = {}
+    sights, watched = [], []
+    for _ in range(draw(st.integers(2, 30))):
+        kind = draw(st.sampled_from(["look"] * 6 + ["restart", "sleep", "put back"]))
+        passed = draw(st.integers(1, 4)) * pause(timeout)
+        if kind in ("restart", "sleep"):
+            passed = draw(st.sampled_from([timeout / 2, 3 * timeout, timedelta(days=400)])) + timedelta(minutes=30)
+        at = at - timedelta(hours=1) if kind == "put back" else at + passed
+        watching = at if kind in ("restart", "put back") else watching
+        if draw(st.integers(0, 7)) == 7:
+            uses[draw(st.sampled_from(REPORTED))] = at - draw(st.sampled_from([timedelta(), pause(timeout) / 2]))
+        unread = {Source.GPU: "no meter"} if draw(st.booleans()) else {}
+        sights.append(Sight(at, watching, BEGIN - timedelta(days=900), dict(uses), unread=unread))
+        watched.append(passed if kind == "look" else timedelta())
+    return Story(timeout, tuple(sights), tuple(watched))
+
+
+def run(clock: Clock, story: Story) -> list[tuple[IdleClock, Turn]]:
+    """The clock after each look, to the end or to the stop."""
+    found: list[tuple[IdleClock, Turn]] = []
+    now: IdleClock | None = None
+    for sight in story.sights:
+        now, turn = clock(now, sight, story.timeout)
+        found.append((now, turn))
+        if turn is Turn.STOP:
+            break
+    return found
+
+
+def stops_only_after_a_warning_and_the_whole_time_watched(clock: Clock, story: Story) -> None:
+    idle, since_warning, warned, newest = timedelta(), timedelta(), False, BEGIN - timedelta(days=9)
+    for number, (_, turn) in enumerate(run(clock, story)):
+        sight = story.sights[number]
+        last = max(sight.uses.values(), default=newest)
+        idle += story.watched[number]
+        since_warning += story.watched[number]
+        if turn is Turn.STOP:
+            assert warned, "nothing is stopped that was not warned"
+            assert since_warning >= notice(story.timeout), "the warning comes early enough"
+            assert idle >= story.timeout, "only time that was watched counts as idle"
+        if number == 0:
+            idle = timedelta()
+        elif last > newest:
+            idle = max(timedelta(), sight.at - last)
+        newest = last
+        if turn is Turn.WARN:
+            warned, since_warning = True, timedelta()
+        elif turn is Turn.OVER:
+            warned = False
+
+
+def use_never_brings_the_stop_nearer(clock: Clock, story: Story) -> None:
+    kept: IdleClock | None = None
+    for sight in story.sights:
+        without, _ = clock(kept, replace(sight, uses={}), story.timeout)
+        for at in (sight.at, sight.at - pause(story.timeout), sight.at - 2 * story.timeout):
+            used, turn = clock(kept, replace(sight, uses={Source.SSH: at}), story.timeout)
+            assert stop_at(used, story.timeout) >= stop_at(without, story.timeout)
+            assert turn is not Turn.STOP or at < sight.at
+        kept, turn = clock(kept, sight, story.timeout)
+        if turn is Turn.STOP:
+            return
+
+
+def what_is_unread_changes_nothing_and_is_told(clock: Clock, story: Story) -> None:
+    blind = replace(story, sights=tuple(replace(each, unread={Source.GPU: "no meter"}) for each in story.sights))
+    seeing = replace(story, sights=tuple(replace(each, unread={}) for each in story.sights))
+    told = run(clock, blind)
+    assert [turn for _, turn in told] == [turn for _, turn in run(clock, seeing)]
+    assert all(clock.unread == {Source.GPU: "no meter"} for clock, _ in told)
+
+
+def what_nothing_uses_is_stopped_in_time(clock: Clock, story: Story) -> None:
+    step, started = 4 * pause(story.timeout), story.sights[0]
+    kept, turn, at = None, Turn.NONE, started.at
+    while turn is not Turn.STOP:
+        kept, turn = clock(kept, replace(started, at=at, watching_since=started.at, uses={}), story.timeout)
+        assert at <= started.at + story.timeout + 2 * step, "nothing idles for ever"
+        at += step
+
+
+LAWS = {
+    stops_only_after_a_warning_and_the_whole_time_watched: (
+        mutants.counts_what_nobody_watched,
+        mutants.stops_without_a_warning,
+    ),
+    use_never_brings_the_stop_nearer: (mutants.takes_the_first_report_for_the_last,),
+    what_is_unread_changes_nothing_and_is_told: (mutants.takes_what_is_unread_for_use,),
+    what_nothing_uses_is_stopped_in_time: (mutants.never_stops,),
+}
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_the_idle_clock_keeps_its_laws(law: Callable[[Clock, Story], None]) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(stories())
+    def holds(story: Story) -> None:
+        law(looked, story)
+
+    holds()
+
+
+@pytest.mark.parametrize(
+    ("law", "mutant"), [(law, each) for law, all_ in LAWS.items() for each in all_], ids=lambda each: each.__name__
+)
+def test_each_law_can_be_broken(law: Callable[[Clock, Story], None], mutant: Clock) -> None:
+    @settings(max_examples=400, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
+    @given(stories())
+    def holds(story: Story) -> None:
+        law(mutant, story)
+
+    with pytest.raises(AssertionError):
+        holds()
+
+
+def test_a_clock_starts_at_the_first_look_and_stands_while_nothing_runs() -> None:
+    timeout = timedelta(hours=1)
+    clock, _ = looked(None, Sight(BEGIN, BEGIN, BEGIN - timedelta(days=9)), timeout)
+    assert stop_at(clock, timeout) == BEGIN + timeout
+    waiting = Sight(BEGIN + timedelta(minutes=50), BEGIN, None)
+    warned = clock.model_copy(update={"warned_at": BEGIN})
+    again, turn = looked(warned, waiting, timeout)
+    assert (again.since, again.warned_at, turn) == (waiting.at, None, Turn.OVER)
+
+
+def test_kernels_are_used_when_their_mark_changes_whatever_their_clock_says() -> None:
+    timeout = timedelta(hours=1)
+    sight = Sight(BEGIN, BEGIN, BEGIN, kernels={"jupyter": "2020-01-01T00:00:00Z"})
+    clock, _ = looked(None, sight, timeout)
+    later = replace(sight, at=BEGIN + timedelta(seconds=30))
+    clock, _ = looked(clock, later, timeout)
+    assert clock.used_by is None
+    clock, _ = looked(
+        clock, replace(later, at=later.at + timedelta(seconds=30), kernels={"jupyter": "2020-01-01T00:00:01Z"}), timeout
+    )
+    assert (clock.used_by, clock.since) == (Source.KERNELS, BEGIN + timedelta(minutes=1))
+
+
+def test_a_use_while_nobody_watched_begins_the_time_anew() -> None:
+    timeout = timedelta(hours=4)
+    clock, _ = looked(None, Sight(BEGIN, BEGIN, BEGIN), timeout)
+    clock = clock.model_copy(update={"looked_at": BEGIN + timedelta(hours=3)})
+    back = BEGIN + timedelta(hours=10)
+    sight = Sight(back, back, BEGIN, {Source.SSH: BEGIN + timedelta(hours=5)})
+    after, _ = looked(clock, sight, timeout)
+    assert (after.since, after.used_at) == (back, BEGIN + timedelta(hours=5))
+    unused, _ = looked(clock, replace(sight, uses={}), timeout)
+    assert back - unused.since == timedelta(hours=3)
