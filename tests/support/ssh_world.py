@@ -295,7 +295,7 @@ TASK_SERVERS = {"sshd": private_sshd, "asyncssh": asyncssh_server}
 
 
 @contextlib.asynccontextmanager
-async def gateway(world: World, **options: Any) -> AsyncIterator[asyncio.Event]:
+async def gateway(world: World, hurry: asyncio.Event | None = None, **options: Any) -> AsyncIterator[asyncio.Event]:
     """Run a gateway for ``world`` on a free port; its client files point to it. Gives its stop event."""
     stop = asyncio.Event()
     ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -307,6 +307,7 @@ async def gateway(world: World, **options: Any) -> AsyncIterator[asyncio.Event]:
             world.engine.as_engine(),
             stop,
             lambda _, port: ready.set_result(port),
+            hurry=hurry,
         )
     )
     try:

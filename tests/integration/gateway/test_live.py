@@ -203,6 +203,23 @@ async def test_a_gateway_that_has_drained_long_enough_ends_its_sessions(world: W
         assert "The gateway is stopping." in await _ends_with(process)
 
 
+async def test_a_gateway_that_is_to_hurry_ends_its_sessions_at_once(world: World) -> None:
+    hurry = asyncio.Event()
+    async with (
+        gateway(world, hurry, drain_s=60) as stop,
+        program(world.argv("echo started; read line; echo $line; exec sleep 60", options=("-tt",))) as process,
+    ):
+        await _started(process)
+        stop.set()
+        assert process.stdin is not None
+        process.stdin.write(b"still here\n")
+        assert process.stdout is not None
+        async with asyncio.timeout(20):
+            assert b"still here" in await process.stdout.readline()
+        hurry.set()
+        assert "The gateway is stopping." in await _ends_with(process)
+
+
 async def test_a_store_that_is_away_for_a_while_costs_no_session(world: World) -> None:
     async with program(world.argv("echo started; read line; echo $line")) as process:
         await _started(process)
