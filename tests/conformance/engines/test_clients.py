@@ -17,6 +17,7 @@ from tests.conformance.clients.entry import Entry
 from tests.conformance.engines.documents import v2, v2_role
 from tests.conformance.engines.room import AGAIN, Job, Room
 from tests.support.backend_process import until
+from tests.support.lacking import needs, needs_device
 
 ECHO = f"python3 - <<'END'\n{(Path(__file__).parent / 'programs' / 'echo.py').read_text()}\nEND"
 FAR = 2**32 - 6
@@ -94,9 +95,8 @@ def mounted(entry: Entry, place: Path) -> Iterator[None]:
 
 
 def test_a_directory_is_mounted_by_sshfs(room: Room, job: Job, entry: Entry, tmp_path: Path) -> None:
-    if not os.path.exists("/dev/fuse"):
-        assert not os.environ.get("CI"), "no /dev/fuse on this machine, so no file system of a user"
-        pytest.skip("no /dev/fuse on this machine")
+    needs("sshfs")
+    needs_device("/dev/fuse", "that a task's directory is mounted by sshfs")
     place, data = tmp_path / "mounted", os.urandom(300_000)
     place.mkdir()
     with mounted(entry, place):

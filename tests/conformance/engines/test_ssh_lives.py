@@ -27,9 +27,11 @@ def session(room: Room, job: Job, entry: Entry) -> Iterator[subprocess.Popen[byt
     """A login that has begun; it does not outlive the block."""
     until(lambda: AGAIN not in room.ssh(job, "true").stderr)
     line = entry.openssh("ssh", entry.address(), KEPT)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(line, **pipes) as process:  # type: ignore[call-overload]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
+            assert process.stdout is not None
+            assert process.stderr is not None
             assert process.stdout.readline() == b"started\n", process.stderr.read()
             yield process
         finally:

@@ -21,6 +21,7 @@ from jupyter_pai.doctor.outcome import Probe
 from jupyter_pai.doctor.running import Way
 from jupyter_pai.following import observe as follow
 from jupyter_pai.sync import Client
+from tests.support.lacking import needs
 from tests.support.private_backend import private_backend
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -198,8 +199,7 @@ def test_plink_takes_the_host_key_that_is_written_for_it(backend: Client, pai: P
     registry = sessions["putty"].read_bytes().decode("utf-16")
     assert '"PublicKeyFile"="C:\\\\keys\\\\task.ppk"\r\n' in registry
     assert f"UserName={whole}\r\n" in sessions["xshell"].read_bytes().decode("utf-16")
-    if shutil.which("plink") is None or shutil.which("puttygen") is None:
-        pytest.skip("PuTTY's programs are not installed")
+    needs("plink", "puttygen")
     reached = access.reach(backend, whole, place / "ssh")
     kind, value = putty_host_key(reached.host_key)
     assert f'"{kind}@{reached.login.port}:{reached.login.host}"="{value}"' in registry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import subprocess
 from pathlib import Path, PureWindowsPath
 
@@ -12,6 +11,7 @@ import pytest
 from jupyter_pai.connect import putty
 from jupyter_pai.connect.putty import Session
 from jupyter_pai.connect.ssh_config import Login
+from tests.support.lacking import needs
 
 LOGIN = Login("train--w-0", "gateway.example.org", 2222, "pai-local")
 
@@ -84,10 +84,10 @@ def test_what_is_no_key_is_refused(line: str) -> None:
         putty.putty_host_key(line)
 
 
-@pytest.mark.skipif(shutil.which("puttygen") is None, reason="puttygen is not installed")
 @pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
 def test_putty_reads_the_same_point(tmp_path: Path, kind: str) -> None:
     """puttygen prints a public key's numbers; ours are the same, for keys that ssh-keygen made."""
+    needs("puttygen")
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(key)], check=True, timeout=60)
     shown = subprocess.run(
