@@ -22,6 +22,8 @@ import type {
   IJobPage,
   IMoved,
   IReleased,
+  IShareList,
+  IShares,
   ITicket,
   IVerdict,
   IWhy
@@ -198,6 +200,14 @@ export class PaiClient implements IPaiClient {
     const service = `${this._jobPath(job)}/services/${encodeURIComponent(label)}`;
     const path = withQuery(`${service}/ticket`, { role, index });
     return this._json('POST', path);
+  }
+
+  async shares(): Promise<IShares> {
+    const [received, given] = await Promise.all([
+      this._json<IShareList>('GET', 'shares'),
+      this._json<IShareList>('GET', withQuery('shares', { given: true }))
+    ]);
+    return { received: received.data, given: given.data };
   }
 
   async guide(job: string): Promise<IGuide> {

@@ -15,6 +15,7 @@ import type {
   IJobSummary,
   IMoved,
   IReleased,
+  IShares,
   ITicket,
   IVerdict,
   IWhy,
@@ -125,6 +126,8 @@ export interface IPaiClient {
     role: string,
     index: number
   ): Promise<ITicket>;
+  /** Who may enter whose jobs, as far as it concerns the user. */
+  shares(): Promise<IShares>;
   /** How programs reach a running task; of the job's first one. */
   guide(job: string): Promise<IGuide>;
   /** Try which programs will work with it; takes seconds. */
@@ -160,6 +163,8 @@ export interface IJobListState {
   readonly jobs: readonly IJobSummary[];
   /** How many jobs match, of which `jobs` are the newest. */
   readonly total: number;
+  /** Who may enter what; nobody until it is known. */
+  readonly shares: IShares;
   readonly keyword: string;
   readonly scope: JobScope;
   /** Uid of the job that commands without arguments act on. */

@@ -378,6 +378,36 @@ export interface IGuide {
     readonly authentication: string;
     readonly interpreter: string;
   };
+  /** Who shares the job; null for one's own. */
+  readonly sharedBy: string | null;
+  /** What the share allows; everything when empty. */
+  readonly only: readonly string[];
+  /** When the share ends; null: with the job. */
+  readonly until: string | null;
+}
+
+/** A job that another user may enter by SSH. */
+export interface IShare {
+  /** `user~name`. */
+  readonly job: string;
+  readonly uid: string;
+  readonly alias: string;
+  /** Who may enter. */
+  readonly user: string;
+  /** What they may do; everything when empty. */
+  readonly only: readonly string[];
+  readonly expires_at: string | null;
+}
+
+/** The backend's answer about shares. */
+export interface IShareList {
+  readonly data: readonly IShare[];
+}
+
+/** Others' jobs that the user may enter, and the user's that others may. */
+export interface IShares {
+  readonly received: readonly IShare[];
+  readonly given: readonly IShare[];
 }
 
 /** Something that keeps a program from working, or makes it work less well. */

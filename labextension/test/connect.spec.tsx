@@ -56,6 +56,20 @@ describe('connecting to a job', () => {
     expect(host.textContent).toContain('SHA256:abc');
   });
 
+  it('says what a share allows, and offers no program that needs more', async () => {
+    const terms = { sharedBy: 'ada', only: ['sftp'], until: null };
+    const reached = guide({ command: 'sftp first', links: [], ...terms });
+    server.on(GUIDE, () => json(reached));
+    await model.load();
+    show();
+    expect(host.querySelector('[role="note"]')?.textContent).toContain(
+      'Shared by ada · until the job ends · allowed: sftp'
+    );
+    expect(host.textContent).toContain('sftp first');
+    expect(host.textContent).not.toContain('Interpreter');
+    expect(host.querySelector('[aria-label="Editors"]')).toBeNull();
+  });
+
   it('says why a task cannot be reached and what helps', async () => {
     server.on(GUIDE, () =>
       json(

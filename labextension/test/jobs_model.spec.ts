@@ -17,6 +17,7 @@ describe('JobListModel', () => {
     model.dispose();
   });
 
+  const asked = () => server.requests.filter(each => each.path === 'jobs');
   const names = () => model.state.jobs.map(job => job.name);
 
   it('drops an answer that arrives after a later one', async () => {
@@ -71,10 +72,8 @@ describe('JobListModel', () => {
 
   it('asks only for jobs that may change when they alone are wanted', async () => {
     model.setScope('active');
-    await until(() => server.requests.length === 1);
-    expect(server.requests[0].query.get('state')).toBe(
-      'WAITING,RUNNING,STOPPING'
-    );
+    await until(() => asked().length === 1);
+    expect(asked()[0].query.get('state')).toBe('WAITING,RUNNING,STOPPING');
   });
 
   it('knows the selected job only while it is in the list', async () => {
@@ -91,12 +90,14 @@ describe('JobListModel', () => {
     const [socket] = server.sockets('events/stream');
     socket.accept();
     expect(model.state.live).toBe(true);
-    await until(() => server.requests.length === 2);
+    await until(() => asked().length === 2);
     for (let position = 1; position <= 20; position++) {
       socket.send(JSON.stringify({ position, event: { job: 'a' } }));
     }
-    await until(() => server.requests.length === 3);
-    expect(server.requests).toHaveLength(3);
+    await until(() => asked().length === 3);
+    expect(asked()).toHaveLength(3);
+    const shares = server.requests.filter(each => each.path === 'shares');
+    expect(shares).toHaveLength(2);
   });
 
   it('opens no stream before the backend has answered', async () => {

@@ -18,7 +18,7 @@ import { CommandIDs } from '../src/tokens';
 import type { ITask } from '../src/types';
 import { duration, problemWords, timeText } from '../src/words';
 import { FakeServer, json } from './fake_server';
-import { page, summary, task } from './wire';
+import { page, share, summary, task, until } from './wire';
 
 const trans = nullTranslator.load('jupyter_pai');
 
@@ -71,6 +71,50 @@ describe('the job list', () => {
     await show();
     expect(host.textContent).toContain('No GPU is free.');
     expect(host.textContent).toContain('2 warnings');
+  });
+
+  it('marks shared jobs and lists those of others, with who, until when and for what', async () => {
+    server.on('GET jobs', () => json(page('a', 'b')));
+    const ends = { only: ['sftp'], expires_at: '2026-11-22T10:00:00Z' };
+    const given = [share({ uid: 'a' }), share({ uid: 'a', user: 'carol' })];
+    const theirs = share({
+      job: 'dave~night',
+      uid: 'n',
+      alias: 'its',
+      ...ends
+    });
+    server.on('GET shares', request =>
+      json({ data: request.query.get('given') ? given : [theirs] })
+    );
+    const asked = jest.fn();
+    await model.refresh();
+    await until(() => model.state.shares.received.length === 1);
+    const commands = new CommandRegistry();
+    const describedBy = { args: { type: 'object' } };
+    commands.addCommand(CommandIDs.connect, { describedBy, execute: asked });
+    flushSync(() =>
+      createRoot(host).render(<JobList {...{ model, commands, trans }} />)
+    );
+    const rows = [...host.querySelectorAll('[role="option"]')];
+    expect(rows[0].textContent).toContain('shared with bob, carol');
+    expect(rows[1].textContent).not.toContain('shared');
+    const received = host.querySelector('[aria-label="Shared with you"]');
+    expect(received?.textContent).toContain('dave~night');
+    expect(received?.textContent).toContain('by dave · until ');
+    expect(received?.textContent).toContain('allowed: sftp');
+    received?.querySelector('button')?.click();
+    expect(asked).toHaveBeenCalledWith({ job: 'its' });
+  });
+
+  it('stands without marks where shares may not be read', async () => {
+    server.on('GET jobs', () => json(page('a')));
+    server.on('GET shares', () => json({ code: 'ForbiddenUserError' }, 403));
+    await show();
+    await until(
+      () => server.requests.filter(each => each.path === 'shares').length === 2
+    );
+    expect(host.querySelectorAll('[role="option"]')).toHaveLength(1);
+    expect(host.querySelectorAll('[role="alert"]')).toHaveLength(0);
   });
 
   it('gives one clear message when the server half is missing', async () => {

@@ -11,6 +11,7 @@ import type {
   IJobSummary,
   INodeUse,
   IRunningJob,
+  IShare,
   ITask,
   IVirtualClusterUse,
   IWaitingJob,
@@ -256,6 +257,22 @@ export function guide(change: Partial<IGuide> = {}): IGuide {
       authentication: 'OpenSSH config and authentication agent',
       interpreter: '/usr/bin/python3'
     },
+    sharedBy: null,
+    only: [],
+    until: null,
+    ...change
+  };
+}
+
+/** A share of ada's job with bob. */
+export function share(change: Partial<IShare> = {}): IShare {
+  return {
+    job: 'ada~first',
+    uid: 'j1',
+    alias: 'first',
+    user: 'bob',
+    only: [],
+    expires_at: null,
     ...change
   };
 }

@@ -5,6 +5,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
+import { allowedWords, untilWords } from '../jobs/shares';
 import { ProblemBox } from '../parts';
 import { CommandIDs } from '../tokens';
 import type { IDoctorReport, IFinding, IGuide } from '../types';
@@ -179,6 +180,29 @@ function Verdicts(props: {
   );
 }
 
+/** On what terms another's job may be entered. */
+function Share(props: IConnectProps & { guide: IGuide }): JSX.Element | null {
+  const { trans, guide } = props;
+  if (guide.sharedBy === null) {
+    return null;
+  }
+  const terms = [
+    trans.__('Shared by %1', guide.sharedBy),
+    untilWords(trans, guide.until),
+    allowedWords(trans, guide.only)
+  ];
+  return (
+    <div className="jp-pai-Note" data-kind="warning" role="note">
+      <strong>{terms.join(' · ')}</strong>
+      {guide.only.length > 0 && (
+        <span>
+          {trans.__('Editors and PyCharm need more than this share allows.')}
+        </span>
+      )}
+    </div>
+  );
+}
+
 /** Everything about reaching a job. */
 export function Connect(props: IConnectProps): JSX.Element {
   const { model, trans } = props;
@@ -189,9 +213,14 @@ export function Connect(props: IConnectProps): JSX.Element {
       {!guide && !problem && <p>{trans.__('Loading…')}</p>}
       {guide && (
         <>
+          <Share {...props} guide={guide} />
           <Ssh {...props} guide={guide} />
-          <Editors {...props} guide={guide} />
-          <PyCharm {...props} guide={guide} />
+          {guide.only.length === 0 && (
+            <>
+              <Editors {...props} guide={guide} />
+              <PyCharm {...props} guide={guide} />
+            </>
+          )}
           <Putty {...props} guide={guide} />
         </>
       )}

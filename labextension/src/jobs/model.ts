@@ -21,6 +21,9 @@ const PAGE = 100;
 /** The safety net behind the pushed events, in milliseconds. */
 const POLL = { interval: 10 * 1000, backoff: true, max: 60 * 1000 };
 
+/** How long an answer about shares counts while events come, in milliseconds: they change by hand. */
+const SHARES_REST = 10 * 1000;
+
 /** A burst of events (a job with many tasks) costs one request in this time, in milliseconds. */
 const BURST = 300;
 
@@ -29,6 +32,7 @@ const ACTIVE = ['WAITING', 'RUNNING', 'STOPPING'] as const;
 const EMPTY: IJobListState = {
   jobs: [],
   total: 0,
+  shares: { received: [], given: [] },
   keyword: '',
   scope: 'all',
   selected: null,
@@ -78,6 +82,7 @@ export class JobListModel implements IJobListModel {
   }
 
   async refresh(): Promise<void> {
+    this._sharesAsked = 0;
     try {
       await this._load();
     } catch {
@@ -140,10 +145,24 @@ export class JobListModel implements IJobListModel {
         problem: null
       });
       this._follow();
+      void this._loadShares(turn);
     } catch (reason) {
       const problem = asPaiError(reason);
       this._apply(turn, { problem, loaded: true });
       throw problem;
+    }
+  }
+
+  /** Ask who may enter what. The list stands without it: a site may keep keys and shares to its shells. */
+  private async _loadShares(turn: number): Promise<void> {
+    if (Date.now() < this._sharesAsked + SHARES_REST) {
+      return;
+    }
+    this._sharesAsked = Date.now();
+    const shares = await this._client.shares().catch(() => null);
+    if (shares !== null && turn >= this._sharesOf && !this._isDisposed) {
+      this._sharesOf = turn;
+      this._update({ shares });
     }
   }
 
@@ -190,6 +209,8 @@ export class JobListModel implements IJobListModel {
   private _limit = PAGE;
   private readonly _poll: Poll;
   private _position: number | string | null = null;
+  private _sharesAsked = 0;
+  private _sharesOf = 0;
   private _started = false;
   private _state = EMPTY;
   private _stream: ResumedStream | null = null;

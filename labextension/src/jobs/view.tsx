@@ -17,8 +17,9 @@ import { paiIcon } from '../icons';
 import { ModelView, ProblemBox, StateMark } from '../parts';
 import type { IJobListModel, IJobListState, JobScope } from '../tokens';
 import { CommandIDs, DOMAIN } from '../tokens';
-import type { IJobSummary } from '../types';
+import type { IJobSummary, IShares } from '../types';
 import { phaseBeside } from '../words';
+import { ReceivedShares, SharedMark } from './shares';
 
 /** Typing rests this long before the list is asked for, in milliseconds. */
 const REST = 250;
@@ -46,6 +47,7 @@ function rowFacts(trans: TranslationBundle, job: IJobSummary): string {
 function JobRow(props: {
   trans: TranslationBundle;
   job: IJobSummary;
+  shares: IShares;
   selected: boolean;
   onSelect: () => void;
   onOpen: () => void;
@@ -73,6 +75,7 @@ function JobRow(props: {
       <span className="jp-pai-JobList-name">{job.name}</span>
       <StateMark trans={trans} state={job.state} />
       <span className="jp-pai-JobList-facts">{rowFacts(trans, job)}</span>
+      <SharedMark trans={trans} shares={props.shares} uid={job.uid} />
       {job.warnings > 0 && (
         <span className="jp-pai-JobList-warnings">
           {trans._n('%1 warning', '%1 warnings', job.warnings)}
@@ -98,7 +101,7 @@ export function rowAfterKey(state: IJobListState, key: string): string | null {
 
 function JobRows(props: IListProps): JSX.Element {
   const { model, commands, trans } = props;
-  const { jobs, selected } = model.state;
+  const { jobs, selected, shares } = model.state;
   const open = () => void commands.execute(CommandIDs.openJob);
   const onKeyDown = (event: React.KeyboardEvent) => {
     const next = rowAfterKey(model.state, event.key);
@@ -128,6 +131,7 @@ function JobRows(props: IListProps): JSX.Element {
           onOpen={open}
           onSelect={() => model.select(job.uid)}
           selected={job.uid === selected}
+          shares={shares}
           trans={trans}
         />
       ))}
@@ -204,7 +208,7 @@ function Filter(props: IListProps): JSX.Element {
 /** The content of the sidebar as a function of the model's state. */
 export function JobList(props: IListProps): JSX.Element {
   const { model, trans } = props;
-  const { jobs, total, loaded, live, problem } = model.state;
+  const { jobs, total, shares, loaded, live, problem } = model.state;
   return (
     <>
       <Filter {...props} />
@@ -214,6 +218,7 @@ export function JobList(props: IListProps): JSX.Element {
       )}
       {jobs.length > 0 && <JobRows {...props} />}
       {jobs.length === 0 && loaded && !problem && <EmptyList {...props} />}
+      <ReceivedShares {...props} shares={shares} />
       {total > jobs.length && (
         <button
           className="jp-mod-styled jp-pai-JobList-more"
