@@ -218,3 +218,23 @@ async def test_nobody_at_the_clients_end_is_the_end_of_the_connection(
         await listening.wait_closed()
         with pytest.raises(ConnectionError):
             await opened(str(listening.get_port()))
+
+
+async def test_what_is_no_address_is_refused_and_the_login_goes_on(
+    client: asyncssh.SSHClientConnection, logins: set[asyncssh.SSHServerConnection]
+) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        for host, port in (("a..b", 80), ("a\0b", 80), ("127.0.0.1", 70_000), ("x" * 10_000, 80)):
+            with pytest.raises(asyncssh.ChannelOpenError) as refused:
+                await client.open_connection(host, port)
+            assert refused.value.code == asyncssh.OPEN_CONNECT_FAILED
+        for path in ("/a\0b", "/" + "x" * 10_000):
+            with pytest.raises(asyncssh.ChannelOpenError):
+                await client.open_unix_connection(path)
+            with pytest.raises(asyncssh.ChannelListenError):
+                await client.forward_remote_path(path, "/nowhere")
+        with pytest.raises(asyncssh.ChannelListenError):
+            await client.forward_remote_port("127.0.0.1", 70_000, "127.0.0.1", 80)
+        listening = await client.forward_remote_port("127.0.0.1", 0, "127.0.0.1", 80)
+        assert listening.get_port() > 0
+        await nothing_left(logins)

@@ -13,6 +13,7 @@ three ends badly, all of which leave something open for as long as the login las
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -21,6 +22,9 @@ from asyncssh.forward import SSHForwarder
 
 Offer = Callable[["_Arrived", str, int], Awaitable[object]]
 """Opens a channel to the client for a connection that came from an address and port. Raises ChannelOpenError."""
+
+_NO_ADDRESS = (OverflowError, ValueError)
+"""What Python makes of numbers that are no port, names that are no host's (``a..b``) and text with a zero byte."""
 
 
 class Forwarder(SSHForwarder):
@@ -92,14 +96,18 @@ async def listening_on(
 ) -> asyncssh.SSHListener:
     """Listen for the client on a port, 0 for any, of the task's machine. It has ``asked`` for the address so.
 
-    Raises OSError when the port cannot be had.
+    Raises OSError when the port cannot be had, or is none.
     """
 
     async def offer(arrived: _Arrived, host: str, origin: int) -> None:
         end = cast("Callable[[], asyncssh.SSHTCPSession[bytes]]", arrived.other_end)
         await connection.create_connection(end, asked, listener.get_port(), host, origin)
 
-    server = await asyncio.get_running_loop().create_server(lambda: _Arrived(connection, offer), address, port)
+    loop = asyncio.get_running_loop()
+    try:
+        server = await loop.create_server(lambda: _Arrived(connection, offer), address, port)
+    except _NO_ADDRESS as error:
+        raise OSError(errno.EADDRNOTAVAIL, str(error)) from None
     listener = Listener(server, server.sockets[0].getsockname()[1])
     return listener
 
@@ -112,14 +120,17 @@ async def listening_on_socket(connection: asyncssh.SSHServerConnection, path: st
         await connection.create_unix_connection(end, path)
 
     loop = asyncio.get_running_loop()
-    return Listener(await loop.create_unix_server(lambda: _Arrived(connection, offer), path))
+    try:
+        return Listener(await loop.create_unix_server(lambda: _Arrived(connection, offer), path))
+    except _NO_ADDRESS as error:
+        raise OSError(errno.EADDRNOTAVAIL, str(error)) from None
 
 
 async def connected_to(host: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
     """A connection to a port. Raises ChannelOpenError with the system's word."""
     try:
         _, peer = await asyncio.get_running_loop().create_connection(Forwarder, host, port)
-    except OSError as error:
+    except (OSError, *_NO_ADDRESS) as error:
         raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, str(error)) from None
     return cast("asyncssh.SSHTCPSession[bytes]", Forwarder(peer))
 
@@ -128,6 +139,6 @@ async def connected_to_socket(path: str) -> asyncssh.SSHUNIXSession[bytes]:
     """A connection to a socket in the file system. Raises ChannelOpenError with the system's word."""
     try:
         _, peer = await asyncio.get_running_loop().create_unix_connection(Forwarder, path)
-    except OSError as error:
+    except (OSError, *_NO_ADDRESS) as error:
         raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, str(error)) from None
     return cast("asyncssh.SSHUNIXSession[bytes]", Forwarder(peer))
