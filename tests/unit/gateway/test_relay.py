@@ -64,4 +64,10 @@ def test_the_undocumented_parts_of_asyncssh_are_as_the_relay_needs_them() -> Non
     made = inspect.getsource(SSHConnection.__init__)
     for name in ("_channels", "_transport", "_kex_complete", "_inpbuf"):
         assert f"self.{name}" in made
+    for name in ("_recv_encryption", "_send_encryption", "_decompressor", "_compressor", "_recv_seq", "_send_seq"):
+        assert f"self.{name}" in made
+    for name in ("_max_recv_pktlen", "_rekey_bytes", "_rekey_bytes_sent", "_rekey_seconds", "_rekey_time"):
+        assert f"self.{name}" in made
+    for name in ("_auth_complete", "_auth_final"):
+        assert f"self.{name}" in made
     assert SSHPacket(b"\x01\x02").get_full_payload() == b"\x01\x02"

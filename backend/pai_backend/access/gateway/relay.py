@@ -13,8 +13,7 @@ came. What is not passed on as it is:
 Nothing is buffered but what the kernel and the transports hold: when one end takes no more, reading from
 the other stops (TCP), and windows keep channels apart (RFC 4254 §5.2) as they would without a gateway.
 
-This module and ``front`` are the only ones that use parts of asyncssh that it does not document; a test names
-each of them.
+This module, ``packets`` and ``front`` use parts of asyncssh that it does not document; a test names each of them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from asyncssh.channel import SSHChannel
-from asyncssh.connection import SSHClientConnection, SSHConnection
+from asyncssh.connection import SSHClientConnection
 from asyncssh.constants import (
     DISC_PROTOCOL_ERROR,
     MSG_CHANNEL_FAILURE,
@@ -38,6 +37,7 @@ from asyncssh.constants import (
 from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 
 from pai_backend.access.gateway.guard import NOT_PASSED_ON, Ruling
+from pai_backend.access.gateway.packets import Packets
 
 MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
 REKEY_SOFT_BYTES = 1 << 20  # held back during a key exchange before the other leg is paused
@@ -71,8 +71,11 @@ class _EveryNumber(dict[int, _T]):
     def __missing__(self, number: int) -> _T:
         return self._leg
 
+    def __contains__(self, number: object) -> bool:
+        return True
 
-class Leg(SSHConnection):
+
+class Leg(Packets):
     """One leg: a plain asyncssh connection until ``join``, from then on one half of a relay."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
