@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -16,7 +18,7 @@ from pai_backend.access.keys import public_line
 from pai_backend.model.rights import limits_of
 from pai_backend.store.grants import Share
 from pai_backend.testing.builders import make_uid
-from tests.support.ssh_world import World, eventually, make_world, running_job, write_key
+from tests.support.ssh_world import LIMIT_S, World, eventually, make_world, program, running_job, write_key
 
 pytestmark = pytest.mark.asyncio
 
@@ -52,6 +54,24 @@ async def test_the_clients_own_ssh_reaches_the_task(world: World) -> None:
     noted = world.store.noted
     await eventually(lambda: "access.end" in [event.type for _, event in noted], "a jump's end is not told")
     assert next(event for _, event in noted if event.type == "access.end").payload["kind"] == "jump"
+
+
+async def test_a_jump_whose_client_is_killed_ends(world: World) -> None:
+    user = os.environ.get("USER", "root")
+    async with program(_jump(world, f"{user}@demo", "echo in; exec cat")) as client:
+        assert client.stdout is not None
+        async with asyncio.timeout(LIMIT_S):
+            assert await client.stdout.readline() == b"in\n"
+        ways = psutil.Process(client.pid).children(recursive=True)
+        client.kill()
+        await eventually(lambda: not any(map(_runs, ways)), "the way of a jump outlives the client that went it")
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 async def test_jumps_that_may_not_be_are_refused_with_a_reason(world: World) -> None:

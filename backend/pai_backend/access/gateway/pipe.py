@@ -42,7 +42,13 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
         self._task_end.write(data)
 
     def eof_received(self) -> bool:
-        """Called by asyncssh when the client sends no more: SSH has no use for half a connection."""
+        """Called by asyncssh when the client sends no more: its own SSH has ended, and half a connection is of no use.
+
+        What it has not taken yet is dropped, for a client that was killed takes nothing and would never be gone.
+        """
+        self._task_end.close()
+        if self._channel is not None:
+            self._channel.abort()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
