@@ -66,8 +66,8 @@ class Front(Leg, Guessing):
         """Called by asyncssh for a certificate whose signature is right: the certified key, if it is good here.
 
         Its principals are aliases, which the broker compares; a login name may be another spelling of one. A command
-        that it forces is for servers that know nothing of us: nobody but the broker signs, and with what commands there
-        may be none at all. The limits that were written down with its serial say so exactly, and the guard keeps them.
+        that it forces is for servers that know nothing of us: nobody but the broker signs, and it forces one on logins
+        that may run none. What they may do exactly was written down with the serial, and the guard keeps them to that.
         """
         if self.is_certified is None:
             return None
