@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 
 from pai_backend.controller.sights import Watcher
 from pai_backend.controller.tenure import SAFETY_S, Tenure
-from pai_backend.lifecycle.idleness import Turn, looked, pause, stop_at, stop_sentence, warning_sentence
-from pai_backend.model.idle import IdleClock
+from pai_backend.lifecycle.idleness import Sight, Turn, looked, pause, stop_at, stop_sentence, warning_sentence
+from pai_backend.model.errors import Unavailable
+from pai_backend.model.idle import IdleClock, Source
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job
 from pai_backend.store.base import NewEvent, Store
@@ -68,10 +69,11 @@ class IdleKeeper:
         if unknown := [uid for uid in uids if uid not in self._clocks]:
             self._clocks.update(await self._store.idling.clocks(unknown))
         written = await self._store.idling.uses(uids)
-        sights = await asyncio.gather(*(self._watcher.look(job, written.get(job.uid, {})) for job in due))
+        sights = await asyncio.gather(*(self._look(job, written.get(job.uid, {})) for job in due))
         told: dict[JobUid, NewEvent] = {}
         over: list[Job] = []
-        for job, sight in zip(due, sights, strict=True):
+        seen = {job.uid: (job, sight) for job, sight in zip(due, sights, strict=True) if sight is not None}
+        for job, sight in seen.values():
             clock, turn = looked(self._clocks.get(job.uid), sight, timeout_of(job))
             self._clocks[job.uid] = clock
             self._next[job.uid] = sight.at + pause(timeout_of(job))
@@ -79,9 +81,21 @@ class IdleKeeper:
                 told[job.uid] = _told(job, clock, turn)
             elif turn is Turn.STOP:
                 over.append(job)
-        await self._store.idling.keep({uid: self._clocks[uid] for uid in uids}, told, self._clock(), self._epoch)
+        await self._store.idling.keep({uid: self._clocks[uid] for uid in seen}, told, self._clock(), self._epoch)
         for job in over:
             await self._stop(job)
+
+    async def _look(self, job: Job, written: Mapping[Source, datetime]) -> Sight | None:
+        """A look at one job; None, which counts as not watched, when it cannot be looked at for a fault of ours."""
+        try:
+            return await self._watcher.look(job, written)
+        except Unavailable:
+            raise
+        except Exception:
+            # One job that nobody thought of must not end the controller for all others.
+            log.exception("job %s: who uses it cannot be found out", job.uid)
+            self._next[job.uid] = self._clock() + pause(timeout_of(job))
+            return None
 
     async def _stop(self, job: Job) -> None:
         reason, since = stop_sentence(timeout_of(job)), self._clocks[job.uid].since

@@ -15,8 +15,9 @@ from datetime import datetime
 
 import h11
 
+from pai_backend.access.proxy.service import Dialer
 from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest
-from pai_backend.engine.base import Engine, EngineError
+from pai_backend.engine.base import EngineError
 from pai_backend.launch.environment import environment
 from pai_backend.launch.jupyter import find_jupyter, serves_jupyter, upstream_token
 from pai_backend.model.job import Job, Task
@@ -70,7 +71,7 @@ def servers(job: Job, task: Task, made: str) -> Iterator[Server]:
         yield Server(f"{task.uid}/{label}", task, ports[0], token, found.base_url if found is not None else "/")
 
 
-async def activity(engine: Engine, server: Server) -> Activity:
+async def activity(engine: Dialer, server: Server) -> Activity:
     """What a server says now. Raises Unread."""
     if server.token is None or server.base_url is None:
         raise Unread("the token or address of its Jupyter server is only known to its command")
@@ -78,15 +79,15 @@ async def activity(engine: Engine, server: Server) -> Activity:
         async with asyncio.timeout(ANSWER_S):
             kernels = await _get(engine, server, "api/kernels")
             terminals = await _get(engine, server, "api/terminals")
+        last = [_time(each.get("last_activity")) for each in (*kernels, *terminals)]
     except (EngineError, OSError, TimeoutError, NoResponse) as error:
         raise Unread(f"the Jupyter server of task {server.task.name} does not answer") from error
-    except (ValueError, h11.LocalProtocolError) as error:
+    except (ValueError, RecursionError, h11.LocalProtocolError) as error:
         raise Unread(f"the Jupyter server of task {server.task.name} answers something else") from error
-    last = [_time(each.get("last_activity")) for each in (*kernels, *terminals)]
     return Activity(any(each.get("execution_state") == "busy" for each in kernels), max(last, default=""))
 
 
-async def _get(engine: Engine, server: Server, path: str) -> list[dict[str, object]]:
+async def _get(engine: Dialer, server: Server, path: str) -> list[dict[str, object]]:
     """A list that the server gives. Raises Unread when it refuses us, ValueError for anything else."""
     assert server.task.placement is not None
     request = UpstreamRequest(await engine.dial(server.task.placement, server.task.uid, server.port))

@@ -13,6 +13,7 @@ import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
+from pai_backend.controller.jupyters import activity, servers
 from pai_backend.launch.jupyter import find_jupyter, made_token
 from tests.support.jupyter_process import START_S, free_port, jupyter_task, server_info
 from tests.support.proxy_fakes import KEY, ProxyUnderTest, running_proxy, service_job
@@ -126,7 +127,13 @@ async def test_a_browser_works_in_jupyter_without_ever_seeing_its_token(
 
         kernel = await browser.ask("POST", "/api/kernels", json={"name": "python3"})
         assert kernel.status_code == 201, kernel.text
+        (server,) = servers(job, job.tasks[0], made)
+        before = await activity(under_test.engine, server)
         assert await browser.run(kernel.json()["id"], "1+1") == "2"
+        await answering(browser, "/api/kernels")
+        after = await activity(under_test.engine, server)
+        assert after.mark > before.mark, "a cell that runs is use"
+        assert await activity(under_test.engine, server) == after, "a page that asks for kernels is none"
         assert (await browser.ask("DELETE", f"/api/kernels/{kernel.json()['id']}")).status_code == 204
         assert (await browser.ask("GET", "/api/status?token=wrong")).status_code == 200
 
