@@ -131,7 +131,7 @@ def _entered(client: Client) -> dict[str, Share | None]:
         shared = {share["uid"]: share for share in client.thread.run(broker.shares(client.api))}
     except NotFound:
         shared = {}  # a backend that knows no shares
-    return {**shared, **own}
+    return {**own, **shared}  # an administrator's list has others' jobs, too
 
 
 def certify_jumps(client: Client, files: ClusterFiles, found: Names) -> None:
