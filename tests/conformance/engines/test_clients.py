@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,10 +43,11 @@ def entry(room: Room, job: Job) -> Entry:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A directory of files to send, one of them with a name that shells would take apart."""
+    """A directory of files to send, one with a name that shells would take apart, and one whose name is no UTF-8."""
     made = tmp_path / "files"
     made.mkdir()
-    for name, size in (("large", 1_000_000), ("empty", 0), ("with 'a' $name", 1000)):
+    odd = os.fsdecode(b"caf\xe9") if sys.platform == "linux" else "café"
+    for name, size in (("large", 1_000_000), ("empty", 0), ("with 'a' $name", 1000), (odd, 10)):
         (made / name).write_bytes(os.urandom(size))
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -113,3 +114,14 @@ def test_difference_variables(room: Room, job: Job) -> None:
         assert (address, node) == ("none", "none")
     else:
         assert (address.count("."), node) == (3, job.task()["node"])
+
+
+@submitted(commands("exec sleep 1000"))
+def test_difference_commands(room: Room, job: Job) -> None:
+    job.running()
+    said = room.ssh(job, os.fsdecode(b"printf '\xff' | wc -c"))
+    if room.local:
+        assert (said.returncode, said.stdout) == (255, b"")
+        assert b"exec request failed" in said.stderr
+    else:
+        assert (said.returncode, said.stdout.strip()) == (0, b"1"), said.stderr
