@@ -229,6 +229,18 @@ def open_connection(client: Client) -> asyncssh.connection._ACMWrapper[asyncssh.
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("terminal", [None, "xterm"], ids=["pipes", "terminal"])
+async def test_what_cannot_be_run_is_told_and_the_login_goes_on(
+    client: Client, task: TaskPlan, terminal: str | None
+) -> None:
+    async with open_connection(client) as connection:
+        done = await connection.run("echo a\0b", term_type=terminal)
+        assert done.exit_status == 255
+        assert "cannot start in the task: embedded null byte" in f"{done.stdout}{done.stderr}"
+        assert (await connection.run("echo in")).stdout == "in\n"
+
+
+@pytest.mark.asyncio
 async def test_variables_of_the_client_reach_the_command(client: Client, task: TaskPlan) -> None:
     sent = "SetEnv=LC_MEANING=42 PAI_TASK_UID=forged"
     done = await client.ssh("echo $LC_MEANING $PAI_TASK_UID", options=("-o", sent))

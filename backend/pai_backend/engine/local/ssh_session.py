@@ -44,7 +44,7 @@ async def serve(process: Process, task: TaskWorld) -> None:
     """Run one shell or command request to its end and report how it ended."""
     try:
         session = await _start(process, task)
-    except OSError as exc:
+    except (OSError, ValueError) as exc:  # such as a command with a zero byte in it
         process.stderr.write(f"the session cannot start in the task: {exc}\n".encode())
         process.exit(_CANNOT_RUN)
         return
@@ -173,7 +173,7 @@ class Session:
 
 
 async def _start(process: Process, task: TaskWorld) -> Session:
-    """Spawn what the client asked for. Raises OSError when that cannot be done."""
+    """Spawn what the client asked for. Raises OSError or ValueError when that cannot be done."""
     (task.directory / layout.SESSIONS).touch(mode=0o600)  # before the first process, so that none is overlooked
     env = _session_environment(process, task)
     if process.command is None:
@@ -212,7 +212,7 @@ async def _start_on_pipes(process: Process, task: TaskWorld, argv: list[str], en
     ours, theirs = (stdin, stdout, stderr), (stdin_reader, stdout_writer, stderr_writer)
     try:
         program = await _spawn(argv, task, env, theirs)
-    except OSError:
+    except (OSError, ValueError):
         for fd in ours:
             os.close(fd)
         raise
@@ -233,7 +233,7 @@ async def _start_on_terminal(process: Process, task: TaskWorld, argv: list[str],
     trampoline = [sys.executable, "-I", "-S", terminal.__file__]
     try:
         program = await _spawn([*trampoline, *argv], task, env, (slave, slave, slave))
-    except OSError:
+    except (OSError, ValueError):
         os.close(master)
         raise
     finally:
