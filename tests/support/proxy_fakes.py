@@ -16,6 +16,7 @@ from tornado.routing import RuleRouter
 from tornado.web import Application, RequestHandler
 
 from pai_backend.access.proxy import ServiceProxy, proxy_rules
+from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.alias import Target
 from pai_backend.model.ids import TaskUid
@@ -167,7 +168,11 @@ class ProxyUnderTest:
 
 @asynccontextmanager
 async def running_proxy(
-    job: Job, *, response_s: float = 20, change: Callable[[FakeStore], None] | None = None
+    job: Job,
+    *,
+    response_s: float = 20,
+    change: Callable[[FakeStore], None] | None = None,
+    uses: Uses | None = None,
 ) -> AsyncIterator[ProxyUnderTest]:
     """A proxy in front of an api that answers ``the api``, for this job."""
     store, engine, clock = FakeStore(job), FakeEngine(), Clock()
@@ -181,6 +186,7 @@ async def running_proxy(
         authenticate=authenticate,
         now=clock,
         response_s=response_s,
+        uses=uses,
     )
     api = Application([("/.*", _Api)])
     server = HTTPServer(RuleRouter([*proxy_rules(proxy), ("/.*", api)]))

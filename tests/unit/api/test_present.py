@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pai_backend.api import present
 from pai_backend.api.context import Address, Site
+from pai_backend.model.idle import IdleClock, Source
 from pai_backend.model.job import Causer, Job, Phase, Retries, State, TaskExit
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PortSpec
 from pai_backend.store.rows import changing_values
-from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
+from pai_backend.testing.builders import T0, make_job, make_placement, make_role, make_spec
 
 SITE = Site(name="lab", version="1", engine="local", base_url="http://127.0.0.1:8000", service_domain="localhost")
 PUBLIC = Site(
@@ -108,3 +109,29 @@ def test_wire_names_are_those_of_the_page() -> None:
     task = wire["taskRoles"][0]["taskStatuses"][0]
     assert {"gpuType", "startedTime", "completedTime", "keptUntil", "sshCommand"} <= set(task)
     assert set(wire["services"][0]) == {"label", "role", "index", "alias", "port", "url", "pathUrl", "state"}
+
+
+def test_a_job_with_an_idle_timeout_shows_its_clock_until_it_has_ended() -> None:
+    job = running_job()
+    assert present.detail(job, SITE, GATEWAY).idle is None
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"idle_timeout_s": 3600})})
+    fresh = present.detail(job, SITE, GATEWAY).idle
+    assert fresh is not None
+    assert (fresh.timeout_s, fresh.since, fresh.stop_at, fresh.warned) == (3600, None, None, False)
+
+    unread = {Source.GPU: "this engine does not tell"}
+    clock = IdleClock(since=T0, looked_at=T0, used_by=Source.SSH, unread=unread)
+    shown = present.detail(job, SITE, GATEWAY, clock).idle
+    assert shown is not None
+    assert (shown.since, shown.stop_at, shown.used_by, shown.sentence) == (T0, T0 + timedelta(hours=1), "ssh", "")
+    assert shown.unread == {"gpu": "this engine does not tell"}
+    late = T0 + timedelta(minutes=50)
+    warned = clock.model_copy(update={"warned_at": late, "looked_at": late})
+    shown = present.detail(job, SITE, GATEWAY, warned).idle
+    assert shown is not None
+    assert shown.warned
+    assert (
+        f"It is stopped at {T0 + timedelta(hours=1):%Y-%m-%d %H:%M:%S} UTC unless it is used before" in shown.sentence
+    )
+    assert "gpu could not be looked at: this engine does not tell." in shown.sentence
+    assert present.detail(job.model_copy(update={"state": State.STOPPED}), SITE, GATEWAY, clock).idle is None

@@ -186,3 +186,14 @@ def test_a_job_that_waits_for_no_gpu_has_its_sentence() -> None:
     assert render.why_text(cast(Why, why_body() | {"waiting": None})) == "ann~job: short"
     ran = why_body() | {"waiting": None, "state": "RUNNING", "sentence": ""}
     assert render.why_text(cast(Why, ran)) == "ann~job: it does not wait"
+
+
+def test_a_job_page_tells_since_when_nothing_has_used_it_or_warns() -> None:
+    idle = {"since": "2026-11-22T08:00:00Z", "stopAt": "2026-11-22T09:00:00Z", "usedBy": "ssh", "sentence": ""}
+    page = render.job_page(job_body("train", "j1", idle=idle))  # type: ignore[arg-type]
+    since, until = (render.clock(str(idle[name])) for name in ("since", "stopAt"))
+    assert f"  not used since {since}, last by ssh; unless it is, it is stopped at {until}" in page.splitlines()
+    warned = {**idle, "sentence": "Nothing has used this job since 8."}
+    page = render.job_page(job_body("train", "j1", idle=warned))  # type: ignore[arg-type]
+    assert "  Nothing has used this job since 8." in page.splitlines()
+    assert "used" not in render.job_page(job_body("train", "j1", idle=None))  # type: ignore[arg-type]
