@@ -54,6 +54,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
                 listening,
                 counters=counters,
                 listener=listener,
+                closed=files.close,
                 hurry=parts.hurry,
             )
             try:

@@ -26,7 +26,7 @@ JOINING, MEMBERS = "gateway.joining", "gateway.members"
 
 
 def join(host: str, port: int, locks: Path, held: ExitStack) -> socket.socket:
-    """A listening socket on the port that this gateway's processes share; ``held`` closes it and what goes with it.
+    """A listening socket on the port that this gateway's processes share. Close ``held`` when it listens no more.
 
     ``locks`` is the directory of the locks, made when absent. Raises OSError, with EADDRINUSE when another backend, or
     anything else, has the port. Blocks for a moment while another process joins.

@@ -91,9 +91,11 @@ class _Gateway:
         for login in self._arrivals:
             login.end(STOPPING)
         waits = [asyncio.create_task(self.watch.wait_empty()), asyncio.create_task(hurry.wait())]
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
         if self.watch.logins:
             log.info("ending %d logins that outlasted the drain", len(self.watch.logins))
         for login in list(self.watch.logins):
@@ -114,13 +116,14 @@ async def serve_gateway(
     *,
     counters: Counters | None = None,
     listener: socket.socket | None = None,
+    closed: Callable[[], None] | None = None,
     hurry: asyncio.Event | None = None,
 ) -> None:
     """Run the gateway until ``stop`` is set and live logins have ended, ``drain_s`` is over or ``hurry`` is set.
 
-    ``ready`` is called once with the host and the real port when clients can connect. Raises OSError
-    when the port cannot be had; ``listener`` is a socket that has it already. The store must be open; neither store
-    nor engine is closed here.
+    ``ready`` is called once with the host and the real port when clients can connect, ``closed`` when they no longer
+    can, while those who are logged in may go on. Raises OSError when the port cannot be had; ``listener`` is a socket
+    that has it already. The store must be open; neither store nor engine is closed here.
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO it writes commands of users
     client_key = asyncssh.import_private_key(await gateway_client_key(store))
@@ -141,6 +144,8 @@ async def serve_gateway(
         ready(options.host, server.sockets[0].getsockname()[1])
         await stop.wait()
         server.close()
+        if closed is not None:
+            closed()
         await gateway.drain(options.drain_s, hurry or asyncio.Event())
     finally:
         server.close()
