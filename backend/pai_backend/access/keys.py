@@ -225,9 +225,10 @@ async def job_key(store: Store, job: JobUid) -> str:
 
 
 async def job_rsa_key(store: Store, job: JobUid, make: Callable[[], Awaitable[str]]) -> str:
-    """The job's RSA key (OpenSSH private PEM), for clients that know no Ed25519: good at the gateway. Idempotent.
+    """The job's RSA key (OpenSSH private PEM), for clients that know no Ed25519. Idempotent.
 
-    ``make`` gives a new one when there is none. Raises ReadOnlyJob for a job that has ended.
+    It is good at the gateway, and at the own ports of tasks that start later. ``make`` gives a new one when there
+    is none. Raises ReadOnlyJob for a job that has ended.
     """
     slot = job_key_slots(job)[1]
     kept = await store.task_keys(slot)
@@ -235,6 +236,12 @@ async def job_rsa_key(store: Store, job: JobUid, make: Callable[[], Awaitable[st
         return kept
     pem = await make()
     return await store.put_task_key(slot, pem, public_line(pem))
+
+
+async def job_rsa_public_key(store: Store, job: JobUid) -> str | None:
+    """The public half of the job's RSA key, with a comment, once somebody has asked for that key."""
+    kept = await store.task_keys(job_key_slots(job)[1])
+    return None if kept is None else f"{public_line(kept)} pai-job-{job}"
 
 
 def pem_rsa(private_pem: str) -> str:

@@ -11,7 +11,13 @@ from pydantic import SecretStr
 
 from pai_backend.access.hostca import certify_host, host_ca_key, names_of_task
 from pai_backend.access.inside import peer_key, user_ca_lines
-from pai_backend.access.keys import gateway_public_key, job_public_key, public_line, task_host_key
+from pai_backend.access.keys import (
+    gateway_public_key,
+    job_public_key,
+    job_rsa_public_key,
+    public_line,
+    task_host_key,
+)
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.image_logins import ImageLogins
 from pai_backend.controller.team_storages import with_storages
@@ -38,7 +44,7 @@ JOB_KEYS = 1000
 class _JobKeys:
     """What all tasks of a job let in, and what they log in to each other with."""
 
-    public: str
+    public: tuple[str, ...]
     peers: str
     peers_private: SecretStr
 
@@ -63,7 +69,7 @@ class Planner:
         self._gateway_key: str | None = None
         self._host_ca: str | None = None
         self._host_keys: dict[str, asyncio.Task[str]] = {}
-        self._job_keys: dict[JobUid, _JobKeys] = {}
+        self._job_keys: dict[tuple[JobUid, int], _JobKeys] = {}
 
     async def prepare(self, job: Job, uids: Container[TaskUid]) -> None:
         """Have the host keys of these tasks ready. Beside the write of their placement, they share its transaction.
@@ -72,8 +78,9 @@ class Planner:
         """
         making = {slot: self._host_key(slot) for slot in _slots_with_ssh(job, uids)}
         self._host_keys.update(making)
+        runs = {task.attempt for task in job.tasks if task.uid in uids} if making else ()
         try:
-            await asyncio.gather(*making.values(), *([self._keys_of(job.uid)] if making else []))
+            await asyncio.gather(*making.values(), *(self._keys_of(job.uid, run) for run in runs))
         except BaseException:
             for slot in making:
                 self._host_keys.pop(slot, None)
@@ -120,25 +127,32 @@ class Planner:
         host_key = await (self._host_keys.pop(slot, None) or self._host_key(slot))
         if self._host_ca is None:
             self._host_ca = await host_ca_key(self._store)
-        keys, ca, now = await self._keys_of(job.uid), self._host_ca, self._clock()
+        keys, ca, now = await self._keys_of(job.uid, task.attempt), self._host_ca, self._clock()
         names = names_of_task(job, task.role, task.index)
         users = await user_ca_lines(self._store, job.alias, names[-1], now)
         return SshPlan(
             port=ports[0],
             host_key=SecretStr(host_key),
             host_certificate=certify_host(ca, host_key, key_id=slot, principals=names, now=now),
-            authorized_keys=(self._gateway_key, keys.public, keys.peers, *users),
+            authorized_keys=(self._gateway_key, *keys.public, keys.peers, *users),
             peers=PeerAccess(key=keys.peers_private, host_ca=public_line(ca)),
         )
 
-    async def _keys_of(self, uid: JobUid) -> _JobKeys:
-        """The job's own keys; the same for all of its tasks, so they are asked for once."""
-        if uid not in self._job_keys:
+    async def _keys_of(self, uid: JobUid, run: int) -> _JobKeys:
+        """The job's own keys; the same for all of its tasks, so they are asked for once.
+
+        Again for each run: the RSA key is made when a user asks for it, and tasks that start later let it in.
+        """
+        name = uid, run
+        if name not in self._job_keys:
             if len(self._job_keys) >= JOB_KEYS:
                 self._job_keys.clear()
-            public, private = await asyncio.gather(job_public_key(self._store, uid), peer_key(self._store, uid))
-            self._job_keys[uid] = _JobKeys(public, f"{public_line(private)} pai-peers-{uid}", SecretStr(private))
-        return self._job_keys[uid]
+            public, rsa, private = await asyncio.gather(
+                job_public_key(self._store, uid), job_rsa_public_key(self._store, uid), peer_key(self._store, uid)
+            )
+            own = (public,) if rsa is None else (public, rsa)
+            self._job_keys[name] = _JobKeys(own, f"{public_line(private)} pai-peers-{uid}", SecretStr(private))
+        return self._job_keys[name]
 
     def _host_key(self, slot: str) -> asyncio.Task[str]:
         return asyncio.create_task(task_host_key(self._store, slot))

@@ -19,6 +19,7 @@ from jupyter_pai.connect.files import ClusterFiles
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
+from jupyter_pai.wire import JobDetail, tasks_of
 from tests.support.backend_process import until
 from tests.support.private_backend import private_backend
 
@@ -28,6 +29,9 @@ user: alice
 cluster_name: lab
 api:
   tokens: [{{user: bob, token: {BOB}}}]
+engine:
+  nodes:
+    - {{name: carol, simulated: true, gpus: {{type: TITANX, count: 1}}}}
 """
 ROLE = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "exec sleep 600"}
 ROLES = [{"name": "main", **ROLE}, {"name": "second", **ROLE}]
@@ -65,17 +69,27 @@ def run(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def submitted(client: Client, name: str, roles: list[dict[str, object]]) -> str:
+    document = {"jobName": name, "image": "none", "taskRoles": roles}
+    return client.submit(json.dumps(document).encode())["uid"]
+
+
+def runs(client: Client, uid: str) -> JobDetail:
+    """The job when it runs."""
+    for item in client.iterate(observe(client.api, uid, log=False)):
+        if not isinstance(item, bytes) and item["state"] == "RUNNING":
+            return item
+    raise AssertionError("the job never ran")
+
+
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A backend with a job of alice's that runs."""
     place = tmp_path_factory.mktemp("logins")
     (place / "backend.yaml").write_text(CONFIG)
     with private_backend(place / "data", place / "backend.yaml") as client:
-        document = {"jobName": "demo", "image": "none", "taskRoles": ROLES}
-        uid = client.submit(json.dumps(document).encode())["uid"]
-        for item in client.iterate(observe(client.api, uid, log=False)):
-            if not isinstance(item, bytes) and item["state"] == "RUNNING":
-                break
+        uid = submitted(client, "demo", ROLES)
+        runs(client, uid)
         until(lambda: all(entry["reachable"] for entry in client.ssh(uid)["entries"]), 60)
         yield client
 
@@ -219,6 +233,28 @@ job, public = "demo", "{alice.files.identity}.pub"
     assert "Removed SHA256:" in said
     assert "Traceback" not in said
     assert (backend.keys(), bob.pai("shares").stdout) == ([], "Nothing is shared.\n")
+
+
+def test_the_jobs_keys_of_both_types_open_the_tasks_own_port(alice: Person, backend: Client, tmp_path: Path) -> None:
+    """As the seeds print it: ``ssh -i key -p PORT root@IP``. The RSA key is fetched before the task starts."""
+    role = {**ROLE, "name": "main", "gpuNumber": 1}
+    first, second = (submitted(backend, name, [role]) for name in ("first", "second"))
+    runs(backend, first)
+    files = {kind: tmp_path / kind for kind in ("openssh", "pem")}
+    for kind, file in files.items():
+        assert alice.pai("keys", "job", "second", "--format", kind, "-o", str(file)).returncode == 0
+    backend.stop(first)
+    detail = runs(backend, second)
+    (task,) = tasks_of(detail)
+    (entry,) = [entry for entry in backend.ssh(second)["entries"] if entry["alias"] == "second"]
+    assert entry["reachable"]
+    known = ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={tmp_path / 'known'}"]
+    for file in files.values():
+        where = ["-p", str(task["ports"]["ssh"][0]), f"root@{task['address']}"]
+        done = run("ssh", "-F", "none", "-o", "BatchMode=yes", "-i", str(file), *known, *where, "echo in")
+        assert done.stdout == "in\n", done.stderr
+    assert files["pem"].read_text().startswith("-----BEGIN RSA PRIVATE KEY-----")
+    backend.stop(second)
 
 
 def test_the_notebook_shows_a_command_that_does_not_run_out(alice: Person, backend: Client) -> None:

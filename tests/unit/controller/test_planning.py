@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from pai_backend.access.broker.authority import rotate
+from pai_backend.access.broker.stock import make_rsa
 from pai_backend.access.hostca import host_ca_public_key
 from pai_backend.access.inside import peer_key
-from pai_backend.access.keys import gateway_public_key, job_public_key, public_line
+from pai_backend.access.keys import gateway_public_key, job_public_key, job_rsa_key, public_line
+from pai_backend.controller.planning import Planner
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.spec import PortSpec
@@ -78,6 +80,21 @@ async def test_tasks_that_start_after_a_rotation_trust_the_new_key(tmp_path: Pat
     trusted = {plan.job_name == first.name: ssh_of(plan).authorized_keys[-1] for plan in plans}
     assert trusted[True].endswith(" pai-user-ca-1")
     assert trusted[False].endswith(" pai-user-ca-2")
+
+
+@pytest.mark.asyncio
+async def test_a_task_that_starts_after_the_jobs_rsa_key_was_made_lets_it_in(tmp_path: Path) -> None:
+    async def make() -> str:
+        return make_rsa()
+
+    async with cluster(tmp_path) as world:
+        job = await world.running(await world.submit(SPEC))
+        planner, task = Planner(world.store), job.tasks[0]
+        before = ssh_of(await planner.plan(job, task)).authorized_keys
+        made = public_line(await job_rsa_key(world.store, job.uid, make))
+        again = task.model_copy(update={"attempt": task.attempt + 1})
+        after = ssh_of(await planner.plan(job, again)).authorized_keys
+    assert after == (*before[:2], f"{made} pai-job-{job.uid}", *before[2:])
 
 
 @pytest.mark.asyncio
