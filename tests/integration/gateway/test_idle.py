@@ -79,7 +79,7 @@ async def test_bytes_keep_a_job_alive_and_keepalives_do_not(tmp_path: Path, monk
             ssh = client(tmp_path, await ready, hosts)
             async with program([*ssh, f"{job.alias}@127.0.0.1", "cat"], stdin=-1, stdout=-1, stderr=-1) as user:
                 await is_kept_alive_by_its_bytes(store, job, user)
-                await is_stopped_with_a_warning(store, job, user)
+                await is_stopped_with_a_warning(store, job, user, ssh)
         finally:
             stop.set()
             await asyncio.wait(serving, timeout=20)
@@ -106,13 +106,17 @@ async def is_kept_alive_by_its_bytes(store: SqlStore, job: Job, user: asyncio.su
     assert clock.used_by == "ssh"
 
 
-async def is_stopped_with_a_warning(store: SqlStore, job: Job, user: asyncio.subprocess.Process) -> None:
+async def is_stopped_with_a_warning(
+    store: SqlStore, job: Job, user: asyncio.subprocess.Process, ssh: list[str]
+) -> None:
     """A login that is only open is no use; a use after the warning takes it back; then the job ends as idle."""
     warning = await told(store, job, "job.idle-warning")
     await echo(user)
     over = await told(store, job, "job.idle-over")
     assert over.payload == {"by": "ssh"}
-    again = await told(store, job, "job.idle-warning", 2)
+    async with program([*ssh, "-tt", f"{job.alias}@127.0.0.1", "echo up; cat"], stdin=-1, stdout=-1, stderr=-1) as seen:
+        again = await told(store, job, "job.idle-warning", 2)
+        await is_told_at_the_terminal(seen)
     assert warning.payload.keys() == again.payload.keys() == documented("job.idle-warning")
     assert over.payload.keys() == documented("job.idle-over")
     done = await final(store, job)
@@ -125,3 +129,15 @@ async def is_stopped_with_a_warning(store: SqlStore, job: Job, user: asyncio.sub
     assert asked.at.isoformat() >= str(again.payload["stop_at"])
     rest, _ = await asyncio.wait_for(user.communicate(), 20)
     assert rest == b"", "nothing is added to what a command says"
+
+
+async def is_told_at_the_terminal(person: asyncio.subprocess.Process) -> None:
+    """The warning comes on the terminal's other stream, and its own has what the command said and no more."""
+    assert person.stderr is not None
+    assert person.stdout is not None
+    async with asyncio.timeout(20):
+        text = (await person.stderr.readuntil(b"keep it.")).decode()
+        assert (await person.stdout.readline()) == b"up\r\n"
+    assert re.search(
+        r"pai: Nothing uses this job. It is stopped at \d\d:\d\d:\d\d UTC; type something to keep it", text
+    )

@@ -31,6 +31,7 @@ PYTHON: dict[str, type[BaseModel]] = {
     "Service": api.ServiceWire,
     "JobExit": JobExit,
     "JobSummary": api.Summary,
+    "Idle": api.IdleWire,
     "JobDetail": api.Detail,
     "Released": api.Released,
     "MovedJob": use_wire.MovedJob,

@@ -14,7 +14,7 @@ transport and authentication layers of both and passes the connection layer thro
 - ``login``: one client from its first byte to its last; ``proof`` and ``door`` say who it is and whether it may
   come in, ``entering`` joins it to its task. ``watch``: ends logins whose right has ended.
 - ``tell``, ``record``, ``counters``: log, events and figures of logins. ``usage``, ``noting``: which of them use jobs
-  that have an idle timeout.
+  that have an idle timeout. ``warning``, ``asides``: what people at terminals of such jobs are told.
 - ``server``: ``serve_gateway``; start reading there.
 
 May import asyncssh, ``model``, ``store.base``, ``engine.base``, ``engine.guesses``, ``access.keys`` and

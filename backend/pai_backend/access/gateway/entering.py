@@ -11,18 +11,19 @@ import asyncssh
 from pai_backend.access.broker.rights import EVERYTHING, Credential, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.activity import Activity, Request
+from pai_backend.access.gateway.asides import Asides
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.front import SSH_PORT, Front, join
-from pai_backend.access.gateway.guard import Guard
+from pai_backend.access.gateway.guard import Guard, Ruling
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.pipe import Pipe
 from pai_backend.access.gateway.reasons import Reason
-from pai_backend.access.gateway.relay import Back
+from pai_backend.access.gateway.relay import Back, Rule
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.upstream import dial, open_back
 from pai_backend.engine.base import Connection, Engine
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.store.base import Store
 
 FAULT = Refused("The gateway has an internal error; it is in its log. Try again in a moment.", Reason.FAULT)
@@ -53,6 +54,7 @@ class Entering:
         """Why there is no task to go to, for the session that asks."""
         self._room, self._front, self._credential, self._lost = room, front, credential, lost
         self._back: Back | None = None
+        self._asides: Asides | None = None
         self._main: tuple[Entry, Limits] | None = None
         self._jumps: list[tuple[Entry, Limits]] = []
         self._ways: dict[str, tuple[Entry, Connection]] = {}
@@ -92,7 +94,11 @@ class Entering:
         self.visited[entry.task] = entry
         ports = {port for label in limits.ports or () for port in entry.placement.ports.get(label, ())}
         guard = Guard(limits, ports, room.options.max_channels)
-        join(self._front, back, (guard.from_client, guard.from_task), (self._from_client, self._from_task))
+        rules: tuple[Rule, Rule] = (guard.from_client, guard.from_task)
+        if entry.idle_timeout_s is not None:
+            self._asides = asides = Asides()
+            rules = (_lending(guard.from_client, asides), guard.from_task)
+        join(self._front, back, rules, (self._from_client, self._from_task))
 
     def _from_client(self, kind: int, payload: bytes) -> None:
         self.sessions.from_client(kind, payload)
@@ -100,6 +106,8 @@ class Entering:
 
     def _from_task(self, kind: int, payload: bytes) -> None:
         self.sessions.from_task(kind, payload)
+        if self._asides is not None:
+            self._asides.from_task(kind, payload)
         self.activity.from_task(kind, payload)
 
     def _back_lost(self) -> None:
@@ -140,9 +148,33 @@ class Entering:
         self.activity.requests.append(Request("jump"))
         return Pipe(connection, self.activity, lambda: self._jumps.remove(jump))
 
+    @property
+    def terminal_job(self) -> tuple[JobUid, int] | None:
+        """The job that terminals of this login are in, with its idle timeout; None where none has to be told."""
+        if self._asides is None or self._main is None or not self.sessions.terminals:
+            return None
+        entry = self._main[0]
+        return (entry.job, entry.idle_timeout_s) if entry.idle_timeout_s is not None else None
+
+    def say_aside(self, text: str) -> None:
+        """Show a line on terminals of this login, and nowhere else."""
+        if self._asides is not None and self._front.alive:
+            for kind, payload in self._asides.say(text):
+                self._front.send_packet(kind, payload)
+
     def close(self) -> None:
         """The client is gone."""
         if self._back is not None:
             self._back.close()
         for _, connection in self._ways.values():
             connection.writer.close()
+
+
+def _lending(rule: Rule, asides: Asides) -> Rule:
+    """The rule, with room withheld for what the gateway says itself."""
+
+    def from_client(kind: int, payload: bytes) -> Ruling:
+        allowed, answer = rule(kind, payload)
+        return (None if allowed is None else asides.from_client(kind, allowed)), answer
+
+    return from_client

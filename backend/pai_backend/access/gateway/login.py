@@ -28,6 +28,7 @@ from pai_backend.access.gateway.proof import Proof
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.refusing import RefusedSession
 from pai_backend.access.gateway.tell import Teller
+from pai_backend.model.ids import JobUid
 
 CLIENT_CHARACTERS = 80  # of a client's version, in logs and events
 SENTENCE_CHARACTERS = 400
@@ -113,6 +114,16 @@ class Login(asyncssh.SSHServer):
     def activity(self) -> Activity | None:
         """What it is used for; None before it is complete."""
         return self._inside.activity if self._inside is not None else None
+
+    @property
+    def terminal_job(self) -> tuple[JobUid, int] | None:
+        """The job that its terminals are in, with that job's idle timeout; None where none has to be told."""
+        return self._inside.terminal_job if self._inside is not None else None
+
+    def say_aside(self, text: str) -> None:
+        """Show a line on its terminals beside what the task says."""
+        if self._inside is not None and not self._ended:
+            self._inside.say_aside(text)
 
     def _note_client(self) -> None:
         version = self._front.get_extra_info("client_version", "?") if self._front else "?"

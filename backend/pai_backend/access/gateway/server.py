@@ -21,6 +21,7 @@ from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOpti
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.record import Record
 from pai_backend.access.gateway.tell import Teller
+from pai_backend.access.gateway.warning import Warnings
 from pai_backend.access.gateway.watch import Watch
 from pai_backend.access.keys import gateway_client_key, gateway_host_key
 from pai_backend.access.uses import Uses
@@ -47,6 +48,7 @@ class _Gateway:
         self.record = Record(store)
         self.uses = Uses(lambda: store.idling)
         self.noting = Noting(self.uses, lambda: self.watch.logins)
+        self.warnings = Warnings(store, lambda: self.watch.logins)
         self._options = options
         self._arrivals: Arrivals[Login] = Arrivals(options.max_unauthenticated, options.max_unauthenticated_per_source)
         self._stopping = False
@@ -139,6 +141,7 @@ async def serve_gateway(
     noting = [
         asyncio.create_task(gateway.noting.run(), name="gateway-noting"),
         asyncio.create_task(gateway.uses.run(), name="gateway-uses"),
+        asyncio.create_task(gateway.warnings.run(), name="gateway-warnings"),
     ]
     try:
         ready(options.host, server.sockets[0].getsockname()[1])
