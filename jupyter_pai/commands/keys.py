@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.session import connected
+from jupyter_pai.commands.session import asked, connected
 from jupyter_pai.durations import seconds
 from jupyter_pai.errors import OK, ClientError, NotFound
 
@@ -90,8 +90,7 @@ def list_keys(args: argparse.Namespace, out: Output) -> int:
     """The caller's keys, a line each."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        found = client.thread.run(broker.keys(client.api))
+    found = asked(broker.keys)
     out.result(found, "\n".join(map(_key_line, found)) or "No key is registered.")
     return OK
 
@@ -101,10 +100,7 @@ def add_key(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     public = _public(args.file)
-    with connected() as client:
-        key = client.thread.run(
-            broker.add_key(client.api, public, name=args.name, lifetime_s=args.lifetime, job=args.job)
-        )
+    key = asked(lambda api: broker.add_key(api, public, name=args.name, lifetime_s=args.lifetime, job=args.job))
     out.result(key, _key_line(key))
     return OK
 
@@ -137,8 +133,7 @@ def job_key(args: argparse.Namespace, out: Output) -> int:
     """Write a private key of the job's to a new file."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        text = client.thread.run(broker.job_key(client.api, args.job, args.format, args.type))
+    text = asked(lambda api: broker.job_key(api, args.job, args.format, args.type))
     _write_private(args.output, text)
     out.result({"path": str(args.output)}, f"wrote {args.output}")
     return OK
@@ -150,11 +145,8 @@ def certify(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai.certificates import certificate_file, write
 
     public = _public(args.file)
-    with connected() as client:
-        asked = broker.certify(
-            client.api, public, job=args.job, lifetime_s=args.lifetime, only=args.only, pty=not args.no_pty
-        )
-        made = client.thread.run(asked)
+    terms = {"job": args.job, "lifetime_s": args.lifetime, "only": args.only, "pty": not args.no_pty}
+    made = asked(lambda api: broker.certify(api, public, **terms))
     path = certificate_file(args.file.with_suffix(""))
     write(path, made["certificate"])
     out.result({**made, "path": str(path)}, f"wrote {path}\n{_certificate_line(made)}")
@@ -165,8 +157,7 @@ def list_certificates(args: argparse.Namespace, out: Output) -> int:
     """Certificates, a line each."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        found = client.thread.run(broker.certificates(client.api))
+    found = asked(broker.certificates)
     out.result(found, "\n".join(map(_certificate_line, found)) or "No certificate is accepted now.")
     return OK
 
@@ -175,8 +166,7 @@ def revoke(args: argparse.Namespace, out: Output) -> int:
     """Have a certificate refused."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        client.thread.run(broker.revoke(client.api, args.serial))
+    asked(lambda api: broker.revoke(api, args.serial))
     out.result({"revoked": args.serial}, f"Revoked {args.serial}.")
     return OK
 
@@ -185,8 +175,7 @@ def audit(args: argparse.Namespace, out: Output) -> int:
     """What was done, a line each."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        found = client.thread.run(broker.audit(client.api, everybody=args.everybody))
+    found = asked(lambda api: broker.audit(api, everybody=args.everybody))
     out.result(found, "\n".join(map(_event_line, found)) or "Nothing was done to keys.")
     return OK
 
@@ -195,9 +184,7 @@ def authority(args: argparse.Namespace, out: Output) -> int:
     """Lines for ``TrustedUserCAKeys``."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        asked = broker.rotate_authority(client.api) if args.rotate else broker.authority(client.api)
-        found = client.thread.run(asked)
+    found = asked(broker.rotate_authority if args.rotate else broker.authority)
     out.result(found, "\n".join(found["keys"]))
     return OK
 
@@ -206,8 +193,7 @@ def lock_out(args: argparse.Namespace, out: Output) -> int:
     """Refuse a user."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        client.thread.run(broker.lock_out(client.api, args.user))
+    asked(lambda api: broker.lock_out(api, args.user))
     out.result({"locked_out": args.user}, f"{args.user} is locked out of SSH.")
     return OK
 
@@ -216,8 +202,7 @@ def let_in(args: argparse.Namespace, out: Output) -> int:
     """Refuse a user no more."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        client.thread.run(broker.let_in(client.api, args.user))
+    asked(lambda api: broker.let_in(api, args.user))
     out.result({"let_in": args.user}, f"{args.user} may log in by SSH again.")
     return OK
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_pai.errors import InvalidDocument
 
 if TYPE_CHECKING:
+    from jupyter_pai.client import AsyncClient
     from jupyter_pai.sync import Client
+
+Answer = TypeVar("Answer")
 
 
 @contextlib.contextmanager
@@ -24,6 +27,12 @@ def connected(*, start: bool = True) -> Iterator[Client]:
 
     with Client(resolve(start=start)) as client:
         yield client
+
+
+def asked(question: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Answer:
+    """What the configured backend answers to one question. Raises ClientError."""
+    with connected() as client:
+        return client.thread.run(question(client.api))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import argparse
 
 from jupyter_pai.commands.keys import ONLY, duration
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.session import connected
+from jupyter_pai.commands.session import asked
 from jupyter_pai.errors import OK, ClientError
 from jupyter_pai.share_text import share_line, shares_text
 
@@ -40,13 +40,11 @@ def share(args: argparse.Namespace, out: Output) -> int:
             code="InvalidParametersError",
             hint="Write `pai share JOB --with USER`, or `pai share JOB --list`.",
         )
-    with connected() as client:
-        if args.user is None:
-            found = client.thread.run(broker.shares(client.api, args.job))
-            out.result(found, "\n".join(map(share_line, found)) or "Nothing is shared.")
-            return OK
-        asked = broker.share(client.api, args.job, args.user, lifetime_s=args.lifetime, only=args.only)
-        made = client.thread.run(asked)
+    if args.user is None:
+        found = asked(lambda api: broker.shares(api, args.job))
+        out.result(found, "\n".join(map(share_line, found)) or "Nothing is shared.")
+        return OK
+    made = asked(lambda api: broker.share(api, args.job, args.user, lifetime_s=args.lifetime, only=args.only))
     out.result(made, share_line(made))
     return OK
 
@@ -55,8 +53,7 @@ def shares(args: argparse.Namespace, out: Output) -> int:
     """All shares that concern the caller."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        found = client.thread.run(broker.all_shares(client.api))
+    found = asked(broker.all_shares)
     out.result(found, shares_text(found))
     return OK
 
@@ -65,7 +62,6 @@ def unshare(args: argparse.Namespace, out: Output) -> int:
     """End a share."""
     from jupyter_pai import broker
 
-    with connected() as client:
-        client.thread.run(broker.unshare(client.api, args.job, args.user))
+    asked(lambda api: broker.unshare(api, args.job, args.user))
     out.result({"unshared": args.user}, f"{args.user} may enter {args.job} no more.")
     return OK

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -123,6 +125,16 @@ async def _quiet(changes: Changes, *news: JobNews) -> list[asyncio.Task[None]]:
     return waiting
 
 
+@asynccontextmanager
+async def _following(log: Log) -> AsyncIterator[tuple[JobNews, asyncio.Task[None]]]:
+    """Somebody who follows one job, has read all there was of it, and waits."""
+    changes = Changes(log)
+    with changes.of_job(JobUid("mine")) as mine:
+        (waiting,) = await _quiet(changes, mine)
+        yield mine, waiting
+    await changes.aclose()
+
+
 @pytest.mark.asyncio
 async def test_who_follows_a_job_is_woken_by_its_own_events_alone() -> None:
     store = Log()
@@ -142,36 +154,28 @@ async def test_who_follows_a_job_is_woken_by_its_own_events_alone() -> None:
 @pytest.mark.asyncio
 async def test_what_a_job_has_to_tell_while_its_follower_reads_is_not_missed() -> None:
     store = Log()
-    changes = Changes(store)
-    with changes.of_job(JobUid("mine")) as mine:
-        (waiting,) = await _quiet(changes, mine)
+    async with _following(store) as (mine, waiting):
         store.append("mine")
         await asyncio.wait_for(waiting, 5)
         mine.take_note()
         store.append("mine")  # comes while the follower reads what was there before
         await asyncio.wait_for(mine.wait(), 5)
-    await changes.aclose()
 
 
 @pytest.mark.asyncio
 async def test_a_log_that_is_away_for_a_while_wakes_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pai_backend.api.changes.RETRY_S", 0.01)
     store = Log()
-    changes = Changes(store)
-    with changes.of_job(JobUid("mine")) as mine:
-        (waiting,) = await _quiet(changes, mine)
+    async with _following(store) as (_, waiting):
         store.events.append(Event(job=JobUid("mine"), seq=1, at=datetime.now(UTC), type="job.state"))
         store.releases.put_nowait(Unavailable("away"))  # and nobody is told of the event
         await asyncio.wait_for(waiting, 5)
-    await changes.aclose()
 
 
 @pytest.mark.asyncio
 async def test_who_follows_a_job_is_told_of_a_broken_waiter() -> None:
     store = Log()
-    changes = Changes(store)
-    with changes.of_job(JobUid("mine")) as mine:
-        (waiting,) = await _quiet(changes, mine)
+    async with _following(store) as (mine, waiting):
         store.releases.put_nowait(RuntimeError("broken"))
         await asyncio.wait_for(waiting, 5)
         mine.take_note()
