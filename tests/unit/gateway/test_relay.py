@@ -68,6 +68,6 @@ def test_the_undocumented_parts_of_asyncssh_are_as_the_relay_needs_them() -> Non
         assert f"self.{name}" in made
     for name in ("_max_recv_pktlen", "_rekey_bytes", "_rekey_bytes_sent", "_rekey_seconds", "_rekey_time"):
         assert f"self.{name}" in made
-    for name in ("_auth_complete", "_auth_final"):
+    for name in ("_auth_complete", "_auth_final", "_client_kexinit", "_server_kexinit"):
         assert f"self.{name}" in made
     assert SSHPacket(b"\x01\x02").get_full_payload() == b"\x01\x02"

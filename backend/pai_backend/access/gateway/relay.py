@@ -18,7 +18,6 @@ This module, ``packets`` and ``front`` use parts of asyncssh that it does not do
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
@@ -83,7 +82,7 @@ class Leg(Packets):
         self.peer: Leg | None = None
         self._rule: Rule | None = None
         self._observe: Observer | None = None
-        self._asked: deque[bool] = deque()
+        self._asked: list[bool] = []
         """One entry for each global request sent whose reply is due: whether the peer is waiting for it."""
         self._not_reading: set[str] = set()
         self._deferred_bytes = 0
@@ -96,12 +95,14 @@ class Leg(Packets):
     def relay_to(self, peer: Leg, rule: Rule, observe: Observer) -> None:
         """From now on pass what ``rule`` allows of the connection layer on to ``peer``, showing it to ``observe``."""
         self.peer, self._rule, self._observe = peer, rule, observe
+        if self._kex_complete:  # each exchange of keys has its own; thousands of idle legs need not keep the last ones
+            self._client_kexinit = self._server_kexinit = b""
         self._channels = cast("dict[int, SSHChannel[bytes]]", _EveryNumber(self))
 
     # ---- messages ------------------------------------------------------------------------------
     def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
         """Called by asyncssh for every message: pass it on, or let asyncssh handle it."""
-        if pkttype in _REPLIES and not (self._asked and self._asked.popleft()):
+        if pkttype in _REPLIES and not (self._asked and self._asked.pop(0)):
             return super().process_packet(pkttype, pktid, packet)
         if self.peer is None or not MSG_GLOBAL_REQUEST <= pkttype <= MSG_CHANNEL_LAST:
             return super().process_packet(pkttype, pktid, packet)
