@@ -220,6 +220,31 @@ async def test_nobody_at_the_clients_end_is_the_end_of_the_connection(
             await opened(str(listening.get_port()))
 
 
+async def test_a_socket_in_the_task_is_one_clients_alone_and_goes_with_it(
+    client: asyncssh.SSHClientConnection, logins: set[asyncssh.SSHServerConnection], tmp_path: Path
+) -> None:
+    taken, own = tmp_path / "taken", tmp_path / "own"
+    async with asyncio.timeout(LIMIT_S), await asyncio.start_unix_server(answer_and_close, taken):
+        with pytest.raises(asyncssh.ChannelListenError):
+            await client.forward_remote_path(str(taken), "/nowhere")
+        reader, writer = await asyncio.open_unix_connection(taken)  # the program's that listened there before
+        writer.write(b"still here\n")
+        assert await reader.read() == b"STILL HERE\n"
+        writer.close()
+        listening = await client.forward_remote_path(str(own), "/nowhere")
+        with pytest.raises(asyncssh.ChannelListenError):
+            await client.forward_remote_path(str(own), "/nowhere")
+        listening.close()
+        await listening.wait_closed()
+        assert not own.exists()
+        await client.forward_remote_path(str(own), "/nowhere")
+        assert own.exists()
+        (login,) = logins
+        client.close()
+        await login.wait_closed()
+        assert (own.exists(), taken.exists()) == (False, True)
+
+
 async def test_what_is_no_address_is_refused_and_the_login_goes_on(
     client: asyncssh.SSHClientConnection, logins: set[asyncssh.SSHServerConnection]
 ) -> None:

@@ -13,7 +13,10 @@ three ends badly, all of which leave something open for as long as the login las
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -71,12 +74,14 @@ class _Arrived(Forwarder):
 
 
 class Listener(asyncssh.SSHListener):
-    """What the client listens with in the task; it goes with the login."""
+    """What the client listens with in the task; it goes with the login, and so does a socket's file."""
 
-    def __init__(self, server: asyncio.Server, port: int = 0) -> None:
+    def __init__(self, server: asyncio.Server, port: int = 0, path: str = "") -> None:
         super().__init__()
         self._server = server
         self._port = port
+        self._path = path
+        self._file = os.stat(path).st_ino if path else 0
 
     def get_port(self) -> int:
         """Called by asyncssh to tell the client a port that the system has chosen."""
@@ -85,6 +90,11 @@ class Listener(asyncssh.SSHListener):
     def close(self) -> None:
         """Take no more connections; those that are open go on. Idempotent."""
         self._server.close()
+        path, self._path = self._path, ""
+        if path:
+            with contextlib.suppress(OSError):  # it has been moved away
+                if os.stat(path).st_ino == self._file:
+                    os.unlink(path)
 
     async def wait_closed(self) -> None:
         """Return when it is closed."""
@@ -113,17 +123,26 @@ async def listening_on(
 
 
 async def listening_on_socket(connection: asyncssh.SSHServerConnection, path: str) -> asyncssh.SSHListener:
-    """Listen for the client on a socket in the file system. Raises OSError when it cannot be made."""
+    """Listen for the client on a socket in the file system. Raises OSError when it cannot be made.
+
+    A file that is there stays: asyncio would take its place, also that of a socket which another program listens on.
+    """
 
     async def offer(arrived: _Arrived, host: str, origin: int) -> None:
         end = cast("Callable[[], asyncssh.SSHUNIXSession[bytes]]", arrived.other_end)
         await connection.create_unix_connection(end, path)
 
-    loop = asyncio.get_running_loop()
+    bound = socket.socket(socket.AF_UNIX)
     try:
-        return Listener(await loop.create_unix_server(lambda: _Arrived(connection, offer), path))
+        bound.bind(path)
+        loop = asyncio.get_running_loop()
+        return Listener(await loop.create_unix_server(lambda: _Arrived(connection, offer), sock=bound), path=path)
     except _NO_ADDRESS as error:
+        bound.close()
         raise OSError(errno.EADDRNOTAVAIL, str(error)) from None
+    except OSError:
+        bound.close()
+        raise
 
 
 async def connected_to(host: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
