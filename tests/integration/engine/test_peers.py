@@ -150,7 +150,7 @@ async def test_scripts_of_a_task_log_in_to_its_peers(engine: LocalEngine, worker
 async def test_the_task_of_another_job_is_let_in_nowhere(engine: LocalEngine, worker: Gang) -> None:
     """Also when it knows the port, and with the key of its own job."""
     port = worker.plan("worker", "").placement.ports["ssh"][0]
-    stranger = gang(2).plan("ps", f"ssh -p {port} -o HostKeyAlias=demo1--worker-0 worker-0 true; echo $?")
+    stranger = gang(2).plan("ps", f"ssh -p {port} -o HostKeyAlias=demo1--worker-0 worker-0 true 2>&1; echo $?")
     found = await said(engine, stranger)
     assert "Permission denied (publickey)" in found
     assert found.endswith("\n255\n")
@@ -160,7 +160,7 @@ async def test_the_task_of_another_job_is_let_in_nowhere(engine: LocalEngine, wo
 async def test_another_task_that_has_a_peers_port_is_not_taken_for_it(engine: LocalEngine, worker: Gang) -> None:
     """Its certificate is of the same CA, but for another name."""
     port = worker.plan("worker", "").placement.ports["ssh"][0]
-    plan = worker.plan("ps", f"ssh -p {port} ps-0 true; echo $?")
+    plan = worker.plan("ps", f"ssh -p {port} ps-0 true 2>&1; echo $?")
     found = await said(engine, plan)
     assert "Certificate invalid: name is not a listed principal" in found
     assert found.endswith("\n255\n")
