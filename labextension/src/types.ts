@@ -123,6 +123,15 @@ export interface IJobExit {
   readonly index: number | null;
 }
 
+/** The idle clock of a job with an `idleTimeout`. */
+export interface IIdle {
+  /** Nothing has used it since; null before it was first looked at. */
+  readonly since: string | null;
+  /** When it is stopped if nothing uses it before. */
+  readonly stopAt: string | null;
+  readonly warned: boolean;
+}
+
 /** Everything about one job. */
 export interface IJobDetail extends IJobFacts {
   readonly warnings: readonly IDocumentWarning[];
@@ -140,6 +149,7 @@ export interface IJobDetail extends IJobFacts {
   readonly sshCommand: string | null;
   readonly taskRoles: readonly ITaskRole[];
   readonly services: readonly IService[];
+  readonly idle?: IIdle | null;
 }
 
 /** One thing wrong at one place of a document or request. */

@@ -61,6 +61,13 @@ function factsOf(
           )
         : ''
     ],
+    [trans.__('Not used since'), timeText(job.idle?.since ?? null)],
+    [
+      job.idle?.warned
+        ? trans.__('Stopped unless used by')
+        : trans.__('Stopped if idle till'),
+      timeText(job.idle?.stopAt ?? null)
+    ],
     [trans.__('Ended'), job.exit?.message ?? ''],
     [trans.__('What to do'), job.exit?.remedy ?? '']
   ];

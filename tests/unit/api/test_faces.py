@@ -63,6 +63,7 @@ TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IService": api.ServiceWire,
     "IJobExit": JobExit,
     "IJobDetail": api.Detail,
+    "IIdle": api.IdleWire,
     "IFault": Fault,
     "IErrorBody": ErrorBody,
     "IVerdict": api.Validation,

@@ -1,0 +1,45 @@
+// What a job's page tells of the idle clock.
+
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import * as React from 'react';
+import { flushSync } from 'react-dom';
+import { createRoot } from 'react-dom/client';
+import { JobDetail } from '../src/detail/view';
+import type { IIdle } from '../src/types';
+import { timeText } from '../src/words';
+import { detail } from './wire';
+
+const SINCE = '2026-11-22T08:00:00Z';
+const UNTIL = '2026-11-22T09:00:00Z';
+
+function shown(idle: IIdle | null | undefined): string {
+  const host = document.createElement('div');
+  const state = { job: detail({ idle }), why: null, problem: null };
+  const props = {
+    model: { state },
+    commands: new CommandRegistry(),
+    trans: nullTranslator.load('jupyter_pai')
+  } as unknown as Parameters<typeof JobDetail>[0];
+  flushSync(() => createRoot(host).render(<JobDetail {...props} />));
+  return host.textContent ?? '';
+}
+
+describe('the idle clock of a job', () => {
+  it('is not shown for a job without one', () => {
+    for (const idle of [undefined, null]) {
+      expect(shown(idle)).not.toContain('used');
+    }
+  });
+
+  it('tells since when the job is not used, and when that ends it', () => {
+    const text = shown({ since: SINCE, stopAt: UNTIL, warned: false });
+    expect(text).toContain(`Not used since${timeText(SINCE)}`);
+    expect(text).toContain(`Stopped if idle till${timeText(UNTIL)}`);
+  });
+
+  it('says so in other words once its owner is warned', () => {
+    const text = shown({ since: SINCE, stopAt: UNTIL, warned: true });
+    expect(text).toContain(`Stopped unless used by${timeText(UNTIL)}`);
+  });
+});
