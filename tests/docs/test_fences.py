@@ -14,7 +14,7 @@ NOT_RUN = {
     ("docs/job-info.md", "import json, os"): "tests/unit/launch/test_job_info.py runs it in a task's environment",
     ("docs/job-info.md", 'me="${PAI_CURRENT_TASK_ROLE_NAME}-${PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX}"'): "as above",
     ("docs/ssh-keys.md", "pai keys add ~/.ssh/id_ed25519.pub --name laptop --for 90d"): (
-        "tests/integration/api/test_key_commands.py runs the like"
+        "tests/integration/front/test_ssh_logins.py runs the page's commands"
     ),
     ("docs/ssh-keys.md", "pai share JOB --with bob --for 2h --only sftp --only port:jupyter"): "as above",
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",

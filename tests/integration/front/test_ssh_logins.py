@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
 from jupyter_pai.wire import JobDetail, tasks_of
+from pai_backend.access.keys import make_ed25519
+from tests.docs.pages import fences
 from tests.support.backend_process import until
 from tests.support.private_backend import private_backend
 
@@ -255,6 +258,28 @@ def test_the_jobs_keys_of_both_types_open_the_tasks_own_port(alice: Person, back
         assert done.stdout == "in\n", done.stderr
     assert files["pem"].read_text().startswith("-----BEGIN RSA PRIVATE KEY-----")
     backend.stop(second)
+
+
+def test_the_commands_of_the_page_on_keys_do_what_it_says(alice: Person, bob: Person, backend: Client) -> None:
+    """Each line of its fences, in their order, with this place's names for the page's."""
+    ssh = alice.home / "ssh"
+    ssh.mkdir(parents=True)
+    for name in ("id_ed25519", "new"):
+        (ssh / f"{name}.pub").write_text(make_ed25519(name)[1])
+    here = {"~/.ssh/": f"{ssh}/", "JOB": "demo", "port:jupyter": "port:ssh"}
+    listed: list[list[str]] = []
+    for line in [line for fence in fences("docs/ssh-keys.md") for line in fence.text.splitlines()]:
+        for word, meant in here.items():
+            line = line.replace(word, meant)
+        done = alice.pai(*shlex.split(line)[1:])
+        assert done.returncode == 0, (line, done.stderr)
+        if line == "pai shares":
+            listed = [row.split() for row in done.stdout.splitlines()]
+            assert bob.pai("shares").stdout.startswith("SHARED WITH YOU")
+    assert listed[1][:4] == ["alice~demo", "bob", "sftp", "port:ssh"]
+    registered = backend.keys()
+    assert [key["comment"] for key in registered] == ["new"]
+    assert bob.pai("shares").stdout == "Nothing is shared.\n"
 
 
 def test_the_notebook_shows_a_command_that_does_not_run_out(alice: Person, backend: Client) -> None:
