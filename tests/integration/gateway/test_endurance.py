@@ -32,9 +32,10 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield made
 
 
-async def test_data_survives_many_key_exchanges(world: World) -> None:
+@pytest.mark.parametrize("cipher", ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes256-ctr"])
+async def test_data_survives_many_key_exchanges(world: World, cipher: str) -> None:
     data = os.urandom(1_000_000) * 20
-    outcome = await world.ssh("cat", stdin=data, options=("-o", "RekeyLimit=1M"))
+    outcome = await world.ssh("cat", stdin=data, options=("-c", cipher, "-o", "RekeyLimit=1M"))
     assert hashlib.sha256(outcome.stdout).digest() == hashlib.sha256(data).digest()
 
 

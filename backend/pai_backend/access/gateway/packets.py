@@ -179,7 +179,8 @@ class Packets(SSHConnection):
                 self._recv_seq = (self._recv_seq + 1) & 0xFFFFFFFF
                 start = end
         finally:
-            self._inpbuf = bytes(received[start:]) if self._transport else b""
+            if start and self._transport:
+                self._inpbuf = bytes(received[start:])
         return False
 
     def _take_text(self, text: bytes) -> bool:
