@@ -1,13 +1,14 @@
 """Connections that a login asks for: from the task's machine (``ssh -L``, ``-W``, ``-D``), and to its client (``-R``).
 
-Both are RFC 4254 §7, and OpenSSH's extension for sockets in the file system. asyncssh's own forwarder (2.24.1) knows
-three ends badly, all of which leave something open for as long as the login lasts:
+Both are RFC 4254 §7, and OpenSSH's extension for sockets in the file system. asyncssh's own forwarder (2.24.1) does
+badly where
 
 - the channel's data end after the socket's: both directions are over, and neither end is closed. A client that waits
   for the close, such as ``ssh -W``, waits for ever;
 - a connection that came to a port of ``-R`` is lost before the client has taken it: the channel is opened all the
   same, and what the client connects it to waits for bytes that cannot come;
-- the socket is lost while the channel still has much to say: each piece is another warning in the log.
+- the socket is lost while the channel still has much to say: each piece is a warning in the log;
+- an address is none, or a socket's path is taken: the whole login ends, or another program loses its socket.
 """
 
 from __future__ import annotations
@@ -104,8 +105,9 @@ class Listener(asyncssh.SSHListener):
 async def listening_on(
     connection: asyncssh.SSHServerConnection, address: str, port: int, asked: str
 ) -> asyncssh.SSHListener:
-    """Listen for the client on a port, 0 for any, of the task's machine. It has ``asked`` for the address so.
+    """Listen for the client on a port of the task's machine; 0 is any that is free.
 
+    ``asked`` is how the client called the address, and is told again with each connection.
     Raises OSError when the port cannot be had, or is none.
     """
 
