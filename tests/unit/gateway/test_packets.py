@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
+from typing import cast
 
 import pytest
+from asyncssh.channel import SSHChannel
 from asyncssh.connection import SSHConnection
+from asyncssh.constants import MSG_CHANNEL_DATA, MSG_CHANNEL_REQUEST, MSG_IGNORE
 from asyncssh.encryption import Encryption, get_encryption, get_encryption_params
+from asyncssh.packet import SSHPacket, UInt32
 
-from pai_backend.access.gateway.packets import HEAD_BYTES, TAG_BYTES, Seal, seal_of
+from pai_backend.access.gateway.packets import HEAD_BYTES, TAG_BYTES, Packets, Seal, seal_of
 
 CIPHERS = [b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com", b"chacha20-poly1305@openssh.com"]
 NUMBERS = [0, 1, 77, 0xFFFFFFFF]
@@ -57,6 +62,68 @@ def test_what_was_changed_on_its_way_is_not_opened(cipher: bytes, place: int) ->
     sealed = bytearray(sealing(theirs).seal(os.urandom(64), 5))
     sealed[place] ^= 1
     assert sealing(ours).open(memoryview(bytes(sealed)), 5) is None
+
+
+class Noting:
+    """A channel that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[int, int, bytes]] = []
+
+    def process_packet(self, kind: int, number: int, packet: SSHPacket) -> bool:
+        self.given.append((number, kind, packet.get_remaining_payload()))
+        return True
+
+
+def receiving(encryption: Encryption, channel: Noting) -> Packets:
+    """A connection that is logged in, as far as receiving goes, with ``channel`` as its number 3."""
+    connection = Packets.__new__(Packets)
+    connection._recv_encryption, connection._recv_seq = encryption, 0
+    connection._auth_final, connection._decompressor, connection._transport = True, None, asyncio.Transport()
+    connection._inpbuf, connection._max_recv_pktlen, connection._recv_blocksize = b"", 1 << 18, 8
+    connection._channels = cast("dict[int, SSHChannel[bytes]]", {3: channel})
+    return connection
+
+
+def packet_of(seal: Seal, number: int, kind: int, payload: bytes) -> bytes:
+    padding = 4 + -(len(payload) + 6) % seal.block_bytes
+    return seal.seal(bytes((padding, kind)) + payload + bytes(padding), number)
+
+
+@pytest.mark.parametrize("cipher", CIPHERS, ids=bytes.decode)
+@pytest.mark.parametrize("piece", [1, 7, 1448, 1 << 18])
+def test_messages_come_whole_and_in_order_however_they_are_cut(cipher: bytes, piece: int) -> None:
+    ours, theirs = pair(cipher)
+    seal, channel = sealing(theirs), Noting()
+    contents = [os.urandom(size) for size in (0, 1, 5, 300, 5000)]
+    sent = b""
+    for number, content in enumerate(contents):
+        sent += packet_of(seal, 2 * number, MSG_CHANNEL_DATA, UInt32(3) + content)
+        sent += packet_of(seal, 2 * number + 1, MSG_IGNORE, UInt32(0))
+    last = packet_of(seal, 2 * len(contents), MSG_CHANNEL_REQUEST, UInt32(3) + b"request")
+    connection = receiving(ours, channel)
+    for start in range(0, len(sent), piece):
+        connection._inpbuf += sent[start : start + piece]
+        assert not connection._recv_pkthdr(), "asyncssh was given something to do"
+    assert channel.given == [(2 * n, MSG_CHANNEL_DATA, content) for n, content in enumerate(contents)]
+    assert (connection._inpbuf, connection._recv_seq) == (b"", 2 * len(contents))
+    connection._inpbuf = last
+    assert connection._recv_pkthdr(), "a request is asyncssh's business"
+    assert connection._packet + connection._inpbuf == last
+
+
+@pytest.mark.parametrize("cipher", CIPHERS, ids=bytes.decode)
+def test_what_is_wrong_is_left_to_asyncssh_as_it_came(cipher: bytes) -> None:
+    for change in ("tag", "number of a channel"):
+        ours, theirs = pair(cipher)
+        channel, number = Noting(), 3 if change == "tag" else 4
+        sent = bytearray(packet_of(sealing(theirs), 0, MSG_CHANNEL_DATA, UInt32(number) + b"data"))
+        sent[-1] ^= change == "tag"
+        connection = receiving(ours, channel)
+        connection._inpbuf = bytes(sent)
+        assert connection._recv_pkthdr()
+        assert connection._packet + connection._inpbuf == sent
+        assert (channel.given, connection._recv_seq) == ([], 0)
 
 
 def test_other_ciphers_stay_with_asyncssh() -> None:
