@@ -20,7 +20,7 @@ from bench.ssh.clients import down_bytes_per_s, echoes_ms, files_bytes_per_s, lo
 from bench.ssh.site import ALIAS, BRIDGE, CIPHER, DIRECT, JUMP, PEER, QUIET, Site, site
 
 LOGINS, ROUNDS = 15, 5
-BYTES = 256 << 20
+BYTES = 128 << 20
 ECHOES, ECHO_RUNS, TYPING_S = 150, 3, 0.01
 HANDSHAKES, CLIENTS = 300, 2
 IDLE, WARM = 2000, 100
