@@ -24,10 +24,10 @@ def stops_without_a_warning(clock: IdleClock | None, sight: Sight, timeout: time
     return after, Turn.STOP if turn is Turn.WARN else turn
 
 
-def takes_the_first_report_for_the_last(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
-    """A use that is older than another one is believed too."""
+def believes_the_clocks_of_others(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """A use counts from when the machine that saw it believes it to have been."""
     after, turn = looked(clock, sight, timeout)
-    return after.model_copy(update={"since": min([after.since, *sight.uses.values()])}), turn
+    return after.model_copy(update={"since": min([after.since, *sight.written.values()])}), turn
 
 
 def takes_what_is_unread_for_use(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:

@@ -98,8 +98,8 @@ class IdleKeeper:
             return None
 
     async def _stop(self, job: Job) -> None:
-        reason, since = stop_sentence(timeout_of(job)), self._clocks[job.uid].since
-        if await self._store.idling.stop(job.uid, since, reason, self._clock(), self._epoch):
+        reason, seen = stop_sentence(timeout_of(job)), self._clocks[job.uid].written
+        if await self._store.idling.stop(job.uid, seen, reason, self._clock(), self._epoch):
             log.info("job %s is asked to stop: %s", job.uid, reason)
 
 

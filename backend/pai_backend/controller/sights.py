@@ -42,20 +42,21 @@ class Watcher:
             asyncio.gather(*(self._ask(server) for server in asked)),
             asyncio.gather(*(self._measure(task) for task in measured)),
         )
-        at, uses, unread = self._clock(), dict(written), dict[Source, str]()
+        counted, working, unread = dict(written), set[Source](), dict[Source, str]()
         heard = {server.name: one for server, one in zip(asked, said, strict=True) if isinstance(one, Activity)}
         if any(one.busy for one in heard.values()):
-            uses[Source.KERNELS] = at
+            working.add(Source.KERNELS)
         if silent := [str(one) for one in said if isinstance(one, Unread)]:
             unread[Source.KERNELS] = silent[0]
         else:  # the kernels tell what the page cannot: whether somebody works
-            uses.pop(Source.PAGE, None)
+            counted.pop(Source.PAGE, None)
         if any(isinstance(one, int) and one >= GPU_FLOOR_PERCENT for one in worked):
-            uses[Source.GPU] = at
+            working.add(Source.GPU)
         if dark := [str(one) for one in worked if isinstance(one, EngineError)]:
             unread[Source.GPU] = dark[0]
         marks = {name: one.mark for name, one in heard.items()}
-        return Sight(at, self._since, running_since(job), uses, marks, unread)
+        since = running_since(job)
+        return Sight(self._clock(), self._since, since, counted, frozenset(working), marks, unread)
 
     async def _ask(self, server: Server) -> Activity | Unread:
         async with self._room:

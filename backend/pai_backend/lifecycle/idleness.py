@@ -8,8 +8,9 @@ Rules of this file:
 3. Nothing is stopped that was not warned :func:`notice` of watched time before.
 4. What cannot be read is no use, and is told.
 
-All times are of the one clock of who looks. Another machine's are never compared with it: that the mark of the kernels
-has changed since the last look is use now.
+All times are of the one clock of who looks. Times of other machines (when a gateway passed bytes, when a kernel was
+active, when a task began) are never compared with it: they are marks, and that one has changed since the last look is
+use now.
 """
 
 from __future__ import annotations
@@ -47,14 +48,16 @@ class Sight:
     """What one look at a job has shown.
 
     ``watching_since``: when the one who looks began to. ``running_since``: when the last of its running tasks began;
-    None while none runs. ``uses``: the last use by each source, as far as known. ``kernels``: by Jupyter server that
-    could be asked, its mark of the last activity; empty for none yet. ``unread``: what could not be read, and why.
+    None while none runs. ``written``: the mark of the last use by each source that writes its uses down. ``working``:
+    what uses it at this moment. ``kernels``: by Jupyter server that could be asked, its mark of the last activity;
+    empty for none yet. ``unread``: what could not be read, and why.
     """
 
     at: datetime
     watching_since: datetime
     running_since: datetime | None
-    uses: Mapping[Source, datetime] = field(default_factory=dict)
+    written: Mapping[Source, datetime] = field(default_factory=dict)
+    working: frozenset[Source] = frozenset()
     kernels: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[Source, str] = field(default_factory=dict)
 
@@ -83,31 +86,46 @@ def running_since(job: Job) -> datetime | None:
 def looked(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> tuple[IdleClock, Turn]:
     """The clock after a look, and what is to be done now. A job's first look starts its clock."""
     if clock is None or sight.running_since is None:
-        fresh = IdleClock(since=sight.at, looked_at=sight.at, kernels=sight.kernels, unread=sight.unread)
+        fresh = _marked(IdleClock(since=sight.at, looked_at=sight.at), sight)
         return fresh, Turn.OVER if clock is not None and clock.warned_at is not None else Turn.NONE
+    used_by, now = _use(clock, sight), _marked(clock, sight)
+    if used_by is not None:
+        used = {"since": sight.at, "used_at": sight.at, "used_by": used_by, "warned_at": None}
+        return now.model_copy(update=used), Turn.OVER if clock.warned_at is not None else Turn.NONE
     unwatched = _unwatched(clock, sight, timeout)
-    since = clock.since + unwatched
-    warned_at = clock.warned_at + unwatched if clock.warned_at is not None else None
-    now = clock.model_copy(
+    if unwatched:
+        warned_at = clock.warned_at + unwatched if clock.warned_at is not None else None
+        now = now.model_copy(update={"since": clock.since + unwatched, "warned_at": warned_at})
+    if now.warned_at is not None:
+        return now, Turn.STOP if sight.at >= stop_at(now, timeout) else Turn.NONE
+    if sight.at < now.since + timeout - notice(timeout):
+        return now, Turn.NONE
+    return now.model_copy(update={"warned_at": sight.at}), Turn.WARN
+
+
+def _marked(clock: IdleClock, sight: Sight) -> IdleClock:
+    """The clock with what is compared at the next look."""
+    return clock.model_copy(
         update={
-            "since": since,
             "looked_at": sight.at,
-            "warned_at": warned_at,
+            "started": sight.running_since or clock.started,
+            "written": {**clock.written, **sight.written},
             "kernels": {**clock.kernels, **sight.kernels},
             "unread": sight.unread,
         }
     )
-    used_at, used_by = _last_use(clock, sight)
-    if used_at > clock.since:
-        # Of the time after the use only that counts which was watched.
-        after = sight.at if unwatched and used_at > clock.looked_at else used_at + max(unwatched, timedelta())
-        used = now.model_copy(update={"since": after, "used_at": used_at, "used_by": used_by, "warned_at": None})
-        return used, Turn.OVER if warned_at is not None else Turn.NONE
-    if warned_at is not None:
-        return now, Turn.STOP if sight.at >= stop_at(now, timeout) else Turn.NONE
-    if sight.at < since + timeout - notice(timeout):
-        return now, Turn.NONE
-    return now.model_copy(update={"warned_at": sight.at}), Turn.WARN
+
+
+def _use(clock: IdleClock, sight: Sight) -> Source | None:
+    """What has used the job since the last look, or uses it now."""
+    if sight.working:
+        return min(sight.working)
+    if changed := [source for source, mark in sight.written.items() if mark != clock.written.get(source)]:
+        return min(changed)
+    if any(mark and mark != clock.kernels.get(server) for server, mark in sight.kernels.items()):
+        return Source.KERNELS
+    started, before = sight.running_since, clock.started
+    return Source.START if started is not None and (before is None or started > before) else None
 
 
 def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
@@ -116,17 +134,6 @@ def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
     longest = max(_LEAST_GAP, _PAUSES_IN_GAP * pause(timeout))
     watched = clock.looked_at >= sight.watching_since and timedelta() <= passed <= longest
     return timedelta() if watched else passed
-
-
-def _last_use(clock: IdleClock, sight: Sight) -> tuple[datetime, Source]:
-    """The last use that the sight shows: none of it lies in the future."""
-    uses = {**sight.uses}
-    if sight.running_since is not None:
-        uses[Source.START] = sight.running_since
-    if any(mark and mark != clock.kernels.get(server) for server, mark in sight.kernels.items()):
-        uses[Source.KERNELS] = sight.at
-    at, source = max((min(at, sight.at), source) for source, at in uses.items())
-    return at, source
 
 
 def warning_sentence(clock: IdleClock, timeout: timedelta) -> str:

@@ -40,6 +40,12 @@ class IdleClock(Model):
     warned_at: datetime | None = Field(
         default=None, description="When its owner was warned of the stop; moved with what was not watched."
     )
+    started: datetime | None = Field(
+        default=None, description="When the last of its tasks began, by the engine's clock."
+    )
+    written: Mapping[Source, datetime] = Field(
+        default={}, description="The last uses as they were written down, each by the clock of who wrote it."
+    )
     kernels: Mapping[str, str] = Field(
         default={}, description="By Jupyter server: its own time of the last activity of a kernel or terminal."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
@@ -21,7 +21,7 @@ from pai_backend.store.tables import idle_clocks, job_uses, jobs
 from pai_backend.store.writer import Writer
 
 _UIDS: BindParameter[str] = bindparam("uids", expanding=True)
-_THERE = select(jobs.c.uid).where(jobs.c.uid.in_(_UIDS))
+_GOING = select(jobs.c.uid).where(jobs.c.uid.in_(_UIDS), jobs.c.completed_at.is_(None))
 _USES = select(job_uses).where(job_uses.c.job.in_(_UIDS))
 _USE = update(job_uses).where(job_uses.c.job == bindparam("job_"), job_uses.c.source == bindparam("source_"))
 _FIRST_USE = insert(job_uses)
@@ -29,6 +29,8 @@ _CLOCKS = select(idle_clocks).where(idle_clocks.c.job.in_(_UIDS))
 _KEEP = update(idle_clocks).where(idle_clocks.c.job == bindparam("job_"))
 _KEEP_FIRST = insert(idle_clocks)
 _FORGET = delete(job_uses).where(job_uses.c.job.in_(_UIDS)), delete(idle_clocks).where(idle_clocks.c.job.in_(_UIDS))
+
+_STEP = timedelta(microseconds=1)  # what the store can tell apart
 
 
 class SqlIdling:
@@ -55,11 +57,11 @@ class SqlIdling:
         """Write what a round of looks has shown."""
         await self._writer.run(partial(_keep, clocks=clocks, told=told, at=at, epoch=epoch), announce=bool(told))
 
-    async def stop(self, uid: JobUid, since: datetime, reason: str, at: datetime, epoch: int) -> bool:
+    async def stop(self, uid: JobUid, seen: Mapping[Source, datetime], reason: str, at: datetime, epoch: int) -> bool:
         """Ask an idle job to end."""
         return await self._ring.tried(
             lambda cipher: self._writer.run(
-                partial(_stop, uid=uid, since=since, reason=reason, at=at, epoch=epoch, cipher=cipher)
+                partial(_stop, uid=uid, seen=seen, reason=reason, at=at, epoch=epoch, cipher=cipher)
             )
         )
 
@@ -71,16 +73,22 @@ def forget(conn: Connection, uids: Sequence[JobUid]) -> None:
 
 
 def _note(conn: Connection, uses: Uses) -> None:
-    uids = {uid for uid, _ in uses}
-    there = set(conn.execute(_THERE, {"uids": list(uids)}).scalars())
-    known = {(row.job, Source(row.source)): row.at for row in conn.execute(_USES, {"uids": list(uids)})}
-    newer = {key: at for key, at in uses.items() if key[0] in there and (key not in known or known[key] < at)}
-    changed = [{"job_": uid, "source_": source.value, "at": at} for (uid, source), at in newer.items()]
-    first = [row for key, row in zip(newer, changed, strict=True) if key not in known]
-    if again := [row for key, row in zip(newer, changed, strict=True) if key in known]:
+    uids = list({uid for uid, _ in uses})
+    going = set(conn.execute(_GOING, {"uids": uids}).scalars())
+    known = {(row.job, row.source): row.at for row in conn.execute(_USES, {"uids": uids})}
+    first, again = [], []
+    for (uid, source), at in uses.items():
+        last = known.get((uid, source))
+        if uid not in going:
+            continue
+        if last is None:
+            first.append({"job": uid, "source": source.value, "at": at})
+        else:
+            again.append({"job_": uid, "source_": source.value, "at": max(at, last + _STEP)})
+    if again:
         conn.execute(_USE.values(at=bindparam("at")), again)
     if first:
-        conn.execute(_FIRST_USE, [{"job": row["job_"], "source": row["source_"], "at": row["at"]} for row in first])
+        conn.execute(_FIRST_USE, first)
 
 
 def _uses(conn: Connection, uids: Collection[JobUid]) -> dict[JobUid, dict[Source, datetime]]:
@@ -99,22 +107,31 @@ def _keep(
     conn: Connection, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
 ) -> None:
     _check(conn, epoch)
+    going = set(conn.execute(_GOING, {"uids": list(clocks)}).scalars())
     known = {row.job for row in conn.execute(_CLOCKS, {"uids": list(clocks)})}
-    bodies = {uid: clock.model_dump_json() for uid, clock in clocks.items()}
+    bodies = {uid: clock.model_dump_json() for uid, clock in clocks.items() if uid in going}
     if again := [{"job_": uid, "body": body} for uid, body in bodies.items() if uid in known]:
         conn.execute(_KEEP.values(body=bindparam("body")), again)
     if first := [{"job": uid, "body": body} for uid, body in bodies.items() if uid not in known]:
         conn.execute(_KEEP_FIRST, first)
     for uid, event in told.items():
-        noting.note(conn, uid, [event], at)
+        if uid in going:
+            noting.note(conn, uid, [event], at)
 
 
 def _stop(
-    conn: Connection, uid: JobUid, since: datetime, reason: str, at: datetime, epoch: int, cipher: Cipher
+    conn: Connection,
+    uid: JobUid,
+    seen: Mapping[Source, datetime],
+    reason: str,
+    at: datetime,
+    epoch: int,
+    cipher: Cipher,
 ) -> bool:
     _check(conn, epoch)
     job = lookup.job(conn, uid, cipher)
-    used = any(last > since for last in _uses(conn, [uid]).get(uid, {}).values())
+    written = _uses(conn, [uid]).get(uid, {})
+    used = any(mark != seen.get(source) for source, mark in written.items() if source is not Source.PAGE)
     if used or job.state.final or job.desired is Desired.STOP:
         return False
     stop.asked(conn, job, StopCause.IDLE, "", reason, at)

@@ -14,14 +14,17 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import NewEvent
 
 Uses = Mapping[tuple[JobUid, Source], datetime]
-"""When each source last used each job."""
+"""When each source last used each job, by the clock of who saw it."""
 
 
 class IdleStore(Protocol):
     """A part of :class:`~pai_backend.store.base.Store`."""
 
     async def note(self, uses: Uses) -> None:
-        """Keep these uses where they are newer than what is kept. Wakes nobody. A job that is not there is left out."""
+        """Keep these uses; each moves the mark of its source on, whatever the clocks of those who write. Wakes nobody.
+
+        A job that is not there, or is over, is left out.
+        """
         ...
 
     async def uses(self, jobs: Collection[JobUid]) -> Mapping[JobUid, Mapping[Source, datetime]]:
@@ -35,11 +38,16 @@ class IdleStore(Protocol):
     async def keep(
         self, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
     ) -> None:
-        """Write clocks, and what is told of some, in one transaction; that wakes others if it tells. Raises Fenced."""
+        """Write clocks, and what is told of some, in one transaction; that wakes others if it tells. Raises Fenced.
+
+        Of a job that is over meanwhile nothing is written.
+        """
         ...
 
-    async def stop(self, uid: JobUid, since: datetime, reason: str, at: datetime, epoch: int) -> bool:
-        """Write the wish that the job end because it is idle, unless a use after ``since`` was written meanwhile.
+    async def stop(self, uid: JobUid, seen: Mapping[Source, datetime], reason: str, at: datetime, epoch: int) -> bool:
+        """Write the wish that the job end because it is idle, unless a use was written that is not among ``seen``.
+
+        Requests of a Jupyter server's page do not count here: they are use only where its kernels tell nothing.
 
         False: it was used, or is over or asked to stop anyway. Raises NoSuchJob, Fenced.
         """

@@ -20,6 +20,7 @@ from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_spec
 
 MINUTE = timedelta(minutes=1)
+Written = Mapping[Source, datetime]
 
 
 @dataclass
@@ -36,8 +37,8 @@ class Backend:
     knows_nodes: bool = True
 
     async def look(self, job: Job, written: Mapping[Source, datetime]) -> Sight:
-        uses = {**written, **({Source.GPU: self.now} if self.busy else {})}
-        return Sight(self.now, self.since, T0, uses, unread={Source.KERNELS: "no answer"})
+        working = frozenset({Source.GPU} if self.busy else set[Source]())
+        return Sight(self.now, self.since, T0, written, working, unread={Source.KERNELS: "no answer"})
 
     def keeper(self) -> IdleKeeper:
         """A keeper as a fresh process has it."""
@@ -112,15 +113,15 @@ async def test_a_use_that_the_last_look_did_not_see_prevents_the_stop(store: Sql
     keeper = site.keeper()
     await keeper.look_at([site.job])
     await site.pass_time(keeper, 59)
-    ask, seen = store.idling.stop, []
+    ask, answers = store.idling.stop, list[bool]()
 
-    async def after_a_use(uid: JobUid, since: datetime, reason: str, at: datetime, epoch: int) -> bool:
-        await other_store.idling.note({(uid, Source.SSH): site.now})
-        seen.append(await ask(uid, since, reason, at, epoch))
-        return seen[-1]
+    async def after_a_use(uid: JobUid, seen: Written, reason: str, at: datetime, epoch: int) -> bool:
+        await other_store.idling.note({(uid, Source.SSH): site.now - timedelta(days=1)})  # its clock is late
+        answers.append(await ask(uid, seen, reason, at, epoch))
+        return answers[-1]
 
     store.idling.stop = after_a_use  # type: ignore[method-assign]
     await site.pass_time(keeper, 2)
-    assert seen == [False]
+    assert answers == [False]
     assert (await store.job(site.job.uid)).desired is Desired.START
     assert await site.told() == ["job.idle-warning", "job.idle-over"]

@@ -13,7 +13,7 @@ from pai_backend.store.base import Fenced, NewEvent
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_spec, make_uid
 
-MINUTE = timedelta(minutes=1)
+MINUTE, STEP = timedelta(minutes=1), timedelta(microseconds=1)
 
 
 async def submitted(store: SqlStore, number: int = 1) -> Job:
@@ -28,7 +28,7 @@ async def epoch_of(store: SqlStore) -> int:
 
 
 @pytest.mark.asyncio
-async def test_the_last_use_by_each_source_is_kept_whoever_writes_first(store: SqlStore, other_store: SqlStore) -> None:
+async def test_each_use_moves_its_mark_on_whatever_the_writers_clock(store: SqlStore, other_store: SqlStore) -> None:
     one, two = await submitted(store, 1), await submitted(store, 2)
     nobody = make_uid(9)
     await store.idling.note({(one.uid, Source.SSH): T0 + MINUTE, (nobody, Source.SSH): T0})
@@ -36,7 +36,7 @@ async def test_the_last_use_by_each_source_is_kept_whoever_writes_first(store: S
     await other_store.idling.note({(one.uid, Source.SERVICE): T0 + 2 * MINUTE})
 
     assert await store.idling.uses([one.uid, two.uid, nobody]) == {
-        one.uid: {Source.SSH: T0 + MINUTE, Source.SERVICE: T0 + 2 * MINUTE},
+        one.uid: {Source.SSH: T0 + MINUTE + STEP, Source.SERVICE: T0 + 2 * MINUTE},
         two.uid: {Source.SSH: T0},
     }
     assert (await store.job(one.uid)).version == one.version
@@ -56,26 +56,28 @@ async def test_clocks_are_kept_with_what_is_told_and_only_by_the_controller(stor
     with pytest.raises(Fenced):
         await store.idling.keep({job.uid: clock}, {}, T0, epoch + 1)
     with pytest.raises(Fenced):
-        await store.idling.stop(job.uid, T0, "idle", T0, epoch + 1)
+        await store.idling.stop(job.uid, {}, "idle", T0, epoch + 1)
     assert await store.idling.clocks([job.uid]) == {job.uid: warned}
 
 
 @pytest.mark.asyncio
 async def test_a_use_that_was_written_first_prevents_the_stop(store: SqlStore, other_store: SqlStore) -> None:
     job, epoch = await submitted(store), await epoch_of(store)
-    await other_store.idling.note({(job.uid, Source.SSH): T0 + MINUTE})
-    assert not await store.idling.stop(job.uid, T0, "idle", T0 + 2 * MINUTE, epoch)
+    await other_store.idling.note({(job.uid, Source.SSH): T0 - MINUTE})
+    assert not await store.idling.stop(job.uid, {}, "idle", T0 + 2 * MINUTE, epoch)
     assert (await store.job(job.uid)).desired is Desired.START
 
-    assert await store.idling.stop(job.uid, T0 + MINUTE, "idle: nothing", T0 + 2 * MINUTE, epoch)
+    await other_store.idling.note({(job.uid, Source.PAGE): T0})
+    seen = {Source.SSH: T0 - MINUTE}
+    assert await store.idling.stop(job.uid, seen, "idle: nothing", T0 + 2 * MINUTE, epoch)
     stored = await store.job(job.uid)
     assert (stored.desired, stored.stop_cause, stored.stop_reason) == (Desired.STOP, StopCause.IDLE, "idle: nothing")
     assert [each.uid for each in await store.dirty()] == [job.uid]
     (event,) = await store.events(job.uid)
     assert event.payload == {"by": "", "reason": "idle: nothing", "cause": "idle"}
-    assert not await store.idling.stop(job.uid, T0 + MINUTE, "idle: nothing", T0 + 3 * MINUTE, epoch)
+    assert not await store.idling.stop(job.uid, seen, "idle: nothing", T0 + 3 * MINUTE, epoch)
     with pytest.raises(NoSuchJob):
-        await store.idling.stop(make_uid(9), T0, "idle", T0, epoch)
+        await store.idling.stop(make_uid(9), {}, "idle", T0, epoch)
 
 
 @pytest.mark.asyncio
@@ -86,5 +88,10 @@ async def test_the_end_of_a_job_takes_its_clock_away(store: SqlStore) -> None:
     over = job.model_copy(update={"state": State.STOPPED, "completed_at": T0})
     await store.save(over, seen=job, epoch=epoch, events=[], at=T0)
 
-    assert not await store.idling.clocks([job.uid])
-    assert not await store.idling.uses([job.uid])
+    for _ in range(2):
+        assert not await store.idling.clocks([job.uid])
+        assert not await store.idling.uses([job.uid])
+        told = {job.uid: NewEvent("job.idle-warning", {})}
+        await store.idling.keep({job.uid: IdleClock(since=T0, looked_at=T0)}, told, T0, epoch)
+        await store.idling.note({(job.uid, Source.SSH): T0})
+    assert await store.events(job.uid) == []

@@ -43,7 +43,7 @@ def stories(draw: st.DrawFn) -> Story:
         at = at - timedelta(hours=1) if kind == "put back" else at + passed
         watching = at if kind in ("restart", "put back") else watching
         if draw(st.integers(0, 7)) == 7:
-            uses[draw(st.sampled_from(REPORTED))] = at - draw(st.sampled_from([timedelta(), pause(timeout) / 2]))
+            uses[draw(st.sampled_from(REPORTED))] = max([at, *uses.values()]) + timedelta(seconds=1)
         unread = {Source.GPU: "no meter"} if draw(st.booleans()) else {}
         sights.append(Sight(at, watching, BEGIN - timedelta(days=900), dict(uses), unread=unread))
         watched.append(passed if kind == "look" else timedelta())
@@ -66,17 +66,15 @@ def stops_only_after_a_warning_and_the_whole_time_watched(clock: Clock, story: S
     idle, since_warning, warned, newest = timedelta(), timedelta(), False, BEGIN - timedelta(days=9)
     for number, (_, turn) in enumerate(run(clock, story)):
         sight = story.sights[number]
-        last = max(sight.uses.values(), default=newest)
+        last = max(sight.written.values(), default=newest)
         idle += story.watched[number]
         since_warning += story.watched[number]
         if turn is Turn.STOP:
             assert warned, "nothing is stopped that was not warned"
             assert since_warning >= notice(story.timeout), "the warning comes early enough"
             assert idle >= story.timeout, "only time that was watched counts as idle"
-        if number == 0:
+        if number == 0 or last > newest:
             idle = timedelta()
-        elif last > newest:
-            idle = max(timedelta(), sight.at - last)
         newest = last
         if turn is Turn.WARN:
             warned, since_warning = True, timedelta()
@@ -86,12 +84,19 @@ def stops_only_after_a_warning_and_the_whole_time_watched(clock: Clock, story: S
 
 def use_never_brings_the_stop_nearer(clock: Clock, story: Story) -> None:
     kept: IdleClock | None = None
-    for sight in story.sights:
-        without, _ = clock(kept, replace(sight, uses={}), story.timeout)
-        for at in (sight.at, sight.at - pause(story.timeout), sight.at - 2 * story.timeout):
-            used, turn = clock(kept, replace(sight, uses={Source.SSH: at}), story.timeout)
+    for number, sight in enumerate(story.sights):
+        without, _ = clock(kept, replace(sight, written={}), story.timeout)
+        for use in (
+            replace(sight, working=frozenset({Source.GPU})),
+            replace(sight, kernels={"jupyter": f"at {number}"}),
+            *(
+                replace(sight, written={Source.SSH: at})
+                for at in (sight.at, sight.at - timedelta(days=9, seconds=number))
+            ),
+        ):
+            used, turn = clock(kept, use, story.timeout)
             assert stop_at(used, story.timeout) >= stop_at(without, story.timeout)
-            assert turn is not Turn.STOP or at < sight.at
+            assert turn is not Turn.STOP, "what is used is not stopped, whatever the clock of who saw it"
         kept, turn = clock(kept, sight, story.timeout)
         if turn is Turn.STOP:
             return
@@ -109,7 +114,7 @@ def what_nothing_uses_is_stopped_in_time(clock: Clock, story: Story) -> None:
     step, started = 4 * pause(story.timeout), story.sights[0]
     kept, turn, at = None, Turn.NONE, started.at
     while turn is not Turn.STOP:
-        kept, turn = clock(kept, replace(started, at=at, watching_since=started.at, uses={}), story.timeout)
+        kept, turn = clock(kept, replace(started, at=at, watching_since=started.at, written={}), story.timeout)
         assert at <= started.at + story.timeout + 2 * step, "nothing idles for ever"
         at += step
 
@@ -119,7 +124,7 @@ LAWS = {
         mutants.counts_what_nobody_watched,
         mutants.stops_without_a_warning,
     ),
-    use_never_brings_the_stop_nearer: (mutants.takes_the_first_report_for_the_last,),
+    use_never_brings_the_stop_nearer: (mutants.believes_the_clocks_of_others,),
     what_is_unread_changes_nothing_and_is_told: (mutants.takes_what_is_unread_for_use,),
     what_nothing_uses_is_stopped_in_time: (mutants.never_stops,),
 }
@@ -178,6 +183,6 @@ def test_a_use_while_nobody_watched_begins_the_time_anew() -> None:
     back = BEGIN + timedelta(hours=10)
     sight = Sight(back, back, BEGIN, {Source.SSH: BEGIN + timedelta(hours=5)})
     after, _ = looked(clock, sight, timeout)
-    assert (after.since, after.used_at) == (back, BEGIN + timedelta(hours=5))
-    unused, _ = looked(clock, replace(sight, uses={}), timeout)
+    assert (after.since, after.used_by) == (back, Source.SSH)
+    unused, _ = looked(clock, replace(sight, written={}), timeout)
     assert back - unused.since == timedelta(hours=3)

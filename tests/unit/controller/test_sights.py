@@ -88,7 +88,7 @@ async def test_kernels_and_terminals_tell_their_last_activity_and_the_open_page_
     rest = Rest([{**idle, "last_activity": EARLY}], [{"name": "1", "last_activity": LATE}])
     async with jupyter(rest) as job:
         sight = await watcher(Machine()).look(job, {Source.PAGE: T0, Source.SSH: T0 - timedelta(hours=1)})
-    assert sight.uses == {Source.SSH: T0 - timedelta(hours=1)}
+    assert (sight.written, sight.working) == ({Source.SSH: T0 - timedelta(hours=1)}, frozenset())
     assert sight.kernels == {f"{job.tasks[0].uid}/lab": "2026-11-22T08:00:00+00:00"}
     assert not sight.unread
     assert all(b"authorization: token made" in request.lower() for request in rest.asked)
@@ -98,7 +98,7 @@ async def test_kernels_and_terminals_tell_their_last_activity_and_the_open_page_
 async def test_a_kernel_that_computes_is_use_however_long_ago_it_began() -> None:
     async with jupyter(Rest([{"execution_state": "busy", "last_activity": EARLY}])) as job:
         sight = await watcher(Machine()).look(job, {})
-    assert sight.uses == {Source.KERNELS: T0}
+    assert sight.working == {Source.KERNELS}
 
 
 @pytest.mark.asyncio
@@ -115,7 +115,7 @@ async def test_a_kernel_that_computes_is_use_however_long_ago_it_began() -> None
 async def test_a_jupyter_that_tells_nothing_is_told_and_its_page_counts(rest: Rest, why: str) -> None:
     async with jupyter(rest) as job:
         sight = await watcher(Machine()).look(job, {Source.PAGE: T0})
-    assert (sight.unread, sight.uses, sight.kernels) == ({Source.KERNELS: why}, {Source.PAGE: T0}, {})
+    assert (sight.unread, sight.written, sight.kernels) == ({Source.KERNELS: why}, {Source.PAGE: T0}, {})
     assert "made" not in why
 
 
@@ -139,7 +139,7 @@ async def test_gpus_are_use_from_the_floor_on_and_an_unknown_one_is_none(
     percent: int | str, used: bool, unread: dict[Source, str]
 ) -> None:
     sight = await watcher(Machine(percent)).look(with_gpu(service_job(1)), {})
-    assert (sight.uses, sight.unread) == ({Source.GPU: T0} if used else {}, unread)
+    assert (set(sight.working), dict(sight.unread)) == ({Source.GPU} if used else set(), unread)
     assert not (await watcher(Machine(percent)).look(service_job(1), {})).unread, (
         "a job without GPUs has nothing to tell"
     )
