@@ -10,6 +10,7 @@ import type {
   ILogPage,
   ILogTarget,
   IPaiClient,
+  IShares,
   QueuePlace
 } from './tokens';
 import type {
@@ -23,7 +24,6 @@ import type {
   IMoved,
   IReleased,
   IShareList,
-  IShares,
   ITicket,
   IVerdict,
   IWhy

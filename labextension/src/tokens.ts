@@ -15,7 +15,7 @@ import type {
   IJobSummary,
   IMoved,
   IReleased,
-  IShares,
+  IShare,
   ITicket,
   IVerdict,
   IWhy,
@@ -86,6 +86,12 @@ export type QueuePlace =
   | { readonly before: string }
   | { readonly after: string }
   | { readonly to: 'first' };
+
+/** Others' jobs that the user may enter, and the user's that others may. */
+export interface IShares {
+  readonly received: readonly IShare[];
+  readonly given: readonly IShare[];
+}
 
 /** A document on its way to the backend. */
 export interface IDocumentText {

@@ -414,12 +414,6 @@ export interface IShareList {
   readonly data: readonly IShare[];
 }
 
-/** Others' jobs that the user may enter, and the user's that others may. */
-export interface IShares {
-  readonly received: readonly IShare[];
-  readonly given: readonly IShare[];
-}
-
 /** Something that keeps a program from working, or makes it work less well. */
 export interface IFinding {
   readonly code: string;

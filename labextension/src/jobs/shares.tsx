@@ -6,8 +6,9 @@ import { Time } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
+import type { IShares } from '../tokens';
 import { CommandIDs } from '../tokens';
-import type { IShare, IShares } from '../types';
+import type { IShare } from '../types';
 
 /** Whose job a share is about: `job` is `user~name`. */
 export function ownerOf(share: IShare): string {

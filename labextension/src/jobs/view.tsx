@@ -15,9 +15,14 @@ import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 import { paiIcon } from '../icons';
 import { ModelView, ProblemBox, StateMark } from '../parts';
-import type { IJobListModel, IJobListState, JobScope } from '../tokens';
+import type {
+  IJobListModel,
+  IJobListState,
+  IShares,
+  JobScope
+} from '../tokens';
 import { CommandIDs, DOMAIN } from '../tokens';
-import type { IJobSummary, IShares } from '../types';
+import type { IJobSummary } from '../types';
 import { phaseBeside } from '../words';
 import { ReceivedShares, SharedMark } from './shares';
 

@@ -70,6 +70,8 @@ TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IJobPage": api.JobPage,
     "ITicket": api.Ticket,
     "IReleased": api.Released,
+    "IShare": key_wire.ShareWire,
+    "IShareList": key_wire.ShareList,
     "IMoved": use_wire.MovedJobs,
     "ICellsUse": use_wire.CellsUseWire,
     "IRunningJob": use_wire.RunningJob,
