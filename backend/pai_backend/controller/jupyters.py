@@ -28,7 +28,6 @@ ANSWER_BYTES = 1 << 20
 
 _NAMED = re.compile("jupyter|notebook|nbclassic|lab", re.IGNORECASE)
 """What the command or a label of every Jupyter server has in it that :func:`serves_jupyter` knows."""
-_MAY_MISS = 404  # a server without terminals
 
 
 class Unread(Exception):
@@ -78,7 +77,7 @@ async def activity(engine: Dialer, server: Server) -> Activity:
     try:
         async with asyncio.timeout(ANSWER_S):
             kernels = await _get(engine, server, "api/kernels")
-            terminals = await _get(engine, server, "api/terminals")
+            terminals = await _get(engine, server, "api/terminals", may_miss=True)
         last = [_time(each.get("last_activity")) for each in (*kernels, *terminals)]
     except (EngineError, OSError, TimeoutError, NoResponse) as error:
         raise Unread(f"the Jupyter server of task {server.task.name} does not answer") from error
@@ -87,8 +86,10 @@ async def activity(engine: Dialer, server: Server) -> Activity:
     return Activity(any(each.get("execution_state") == "busy" for each in kernels), max(last, default=""))
 
 
-async def _get(engine: Dialer, server: Server, path: str) -> list[dict[str, object]]:
-    """A list that the server gives. Raises Unread when it refuses us, ValueError for anything else."""
+async def _get(engine: Dialer, server: Server, path: str, *, may_miss: bool = False) -> list[dict[str, object]]:
+    """A list that the server gives; empty if it ``may_miss`` and does. Raises Unread when the server refuses us,
+    ValueError for anything else, such as the page of a service that is no Jupyter at all.
+    """
     assert server.task.placement is not None
     request = UpstreamRequest(await engine.dial(server.task.placement, server.task.uid, server.port))
     fields = [(b"Host", f"localhost:{server.port}".encode()), (b"Accept", b"application/json")]
@@ -105,8 +106,10 @@ async def _get(engine: Dialer, server: Server, path: str) -> list[dict[str, obje
                 raise ValueError("too long")
     finally:
         request.close()
-    if response.status_code == _MAY_MISS:
-        return []
+    if response.status_code == 404:
+        if may_miss:  # a server without terminals
+            return []
+        raise ValueError("no Jupyter")
     if response.status_code != 200:
         raise Unread(f"the Jupyter server of task {server.task.name} refuses the token that is known of it")
     listed = json.loads(body)

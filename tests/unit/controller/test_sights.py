@@ -107,10 +107,11 @@ async def test_a_kernel_that_computes_is_use_however_long_ago_it_began() -> None
     [
         (Rest(403), "the Jupyter server of task worker-0 refuses the token that is known of it"),
         (Rest(cast("list[dict[str, str]]", {"a": 1})), "the Jupyter server of task worker-0 answers something else"),
+        (Rest(404), "the Jupyter server of task worker-0 answers something else"),
         (Rest([{"last_activity": "soon"}]), "the Jupyter server of task worker-0 answers something else"),
         (Rest("[" * 100_000), "the Jupyter server of task worker-0 answers something else"),
     ],
-    ids=["refused", "no list", "no time", "too deep"],
+    ids=["refused", "no list", "no Jupyter", "no time", "too deep"],
 )
 async def test_a_jupyter_that_tells_nothing_is_told_and_its_page_counts(rest: Rest, why: str) -> None:
     async with jupyter(rest) as job:
