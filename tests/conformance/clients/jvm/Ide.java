@@ -1,7 +1,9 @@
+import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -96,7 +98,10 @@ public final class Ide {
         }
     }
 
-    /** The program that is debugged connects to the IDE, by a port that is opened in the task for it. */
+    /**
+     * The program that is debugged connects to the IDE, by a port that is opened in the task for it. Both directions
+     * stay open: sshj up to 0.40 closes a connection as a whole when one of them ends (its issue 1048).
+     */
     private static void debug(SSHClient client) throws Exception {
         InetAddress here = InetAddress.getLoopbackAddress();
         try (ServerSocket ide = new ServerSocket(0, 1, here)) {
@@ -105,12 +110,13 @@ public final class Ide {
             Forward opened = tunnels.bind(new Forward("127.0.0.1", 0), new SocketForwardingConnectListener(place));
             String program =
                     "import socket; s = socket.create_connection(('127.0.0.1', " + opened.getPort() + ")); "
-                            + "s.sendall(b'by the debugger'); s.shutdown(1); print(s.makefile().read())";
+                            + "f = s.makefile('rw'); print('by the debugger', file=f, flush=True); print(f.readline())";
             try (Session session = client.startSession()) {
                 Session.Command command = session.exec("python3 -c \"" + program + "\"");
                 try (Socket debugged = ide.accept()) {
-                    System.out.println("called back " + read(debugged.getInputStream()));
-                    debugged.getOutputStream().write("go on".getBytes(StandardCharsets.UTF_8));
+                    InputStreamReader said = new InputStreamReader(debugged.getInputStream(), StandardCharsets.UTF_8);
+                    System.out.println("called back " + new BufferedReader(said).readLine());
+                    debugged.getOutputStream().write("go on\n".getBytes(StandardCharsets.UTF_8));
                 }
                 System.out.println("told " + ended(command));
             }
