@@ -105,6 +105,7 @@ public final class Ide {
     private static void debug(SSHClient client) throws Exception {
         InetAddress here = InetAddress.getLoopbackAddress();
         try (ServerSocket ide = new ServerSocket(0, 1, here)) {
+            ide.setSoTimeout(LIMIT_S * 1000);
             RemotePortForwarder tunnels = client.getRemotePortForwarder();
             InetSocketAddress place = new InetSocketAddress(here, ide.getLocalPort());
             Forward opened = tunnels.bind(new Forward("127.0.0.1", 0), new SocketForwardingConnectListener(place));
