@@ -12,7 +12,7 @@ from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.relay import Back
-from pai_backend.access.gateway.transport import StreamTransport
+from pai_backend.access.gateway.transport import StreamTransport, hold
 from pai_backend.access.keys import public_line
 from pai_backend.engine.base import Connection, Engine, EngineError
 from pai_backend.store.base import Store
@@ -69,14 +69,19 @@ async def open_back(
 
 
 async def dial(entry: Entry, engine: Engine, options: GatewayOptions) -> Connection:
-    """The bare stream to the task's SSH server. Raises Refused with a sentence for the user. Cancellation-safe."""
+    """The bare stream to the task's SSH server, held until it is used. Cancellation-safe.
+
+    Raises Refused with a sentence for the user.
+    """
     try:
         async with asyncio.timeout(options.connect_timeout_s):
-            return await engine.dial(entry.placement, entry.task, entry.port)
+            connection = await engine.dial(entry.placement, entry.task, entry.port)
     except EngineError as exc:
         raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
     except TimeoutError as exc:
         raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
+    hold(connection)
+    return connection
 
 
 def _unreachable(text: str) -> Refused:
