@@ -98,7 +98,7 @@ def renewed(client: Client, wanted: Wanted) -> Iterator[None]:
             try:
                 if _kept(wanted, datetime.now(UTC)) is None:
                     _fetch(client, wanted)
-            except ClientError as error:
+            except (ClientError, OSError) as error:
                 log.info("no new certificate yet: %s", error)
 
     thread = threading.Thread(target=renew, name="pai-certificate", daemon=True)

@@ -67,8 +67,11 @@ async def again(store: Store, credential: Credential, now: datetime) -> Credenti
     if credential.kind is not CredentialKind.CERTIFICATE:
         return await by_public_key(store, credential.fingerprint, now)
     kept = await store.grants.certificate(credential.serial or 0)
-    if kept is not None and (kept.revoked_at is not None or not _is_over(credential, now)):
-        return await by_certificate(store, CertificateFacts(kept.serial, credential.fingerprint, kept.ca), now)
+    if not _is_over(credential, now):
+        facts = None if kept is None else CertificateFacts(kept.serial, credential.fingerprint, kept.ca)
+        return None if facts is None else await by_certificate(store, facts, now)
+    if kept is not None and kept.revoked_at is not None:
+        return None
     return await _if_living(store, await _renewed(store, credential, now), now)
 
 
