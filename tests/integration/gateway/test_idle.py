@@ -14,6 +14,7 @@ from pai_backend.access.gateway import noting
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.server import serve_gateway
 from pai_backend.access.keys import gateway_host_public_key, known_hosts_line, parse_public_key
+from pai_backend.controller import idling
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.model.job import Event, Job, State, StopCause
 from pai_backend.model.spec import PortSpec
@@ -60,6 +61,7 @@ def client(path: Path, port: int, hosts: str) -> list[str]:
 @pytest.mark.timeout(120)
 async def test_bytes_keep_a_job_alive_and_keepalives_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noting, "LOOK_S", 0.1)
+    monkeypatch.setattr(idling, "SAFETY_S", 0.2)  # a new job is looked at soon
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     async with opened(f"sqlite:///{tmp_path / 'pai.sqlite'}") as store, at_work(store, tmp_path / "engine") as engine:
         public, now = parse_public_key(write_key(tmp_path / "id")), datetime.now(UTC)
@@ -92,11 +94,15 @@ async def echo(user: asyncio.subprocess.Process) -> None:
     assert user.stdin is not None
     assert user.stdout is not None
     user.stdin.write(b"here\n")
-    assert await asyncio.wait_for(user.stdout.readline(), 20) == b"here\n"
+    line = await asyncio.wait_for(user.stdout.readline(), 20)
+    assert line == b"here\n", await user.stderr.read() if user.stderr is not None else b""
 
 
 async def is_kept_alive_by_its_bytes(store: SqlStore, job: Job, user: asyncio.subprocess.Process) -> None:
     """Longer than its timeout without so much as a warning."""
+    async with asyncio.timeout(30):
+        while not await store.idling.clocks([job.uid]):
+            await echo(user)
     ends = time.monotonic() + TIMEOUT_S + 1
     while time.monotonic() < ends:
         await echo(user)
