@@ -8,7 +8,8 @@ came. What is not passed on as it is:
 - the task's announcement of its host keys and questions about them: the client knows the gateway's key only;
 - the maximum packet size that an end offers, which is lowered to what this relay accepts;
 - answers to the gateway's own keepalives;
-- what the rules of the login (``guard``) do not allow.
+- what the rules of the login (``guard``) do not allow;
+- a little of each session's first window, in jobs with an idle timeout (``asides``).
 
 Nothing is buffered but what the kernel and the transports hold: when one end takes no more, reading from
 the other stops (TCP), and windows keep channels apart (RFC 4254 §5.2) as they would without a gateway.
