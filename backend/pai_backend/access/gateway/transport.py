@@ -120,8 +120,7 @@ def _under(connection: Connection) -> asyncio.Transport:
 class StreamTransport(FlushingTransport):
     """The transport below an engine's streams, taken from them: what comes goes straight to an asyncio protocol.
 
-    Streams would keep it once more and wake a task for each piece, which costs bulk data two turns of the event loop
-    and an idle session a fifth of what it holds.
+    Streams would keep it once more and wake a task for each piece: two turns of the event loop for nothing.
     """
 
     def __init__(self, connection: Connection, protocol: asyncio.Protocol) -> None:
