@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 from typing import cast
@@ -12,6 +13,7 @@ from asyncssh.channel import SSHChannel
 from asyncssh.connection import SSHConnection
 from asyncssh.constants import MSG_CHANNEL_DATA, MSG_CHANNEL_REQUEST, MSG_IGNORE
 from asyncssh.encryption import Encryption, get_encryption, get_encryption_params
+from asyncssh.misc import ProtocolError
 from asyncssh.packet import SSHPacket, UInt32
 
 from pai_backend.access.gateway.packets import HEAD_BYTES, TAG_BYTES, Packets, Seal, seal_of
@@ -114,15 +116,17 @@ def test_messages_come_whole_and_in_order_however_they_are_cut(cipher: bytes, pi
 
 @pytest.mark.parametrize("cipher", CIPHERS, ids=bytes.decode)
 def test_what_is_wrong_is_left_to_asyncssh_as_it_came(cipher: bytes) -> None:
-    for change in ("tag", "number of a channel"):
+    for wrong in ("tag", "number of a channel", "size", "nothing in it"):
         ours, theirs = pair(cipher)
-        channel, number = Noting(), 3 if change == "tag" else 4
-        sent = bytearray(packet_of(sealing(theirs), 0, MSG_CHANNEL_DATA, UInt32(number) + b"data"))
-        sent[-1] ^= change == "tag"
+        channel, number, seal = Noting(), 4 if wrong == "number of a channel" else 3, sealing(theirs)
+        data = UInt32(number) + bytes(1 << 18 if wrong == "size" else 4)
+        sent = bytearray(packet_of(seal, 0, MSG_CHANNEL_DATA, data) if wrong != "nothing in it" else seal.seal(b"", 0))
+        sent[-1] ^= wrong == "tag"
         connection = receiving(ours, channel)
         connection._inpbuf = bytes(sent)
-        assert connection._recv_pkthdr()
-        assert connection._packet + connection._inpbuf == sent
+        with pytest.raises(ProtocolError) if wrong == "size" else contextlib.nullcontext():
+            assert connection._recv_pkthdr()
+        assert connection._packet + connection._inpbuf == sent or wrong == "size"
         assert (channel.given, connection._recv_seq) == ([], 0)
 
 

@@ -170,10 +170,12 @@ class Packets(SSHConnection):
             while self._transport and len(received) - start >= HEAD_BYTES + TAG_BYTES:
                 length = seal.length(received[start : start + HEAD_BYTES], self._recv_seq)
                 end = start + HEAD_BYTES + length + TAG_BYTES
+                if length > self._max_recv_pktlen:
+                    return True
                 if end > len(received):
-                    return length > self._max_recv_pktlen
+                    return False
                 text = seal.open(received[start:end], self._recv_seq)
-                if text is None or not self._take_text(text):
+                if not text or not self._take_text(text):
                     return True
                 seal.opened()
                 self._recv_seq = (self._recv_seq + 1) & 0xFFFFFFFF
