@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -18,7 +20,17 @@ from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.model.pod_settings import PodSettings
-from pai_backend.testing.engine_contract import Behind, EngineMaker, Given, Kept, Reach, Runs
+from pai_backend.testing.engine_contract import (
+    Behind,
+    Direct,
+    EngineMaker,
+    EngineWorld,
+    Given,
+    Inside,
+    Kept,
+    Reach,
+    Runs,
+)
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes
 
@@ -53,9 +65,10 @@ def _marked(process: psutil.Process, uid: str) -> bool:
         return False
 
 
-class TestKubernetesEngine(Runs, Given, Reach, Kept):
-    """All of the contract but ``Staged``: its directories are this machine's, which a pod does not see."""
+class OnNodes(EngineWorld):
+    """Engines whose tasks are pods on the worker's nodes, with the settings ``PODS``."""
 
+    PODS: ClassVar[Mapping[str, object]] = {}
     SPLITS_LOGS = False
     SHARES_PORTS = False
     LINGER_S = 20.0  # the kubelet ends what was taken away by force
@@ -77,7 +90,8 @@ class TestKubernetesEngine(Runs, Given, Reach, Kept):
         engines: list[KubernetesEngine],
         tmp_path: Path,
     ) -> EngineMaker:
-        pods = PodSettings(runtime_image=runtime_image, grace_s=2, cpu_limits=False)
+        chosen = {"runtime_image": runtime_image, "grace_s": 2, "cpu_limits": False, **self.PODS}
+        pods = PodSettings.model_validate(chosen)
         options = EngineOptions("contract", pods, tmp_path / "logs")
 
         def make() -> KubernetesEngine:
@@ -108,3 +122,25 @@ class TestKubernetesEngine(Runs, Given, Reach, Kept):
         plan = super().plan(placement, command, index, **env)
         named = f'python() {{ python3 "$@"; }}; {command}' if "python" in command else command
         return plan.model_copy(update={"image": self.image, "command": named, "cpus": 0})
+
+
+class TestKubernetesEngine(OnNodes, Runs, Given, Reach, Kept, Inside):
+    """All of the contract that does not need what a pod has not: directories and ports of its node."""
+
+    def peer_address(self, placement: Placement, index: int) -> str:
+        """The name that pods of a job have for each other."""
+        return naming.host_name("worker", index)
+
+
+class TestPortsOfNodes(OnNodes, Direct):
+    """Where tasks may have ports of their nodes, clients reach them there."""
+
+    PODS: ClassVar[Mapping[str, object]] = {"network": "host-port"}
+
+    @pytest.fixture
+    def placement(self, kubernetes: Kubernetes) -> Placement:
+        """With the address at which this machine reaches the node."""
+        look = kubernetes.kubectl.command("get", "node", "carol", "-o", "json")
+        node = json.loads(subprocess.run(look, check=True, capture_output=True, timeout=60).stdout)
+        addresses = {each["type"]: each["address"] for each in node["status"]["addresses"]}
+        return Placement(node="carol", address=addresses["InternalIP"], machine="carol")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import random
 import re
 from collections.abc import AsyncIterator, Callable
@@ -236,8 +237,17 @@ async def test_what_a_kubelet_has_rotated_away_is_kept_at_its_offsets(
     def rotated() -> set[str]:
         return {path.name.removesuffix(".gz") for path in (node.home / "log").glob(folder)}
 
+    async def ask(number: int) -> None:
+        """A kubelet that has just begun knows none of its pods for a moment."""
+
+        async def asked() -> bool:
+            words = ("exec", pod, "-c", "task", "--", "touch", f"/pai/work/go-{number}")
+            return (await namespace.attempt(*words)).code == 0
+
+        await until(asked, f"request {number} to reach the task", LIMIT_S)
+
     async def printed(count: int) -> None:
-        await namespace("exec", pod, "-c", "task", "--", "touch", f"/pai/work/go-{count - 1}")
+        await ask(count - 1)
         await reader.until(lambda data: len(data) >= len(printed_on_request(count)))
         await site.until_kept(plan.uid, len(printed_on_request(count)))
 
@@ -261,7 +271,7 @@ async def test_what_a_kubelet_has_rotated_away_is_kept_at_its_offsets(
         await printed(4)
         assert await engine.log_extent(plan.uid, LogStream.ALL) == (0, len(printed_on_request(4)))
         assert len(await namespace("logs", pod, "-c", "task")) < len(printed_on_request(2))
-        await namespace("exec", pod, "-c", "task", "--", "touch", "/pai/work/go-4")
+        await ask(4)
         await reader.until(lambda data: data == printed_on_request(5))
         await until(
             lambda: _soon(any(seen.state is TaskState.EXITED for seen in watch.of(plan.uid))), "its end", LIMIT_S
@@ -270,22 +280,27 @@ async def test_what_a_kubelet_has_rotated_away_is_kept_at_its_offsets(
     assert await read(engine, plan.uid) == printed_on_request(5)
 
 
-@pytest.mark.parametrize("how", [("--grace-period=1",), ("--force", "--grace-period=0")], ids=["deleted", "forced"])
-async def test_what_was_printed_before_somebody_deleted_the_pod_is_kept(
-    site: Site, namespace: Kubectl, how: tuple[str, ...]
-) -> None:
-    engine, plan = site.engine(), site.plan('print("x" * 100_000, end="", flush=True); import time; time.sleep(1000)')
+async def test_what_was_printed_before_somebody_deleted_the_pod_is_kept(site: Site, namespace: Kubectl) -> None:
+    """By a deletion that gives it time, and by one that gives it none."""
+    engine, program = site.engine(), 'print("x" * 100_000, end="", flush=True); import time; time.sleep(1000)'
+    plans = [site.plan(program, index=index) for index in range(2)]
+    ways = [("--grace-period=1",), ("--force", "--grace-period=0")]
     async with watching(engine) as watch:
-        await engine.start(plan)
-        # Parts of 16 KiB; the rest, up to 20 KiB, waits in the container runtime for the end of the line.
-        await site.until_kept(plan.uid, 5 * 16_384)
-        await namespace("delete", "pod", naming.task_name(plan.uid), "--wait=false", *how)
-        await until(
-            lambda: _soon(any(seen.state is TaskState.EXITED for seen in watch.of(plan.uid))), "its end", LIMIT_S
-        )
-        await engine.forget(plan.uid)
-    log = await read(engine, plan.uid)
-    assert re.fullmatch(rb"x{81920,100000}", log)
+        for plan in plans:
+            await engine.start(plan)
+        for plan, how in zip(plans, ways, strict=True):
+            # Parts of 16 KiB; the rest, up to 20 KiB, waits in the container runtime for the end of the line.
+            await site.until_kept(plan.uid, 5 * 16_384)
+            await namespace("delete", "pod", naming.task_name(plan.uid), "--wait=false", *how)
+
+        async def told(uid: TaskUid) -> bool:
+            return any(seen.state is TaskState.EXITED for seen in watch.of(uid))
+
+        for plan in plans:
+            await until(functools.partial(told, plan.uid), "its end", LIMIT_S)
+            await engine.forget(plan.uid)
+    for plan in plans:
+        assert re.fullmatch(rb"x{81920,100000}", await read(engine, plan.uid))
 
 
 async def _soon(value: bool) -> bool:

@@ -112,7 +112,8 @@ class Direct(Serving):
         """As OpenPAI's guides have it, ``ssh -i key -p PORT root@IP``, with the host's key known and checked."""
         host_key, keys = make_ed25519("host")[0], [make_ed25519("job"), make_ed25519("another")]
         ssh = SshPlan(port=free_port, host_key=SecretStr(host_key), authorized_keys=(keys[0][1],))
-        plan = self.plan(placement, "exec sleep 1000").model_copy(update={"ssh": ssh})
+        at = placement.model_copy(update={"ports": {"ssh": (free_port,)}})
+        plan = self.plan(at, "exec sleep 1000").model_copy(update={"ssh": ssh})
         for name, (private, _) in zip(("job", "another"), keys, strict=True):
             (tmp_path / name).write_text(private)
             (tmp_path / name).chmod(0o600)
