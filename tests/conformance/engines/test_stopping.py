@@ -15,7 +15,8 @@ def test_a_task_may_save_its_work_before_it_ends(job: Job) -> None:
     ended = job.ended("STOPPED")
     assert (ended["exitStatus"], job.exit()["reason"], job.exit()["code"]) == (-210, "stopped", 4)
     said = job.log().splitlines()
-    assert (said[0], said[-1]) == ("up", "saved")  # between them bash may say that its sleep was terminated
+    assert said[0] == "up"
+    assert "saved" in said  # beside it bash may say, by another stream, that its sleep was terminated
 
 
 @submitted(commands("trap '' TERM", "echo up", LOOP))

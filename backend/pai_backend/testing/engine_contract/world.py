@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 import time
 from abc import ABC, abstractmethod
@@ -36,7 +37,8 @@ EngineMaker = Callable[[], Engine]
 class EngineWorld(ABC):
     """The fixtures of the contract. Those that are abstract are asked for by overriding them."""
 
-    JOB = JobUid("j0123456789abcdef")
+    JOB = JobUid(f"j{secrets.token_hex(8)}")
+    """Of this process alone: others may hold engines of the same machine to the contract meanwhile."""
     SPLITS_LOGS = True
     """Whether the engine can tell standard error from standard output; else ``stdout`` has both, ``stderr`` nothing."""
 
