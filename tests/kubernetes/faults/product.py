@@ -180,13 +180,19 @@ class Product:
 
     async def until_away(self, node: str) -> None:
         """Wait until the backend knows that a node is not ready."""
+        await self._until_node(node, "ready")
 
+    async def until_closed(self, node: str) -> None:
+        """Wait until the backend knows that a node is cordoned."""
+        await self._until_node(node, "schedulable")
+
+    async def _until_node(self, node: str, no_longer: str) -> None:
         async def known() -> bool:
             answer = await self._client.get("/api/v2/cluster/nodes")
             assert answer.status_code == 200, answer.text
-            return any(each["name"] == node and not each["ready"] for each in answer.json()["data"])
+            return any(each["name"] == node and not each[no_longer] for each in answer.json()["data"])
 
-        await until(known, f"{node} to be seen away", LIMIT_S, 0.1)
+        await until(known, f"{node} to be seen no longer {no_longer}", LIMIT_S, 0.1)
 
     async def told(self, wanted: Wanted) -> list[str]:
         """The story that the job's event log tells: types of events, with what is said of states and retries."""

@@ -109,6 +109,7 @@ async def test_a_node_is_drained_and_closed_and_nothing_starts_there_until_it_is
             assert await second_run(product, moved, "drained") == other
         await drain
         await kubectl("cordon", other)
+        await product.until_closed(other)  # before, a task would be put there, refused and put back into the queue
         closed = await product.submit(Wanted("waits-for-a-node"))
         job = await product.until(closed, lambda job: "cordon" in str(job["why"]), "to say what it waits for")
         assert job["state"] == "WAITING"
