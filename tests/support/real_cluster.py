@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,15 +20,16 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, NewEvent
 from pai_backend.model.spec import JobSpec
 from pai_backend.store.sql import SqlStore
-from pai_backend.testing.builders import make_job, make_uid
+from pai_backend.testing.builders import make_job
 
 PATIENCE_S = 60.0
 
 
 async def submit(store: SqlStore, number: int, spec: JobSpec) -> Job:
-    """Submit a job under the name and uid of that number."""
+    """Submit a job under the name of that number. Its uid is no other test's: processes are found and ended by it."""
     spec = spec.model_copy(update={"name": f"job{number}"})
-    job = make_job(spec.name, uid=make_uid(number), spec=spec, submitted_at=datetime.now(UTC))
+    uid = JobUid(f"j{secrets.token_hex(8)}")
+    job = make_job(spec.name, uid=uid, spec=spec, submitted_at=datetime.now(UTC))
     return await store.submit(job, b"{}", "job.json", "application/json", [NewEvent("job.submitted")])
 
 

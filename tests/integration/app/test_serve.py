@@ -13,7 +13,8 @@ import httpx
 import psutil
 import pytest
 
-from pai_backend.listening import bind
+from pai_backend.listening import bind, keep_port
+from pai_backend.roles.gateway import FIRST_PORT, PORTS_TRIED
 from pai_backend.runtime_files import read_json
 from tests.support.backend_process import START_S, backend, command, until
 from tests.support.documents import scm_document
@@ -56,6 +57,20 @@ def test_a_port_in_use_is_one_line_that_names_the_key(tmp_path: Path, key: str) 
     assert ended.stderr == f"pai_backend: {key}: 127.0.0.1:{port} cannot be had: Address already in use\n"
     ours = [child for child in psutil.Process().children(recursive=True) if str(tmp_path) in " ".join(child.cmdline())]
     assert ours == []
+
+
+def test_a_gateway_whose_kept_port_another_has_takes_one_of_its_range(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        keep_port(data / "gateway.port", port)
+        with backend(data) as running:
+            now = read_json(data / "runtime" / "gateway.json")
+            assert FIRST_PORT <= int(str(now["port"])) < FIRST_PORT + PORTS_TRIED
+            with socket.create_connection(("127.0.0.1", int(str(now["port"]))), 20) as client:
+                assert client.recv(8) == b"SSH-2.0-"
+            assert "ended with code" not in running.errors.read_text()
 
 
 def test_an_agent_alone_imports_neither_database_nor_http() -> None:

@@ -16,6 +16,7 @@ class Counters:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
+        self._gauges: dict[str, Gauge] = {}
         self.logins = self._counter("pai_gateway_logins", "Logins, by what proved itself.", "credential")
         self.refusals = self._counter("pai_gateway_refusals", "Refusals of users who proved themselves.", "reason")
         self.strangers = self._counter("pai_gateway_strangers", "Connections that never logged in.", "reason")
@@ -26,8 +27,10 @@ class Counters:
         return Counter(name, meaning, [label], registry=self.registry)
 
     def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
-        """A figure that is read when it is scraped."""
-        Gauge(name, meaning, registry=self.registry).set_function(read)
+        """A figure that is read when it is scraped; of the last who says how, as a gateway may try several ports."""
+        if name not in self._gauges:
+            self._gauges[name] = Gauge(name, meaning, registry=self.registry)
+        self._gauges[name].set_function(read)
 
     def ended(self, kind: Kind, reason: Reason, bytes_in: int, bytes_out: int) -> None:
         """A login has ended."""
