@@ -19,9 +19,9 @@ from tests.support.ssh_world import World, eventually, login, make_world, write_
 
 pytestmark = pytest.mark.asyncio
 
-MANY = 2_000
+MANY = 10_000
 MOST_GROWTH_BYTES = 24_000_000
-"""Of 2,000 strangers of whom 64 at a time find room, after the first 200."""
+"""Of 10,000 strangers of whom 64 at a time find room, after the first 200."""
 
 
 @pytest_asyncio.fixture
