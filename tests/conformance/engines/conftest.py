@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tests.conformance.clients.entry import Entry
 from tests.conformance.engines.room import Job, Room, opened
 from tests.kubernetes import notebook_image
 from tests.kubernetes.backend_image import backend_image
@@ -138,3 +139,9 @@ def job(room: Room, request: pytest.FixtureRequest) -> Iterator[Job]:
     found = room.jobs[request.node.nodeid]
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="module")
+def entry(room: Room, job: Job) -> Entry:
+    """The way into the job that the tests of a module share: a module that asks for it has a ``job`` of that scope."""
+    return room.entry(job)

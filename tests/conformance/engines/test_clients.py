@@ -35,12 +35,6 @@ def job(room: Room) -> Iterator[Job]:
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def entry(room: Room, job: Job) -> Entry:
-    """The way into that task."""
-    return room.entry(job)
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """A directory of files to send, one with a name that shells would take apart, and one whose name is no UTF-8."""

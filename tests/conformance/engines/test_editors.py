@@ -54,12 +54,6 @@ def job(room: Room) -> Iterator[Job]:
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def entry(room: Room, job: Job) -> Entry:
-    """The way into that task."""
-    return room.entry(job)
-
-
 @contextmanager
 def editor(entry: Entry) -> Iterator[tuple[int, int]]:
     """``ssh -T -D port host bash`` with the script on its input: the port of this machine, and the server's there."""

@@ -46,12 +46,6 @@ def job(room: Room) -> Iterator[Job]:
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def entry(room: Room, job: Job) -> Entry:
-    """The way into that task."""
-    return room.entry(job)
-
-
 @asynccontextmanager
 async def login(entry: Entry, **more: Any) -> AsyncIterator[asyncssh.SSHClientConnection]:
     """A client that can do and see what programs hide."""

@@ -40,12 +40,6 @@ def job(room: Room) -> Iterator[Job]:
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def entry(room: Room, job: Job) -> Entry:
-    """The way into that task."""
-    return room.entry(job)
-
-
 @contextlib.contextmanager
 def echoing(entry: Entry) -> Iterator[subprocess.Popen[bytes]]:
     """A login whose task says again what it is told."""

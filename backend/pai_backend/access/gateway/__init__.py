@@ -17,7 +17,7 @@ transport and authentication layers of both and passes the connection layer thro
   that have an idle timeout. ``warning``, ``asides``: what people at terminals of such jobs are told.
 - ``server``: ``serve_gateway``; start reading there.
 
-May import asyncssh, ``model``, ``store.base``, ``engine.base``, ``engine.guesses``, ``access.keys`` and
-``access.broker``; never an implementation of store or engine. This package imports nothing by itself, so that its
-neighbours stay light.
+May import asyncssh, ``model``, ``lifecycle.idleness``, ``store.base``, ``engine.base``, ``engine.guesses``,
+``access.keys``, ``access.uses`` and ``access.broker``; never an implementation of store or engine. This package
+imports nothing by itself, so that its neighbours stay light.
 """

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from pai_backend.access.gateway.login import Login
 from pai_backend.lifecycle.idleness import stop_at
+from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import IdleClock
 from pai_backend.model.ids import JobUid
 from pai_backend.store.base import Store
@@ -37,8 +38,11 @@ class Warnings:
                 seen = await self._store.wait_change(seen, WAIT_S)
                 await self._look()
                 await asyncio.sleep(PAUSE_S)  # bounds the rate of looks
-            except Exception as exc:  # noqa: BLE001  (whatever a store raises, the gateway goes on)
-                log.warning("the store does not answer (%s); warnings of idle jobs wait", type(exc).__name__)
+            except Unavailable as exc:
+                log.warning("the store does not answer (%s); warnings of idle jobs wait", exc.message)
+                await asyncio.sleep(RETRY_S)
+            except Exception:  # a fault of ours must not end the warnings, nor pass for one of the store
+                log.exception("warnings of idle jobs are looked for again")
                 await asyncio.sleep(RETRY_S)
 
     async def _look(self) -> None:
