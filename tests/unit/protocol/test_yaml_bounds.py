@@ -7,7 +7,6 @@ what grows with a power of its size exceeds, and the 100 MiB as they are.
 from __future__ import annotations
 
 import contextlib
-import time
 import tracemalloc
 
 import pytest
@@ -16,6 +15,7 @@ from pai_backend.model.errors import DocumentError
 from pai_backend.protocol import read_document
 from pai_backend.protocol.yaml_tree import MAX_NODES
 from tests.support.hostile_yaml import LARGEST, TEXTS
+from tests.support.processor_time import processor_time
 
 CPU_S = 1.0
 MEMORY_BYTES = 100 * 1_048_576
@@ -25,10 +25,12 @@ MEMORY_BYTES = 100 * 1_048_576
 def test_a_hostile_text_takes_bounded_time_and_memory(name: str) -> None:
     text = TEXTS[name]
     assert len(text.encode()) <= LARGEST
-    before = time.process_time()
-    with contextlib.suppress(DocumentError):
-        read_document(text, "job.yaml")
-    assert time.process_time() - before < CPU_S
+
+    def read() -> None:
+        with contextlib.suppress(DocumentError):
+            read_document(text, "job.yaml")
+
+    assert processor_time(read) < CPU_S
 
 
 @pytest.mark.parametrize("name", ["items", "flow items", "roles by alias", "printed lists", "a plain text", "keys"])
