@@ -32,10 +32,15 @@ EVERYTHING: dict[str, Any] = {
     "gateway": {
         "publicHost": "ssh.example.com",
         "publicPort": 22,
+        "metricsPort": 9090,
         "service": {"type": "LoadBalancer", "externalTrafficPolicy": "Local"},
     },
     "image": {**NEEDED["image"], "pullSecrets": ["registry"]},
-    "config": {"virtual_clusters": ["default", "vision"], "kubernetes": {"pods": {"names": "dns"}}},
+    "config": {
+        "virtual_clusters": ["default", "vision"],
+        "kubernetes": {"pods": {"names": "dns"}},
+        "gateway": {"processes": 2, "drain_s": 40.5},
+    },
     "commonLabels": {"team": "ml"},
     "storage": {"className": "nfs", "size": "1Ti"},
     "rbac": {"portForward": True},
@@ -46,8 +51,12 @@ EVERYTHING: dict[str, Any] = {
         "parentRefs": [{"name": "web"}],
         "ssh": {"enabled": True, "parentRefs": [{"name": "tcp"}]},
     },
-    "networkPolicy": {"apiFrom": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
+    "networkPolicy": {
+        "apiFrom": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+        "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+    },
     "priorityClassName": "system-cluster-critical",
+    "terminationGracePeriodSeconds": 61,
 }
 CASES: dict[str, dict[str, Any]] = {
     "the least": {},
@@ -128,6 +137,20 @@ async def test_who_may_reach_tasks_is_who_the_backend_is(helm: Helm) -> None:
     for deployment in named(objects, "Deployment").values():
         labels = deployment["spec"]["template"]["metadata"]["labels"]
         assert door["pod_labels"].items() <= labels.items()
+
+
+async def test_figures_of_each_process_of_a_gateway_are_told_to_those_who_may_ask(helm: Helm) -> None:
+    objects = await helm.objects(full(EVERYTHING))
+    (written,) = named(objects, "ConfigMap").values()
+    gateway = yaml.safe_load(written["data"]["config.yaml"])["gateway"]
+    assert (gateway["metrics_host"], gateway["metrics_port"], gateway["processes"]) == ("0.0.0.0", 9090, 2)
+    ports = {port["name"]: port["containerPort"] for port in pods_of(objects)["gateway"]["containers"][0]["ports"]}
+    assert ports == {"ssh": 2222, "metrics": 9090}
+    (policy,) = named(objects, "NetworkPolicy").values()
+    assert policy["spec"]["ingress"][-1] == {
+        "ports": [{"port": 9090, "endPort": 9091}],
+        "from": EVERYTHING["networkPolicy"]["metricsFrom"],
+    }
 
 
 async def test_services_and_budgets_find_pods(helm: Helm) -> None:

@@ -65,6 +65,7 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
         ({"gateway": {"publicPort": 70000}}, "at '/gateway/publicPort'"),
         ({"tasks": {"per": "job"}}, "at '/tasks/per'"),
         ({"runtimeImage": ""}, "at '/runtimeImage'"),
+        ({"config": {"gateway": {"drain_s": 15}}}, "terminationGracePeriodSeconds is less than config.gateway.drain_s"),
         ({"ingress": {"enabled": True}}, "ingress.host is needed"),
         ({"ingress": {"enabled": True, "host": "pai.example.com"}}, "api.serviceDomain is needed"),
     ],

@@ -18,7 +18,7 @@ from pai_backend.engine.kubernetes.places import Kind, Places, node
 from pai_backend.engine.kubernetes.pods.job import attempt_map, network_policy, service
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
-from pai_backend.engine.kubernetes.pods.secret import login_secret, task_secret
+from pai_backend.engine.kubernetes.pods.secret import login_secret, mark_secret, task_secret
 from pai_backend.engine.kubernetes.status.refusals import start_error
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import PodSettings
@@ -50,9 +50,7 @@ class Starter:
         try:
             await self._check_node(plan.placement.node)
             owner = await self._owner(plan)
-            # Built before any is made: a plan that cannot be built leaves nothing but the ConfigMap of its attempt.
-            pod = build_pod(plan, owner, self._settings, plan.tolerations)
-            secret = task_secret(plan, owner, self._settings)
+            pod, secret = await self._built(plan, owner)
             shared = [service(plan, owner, self._settings), network_policy(plan, owner, self._settings)]
             # Side by side, and both awaited whatever comes of the other.
             marks, trouble = await asyncio.gather(
@@ -65,6 +63,17 @@ class Starter:
             await self._make_pod(plan, pod, login_secret(plan, owner), trouble)
         except Refused as refused:
             raise await self._explained(refused) from None
+
+    async def _built(self, plan: TaskPlan, owner: Owner) -> tuple[Object, Object]:
+        """The task's pod and Secret, before either is made.
+
+        Of a plan that cannot be built a Secret without it is made: the ConfigMap goes by the marks of its tasks.
+        """
+        try:
+            return build_pod(plan, owner, self._settings, plan.tolerations), task_secret(plan, owner, self._settings)
+        except StartRefused:
+            await self._make_secret(mark_secret(plan, owner))
+            raise
 
     async def _explained(self, refused: Refused) -> EngineError:
         """What a refusal means. Of a namespace that is not there a server may say as well that it is forbidden."""

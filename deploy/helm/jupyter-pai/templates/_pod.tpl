@@ -139,6 +139,9 @@ spec:
 
 {{- define "jupyter-pai.ports.gateway" -}}
 - {name: ssh, containerPort: 2222}
+{{- with .Values.gateway.metricsPort }}
+- {name: metrics, containerPort: {{ int . }}}
+{{- end }}
 {{- end -}}
 
 {{/* An API that answers is of use while the controller is away, so only its database counts. */}}

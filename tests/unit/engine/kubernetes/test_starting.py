@@ -148,7 +148,20 @@ async def test_a_task_that_is_refused_for_good_is_forgotten_so_that_its_attempt_
     server = Server(refuse="pods")
     with pytest.raises(StartRefused):
         await starter(server, settings, "carol").start(make_plan())
-    await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=True, keep=kept)
+    await assert_nothing_is_left(server, make_plan().uid)
+
+
+async def test_an_attempt_of_a_plan_that_cannot_be_built_goes_too(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server()
+    with pytest.raises(StartRefused, match="cannot be given to a process"):
+        await starter(server, settings, "carol").start(make_plan(env={"A=B": ""}))
+    assert server.named("pods") == []
+    await assert_nothing_is_left(server, make_plan().uid)
+
+
+async def assert_nothing_is_left(server: Server, uid: TaskUid) -> None:
+    """The controller forgets what was refused for good, and the attempt is swept when that is long ago."""
+    await Ender(Calls(server), Places("team"), "lab").forget(uid, ended=True, keep=kept)
     (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
     assert "data" not in secret
     marks = marks_of(secret)

@@ -58,6 +58,11 @@ def task_secret(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
             f"command and variables of the task are {size:,} bytes compressed, and a Secret holds at most "
             f"{SECRET_BYTES:,}; put what is large into a file"
         )
+    return {**mark_secret(plan, owner), "data": {name: _base64(content) for name, content in files.items()}}
+
+
+def mark_secret(plan: TaskPlan, owner: Owner) -> Object:
+    """That Secret without a plan: what the attempt of a task that can never run is known and removed by."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -68,7 +73,6 @@ def task_secret(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
             naming.task_annotations(plan),
         ),
         "type": "jupyter-pai/plan",
-        "data": {name: _base64(content) for name, content in files.items()},
     }
 
 
