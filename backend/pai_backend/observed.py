@@ -11,6 +11,7 @@ from pai_backend.engine.base import (
     EngineError,
     EngineEvent,
     GpuMeter,
+    GpuUse,
     Listed,
     LogStream,
     NodeGone,
@@ -111,11 +112,11 @@ class ObservedEngine:
         """As the engine."""
         return await self._engine.dial(placement, uid, port)
 
-    async def gpu_use(self, placement: Placement) -> int:
+    async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
         """As the engine, if it can tell; else raises EngineError."""
         if not isinstance(self._engine, GpuMeter):
             raise EngineError("this engine does not tell")
-        return await self._engine.gpu_use(placement)
+        return await self._engine.gpu_use(placement, uid)
 
     async def forget(self, uid: TaskUid) -> None:
         """As the engine."""

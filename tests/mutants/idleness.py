@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from pai_backend.lifecycle.idleness import Sight, Turn, looked
-from pai_backend.model.idle import IdleClock
+from pai_backend.model.idle import IdleClock, Source
 
 After = tuple[IdleClock, Turn]
 
@@ -31,9 +31,30 @@ def believes_the_clocks_of_others(clock: IdleClock | None, sight: Sight, timeout
 
 
 def takes_what_is_unread_for_use(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
-    """A GPU that cannot be read keeps its job for ever."""
+    """A Jupyter server that does not answer keeps its job for ever."""
     after, turn = looked(clock, sight, timeout)
-    return (after.model_copy(update={"since": sight.at}), Turn.NONE) if sight.unread else (after, turn)
+    return (
+        (after.model_copy(update={"since": sight.at}), Turn.NONE) if Source.KERNELS in sight.unread else (after, turn)
+    )
+
+
+def takes_unread_gpus_for_rest(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """A training whose GPUs cannot be read is stopped."""
+    return looked(clock, replace(sight, unread={}), timeout)
+
+
+def counts_what_it_could_not_see(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """Looks that could not read the GPUs neither warn nor stop, but their time is idleness."""
+    after, turn = looked(clock, sight, timeout)
+    if clock is not None and after.held_since is not None and after.used_at == clock.used_at:
+        after = after.model_copy(update={"since": clock.since, "warned_at": clock.warned_at})
+    return after, turn
+
+
+def begins_anew_after_a_failed_look(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:
+    """GPUs that cannot be read now and then keep their job for ever."""
+    after, turn = looked(clock, sight, timeout)
+    return (after.model_copy(update={"since": sight.at}), turn) if Source.GPU in sight.unread else (after, turn)
 
 
 def never_stops(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> After:

@@ -20,7 +20,7 @@ from pai_backend.api.wire import (
     TaskWire,
 )
 from pai_backend.lifecycle.exits import explain
-from pai_backend.lifecycle.idleness import stop_at, warning_sentence
+from pai_backend.lifecycle.idleness import idle_sentence, stop_at
 from pai_backend.model.alias import service_alias, task_alias
 from pai_backend.model.idle import IdleClock
 from pai_backend.model.job import Job, Phase, State, Task, TaskExit
@@ -100,15 +100,15 @@ def _idle(job: Job, clock: IdleClock | None) -> IdleWire | None:
     if job.spec.idle_timeout_s is None or job.state.final:
         return None
     timeout = timedelta(seconds=job.spec.idle_timeout_s)
-    warned = clock is not None and clock.warned_at is not None
+    warned, held = clock is not None and clock.warned_at is not None, clock is not None and clock.held_since is not None
     return IdleWire(
         timeout_s=job.spec.idle_timeout_s,
         since=clock.since if clock is not None else None,
         used_by=clock.used_by.value if clock is not None and clock.used_by is not None else None,
-        stop_at=stop_at(clock, timeout) if clock is not None else None,
+        stop_at=stop_at(clock, timeout) if clock is not None and not held else None,
         warned=warned,
         unread={source.value: why for source, why in clock.unread.items()} if clock is not None else {},
-        sentence=warning_sentence(clock, timeout) if clock is not None and warned else "",
+        sentence=idle_sentence(clock, timeout) if clock is not None else "",
     )
 
 

@@ -135,10 +135,16 @@ class IdleWire(Camel):
     timeout_s: int
     since: datetime | None = Field(description="Nothing has used it since; null before it was first looked at.")
     used_by: str | None = Field(description="What used it last: start, ssh, service, page, kernels or gpu.")
-    stop_at: datetime | None = Field(description="When it is stopped if nothing uses it before.")
+    stop_at: datetime | None = Field(
+        description="When it is stopped if nothing uses it before; null before the first look, and while its GPUs "
+        "cannot be looked at."
+    )
     warned: bool = Field(description="Whether its owner has been warned of that.")
-    unread: dict[str, str] = Field(description="What could not be looked at, and why: it counts as no use.")
-    sentence: str = Field(description="The warning in words; empty without one.")
+    unread: dict[str, str] = Field(
+        description="What could not be looked at, and why. GPUs hold the clock as long as that lasts; the rest is no "
+        "use."
+    )
+    sentence: str = Field(description="The warning, or what holds the clock, in words; else empty.")
 
 
 class Detail(_JobRow):

@@ -13,7 +13,16 @@ from datetime import datetime, timedelta
 
 from pai_backend.controller.sights import Watcher
 from pai_backend.controller.tenure import SAFETY_S, Tenure
-from pai_backend.lifecycle.idleness import Sight, Turn, looked, pause, stop_at, stop_sentence, warning_sentence
+from pai_backend.lifecycle.idleness import (
+    Sight,
+    Turn,
+    held_sentence,
+    looked,
+    pause,
+    stop_at,
+    stop_sentence,
+    warning_sentence,
+)
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import IdleClock, Source
 from pai_backend.model.ids import JobUid
@@ -22,7 +31,7 @@ from pai_backend.store.base import NewEvent, Store
 
 log = logging.getLogger(__name__)
 
-WARNING, OVER = "job.idle-warning", "job.idle-over"
+WARNING, OVER, HELD = "job.idle-warning", "job.idle-over", "job.idle-held"
 """Types of events, see docs/idle.md."""
 
 
@@ -47,6 +56,7 @@ class IdleKeeper:
             for gone in self._next.keys() - jobs.keys():
                 del self._next[gone]
                 self._clocks.pop(gone, None)
+                self._watcher.forget(gone)
             now = self._clock()
             due = [job for uid, job in jobs.items() if self._is_due(job, now)]
             if due and self._tenure.knows_nodes:
@@ -77,7 +87,7 @@ class IdleKeeper:
             clock, turn = looked(self._clocks.get(job.uid), sight, timeout_of(job))
             self._clocks[job.uid] = clock
             self._next[job.uid] = sight.at + pause(timeout_of(job))
-            if turn in (Turn.WARN, Turn.OVER):
+            if turn in (Turn.WARN, Turn.OVER, Turn.HELD):
                 told[job.uid] = _told(job, clock, turn)
             elif turn is Turn.STOP:
                 over.append(job)
@@ -117,14 +127,18 @@ def _is_watched(job: Job) -> bool:
 def _told(job: Job, clock: IdleClock, turn: Turn) -> NewEvent:
     if turn is Turn.OVER:
         return NewEvent(OVER, {"by": clock.used_by.value if clock.used_by is not None else ""})
-    timeout = timeout_of(job)
+    timeout, unread = timeout_of(job), {source.value: why for source, why in clock.unread.items()}
+    if turn is Turn.HELD:
+        since = clock.held_since.isoformat() if clock.held_since is not None else ""
+        told = {"since": since, "timeout_s": job.spec.idle_timeout_s, "unread": unread}
+        return NewEvent(HELD, {**told, "text": held_sentence(clock, timeout)})
     return NewEvent(
         WARNING,
         {
             "since": clock.since.isoformat(),
             "stop_at": stop_at(clock, timeout).isoformat(),
             "timeout_s": job.spec.idle_timeout_s,
-            "unread": {source.value: why for source, why in clock.unread.items()},
+            "unread": unread,
             "text": warning_sentence(clock, timeout),
         },
     )

@@ -163,13 +163,24 @@ class Engine(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class GpuUse:
+    """How much the GPUs of a task work: percent of the last moments in which the busiest did, of those that tell.
+
+    ``unread``: why others do not tell, which then may work all the same; empty when all do.
+    """
+
+    percent: int
+    unread: str = ""
+
+
 @runtime_checkable
 class GpuMeter(Protocol):
     """What an engine is beside :class:`Engine` if it can tell how much GPUs work."""
 
-    async def gpu_use(self, placement: Placement) -> int:
-        """Percent of the last moments in which the busiest GPU of a placed task worked.
+    async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
+        """How much the GPUs of a running task work now; the task goes on as it did.
 
-        Raises EngineError, saying why, when that cannot be known.
+        Raises EngineError, saying why in words for users, when none of them can be read.
         """
         ...

@@ -3,10 +3,12 @@
 Rules of this file:
 
 1. Use moves ``since`` forward and never back, so it never brings the stop nearer.
-2. Only time that was watched counts as idle. Between two looks that lie too far apart, or before the one who looks
-   began to, nobody watched: ``since`` and the warning move on by that time, and a restart kills nothing.
+2. Only time that was watched counts as idle. Between two looks that lie too far apart, before the one who looks began
+   to, or at a look that could not read the GPUs, nobody watched: ``since`` and the warning move on by that time, and
+   neither a restart nor a failed look kills anything.
 3. Nothing is stopped that was not warned :func:`notice` of watched time before.
-4. What cannot be read is no use, and is told.
+4. GPUs that cannot be read may work: they hold the clock as long as that lasts (ADR 0016). What else cannot be read is
+   no use. Both are told.
 
 All times are of the one clock of who looks. Times of other machines (when a gateway passed bytes, when a kernel was
 active, when a task began) are never compared with it: they are marks, and that one has changed since the last look is
@@ -15,6 +17,7 @@ use now.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,6 +34,9 @@ _LOOKS: Final = 20
 _LEAST_PAUSE, _MOST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=30)
 _LEAST_GAP: Final = timedelta(seconds=10)
 _PAUSES_IN_GAP: Final = 4
+_FEW_TASKS: Final = 16
+_SWEEPS: Final = 4
+_BELIEVED_SHARE: Final = 2
 
 
 class Turn(StrEnum):
@@ -40,6 +46,8 @@ class Turn(StrEnum):
     WARN = "warn"
     OVER = "over"
     """It was warned, and is used again."""
+    HELD = "held"
+    """For the whole timeout nothing was seen to use it, and its GPUs could not be read."""
     STOP = "stop"
 
 
@@ -72,8 +80,18 @@ def pause(timeout: timedelta) -> timedelta:
     return max(_LEAST_PAUSE, min(_MOST_PAUSE, timeout / _LOOKS))
 
 
+def gpus_at_a_look(tasks: int, timeout: timedelta) -> int:
+    """Of how many tasks the GPUs are read at one look: so many that a quarter of the timeout is enough for all."""
+    return max(_FEW_TASKS, math.ceil(tasks * (pause(timeout) / (timeout / _SWEEPS))))
+
+
+def looks_believed(timeout: timedelta) -> int:
+    """For how many looks GPUs that were read at rest are believed to rest: half of the timeout."""
+    return math.floor(timeout / _BELIEVED_SHARE / pause(timeout))
+
+
 def stop_at(clock: IdleClock, timeout: timedelta) -> datetime:
-    """When the job is stopped if nothing uses it and it is watched all the time."""
+    """When the job is stopped if nothing uses it, and it is watched and its GPUs can be read all the time."""
     warned_at = clock.warned_at if clock.warned_at is not None else clock.looked_at
     return max(clock.since + timeout, warned_at + notice(timeout))
 
@@ -91,11 +109,15 @@ def looked(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> tuple[I
     used_by, now = _use(clock, sight), _marked(clock, sight)
     if used_by is not None:
         used = {"since": sight.at, "used_at": sight.at, "used_by": used_by, "warned_at": None}
+        used["held_since"] = sight.at if now.held_since is not None else None
         return now.model_copy(update=used), Turn.OVER if clock.warned_at is not None else Turn.NONE
     unwatched = _unwatched(clock, sight, timeout)
     if unwatched:
         warned_at = clock.warned_at + unwatched if clock.warned_at is not None else None
         now = now.model_copy(update={"since": clock.since + unwatched, "warned_at": warned_at})
+    if now.held_since is not None:
+        told_at = now.held_since + timeout
+        return now, Turn.HELD if clock.looked_at < told_at <= sight.at else Turn.NONE
     if now.warned_at is not None:
         return now, Turn.STOP if sight.at >= stop_at(now, timeout) else Turn.NONE
     if sight.at < now.since + timeout - notice(timeout):
@@ -105,6 +127,7 @@ def looked(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> tuple[I
 
 def _marked(clock: IdleClock, sight: Sight) -> IdleClock:
     """The clock with what is compared at the next look."""
+    held_since = (clock.held_since or sight.at) if Source.GPU in sight.unread else None
     return clock.model_copy(
         update={
             "looked_at": sight.at,
@@ -112,6 +135,7 @@ def _marked(clock: IdleClock, sight: Sight) -> IdleClock:
             "written": {**clock.written, **sight.written},
             "kernels": {**clock.kernels, **sight.kernels},
             "unread": sight.unread,
+            "held_since": held_since,
         }
     )
 
@@ -130,10 +154,18 @@ def _use(clock: IdleClock, sight: Sight) -> Source | None:
 
 def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
     """The time since the last look in which nobody watched; negative when the wall clock was put back."""
+    blind = Source.GPU in sight.unread
     passed = sight.at - clock.looked_at
     longest = max(_LEAST_GAP, _PAUSES_IN_GAP * pause(timeout))
-    watched = clock.looked_at >= sight.watching_since and timedelta() <= passed <= longest
+    watched = not blind and clock.looked_at >= sight.watching_since and timedelta() <= passed <= longest
     return timedelta() if watched else passed
+
+
+def idle_sentence(clock: IdleClock, timeout: timedelta) -> str:
+    """What there is to say of the clock now: what holds it, or the warning; empty for neither."""
+    if clock.held_since is not None:
+        return held_sentence(clock, timeout)
+    return warning_sentence(clock, timeout) if clock.warned_at is not None else ""
 
 
 def warning_sentence(clock: IdleClock, timeout: timedelta) -> str:
@@ -146,6 +178,20 @@ def warning_sentence(clock: IdleClock, timeout: timedelta) -> str:
     )
 
 
+def held_sentence(clock: IdleClock, timeout: timedelta) -> str:
+    """What the owner of a job is told whose GPUs hold the clock."""
+    since = clock.held_since if clock.held_since is not None else clock.looked_at
+    return (
+        f"Its GPUs could not be looked at since {since:%Y-%m-%d %H:%M:%S} UTC: {clock.unread.get(Source.GPU, '')}. "
+        f"They may work, so it is not stopped for being idle, whatever its idleTimeout of {_duration(timeout)} says; "
+        "stop it yourself when it is of no more use."
+    )
+
+
 def stop_sentence(timeout: timedelta) -> str:
     """Why the job was stopped."""
-    return f"idle: nothing has used it for {duration_text(int(timeout.total_seconds()))}, its idleTimeout"
+    return f"idle: nothing has used it for {_duration(timeout)}, its idleTimeout"
+
+
+def _duration(timeout: timedelta) -> str:
+    return duration_text(int(timeout.total_seconds()))

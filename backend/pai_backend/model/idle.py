@@ -49,6 +49,8 @@ class IdleClock(Model):
     kernels: Mapping[str, str] = Field(
         default={}, description="By Jupyter server: its own time of the last activity of a kernel or terminal."
     )
-    unread: Mapping[Source, str] = Field(
-        default={}, description="What could not be looked at the last time, and why; it counts as no use."
+    unread: Mapping[Source, str] = Field(default={}, description="What could not be looked at the last time, and why.")
+    held_since: datetime | None = Field(
+        default=None,
+        description="Since when its GPUs cannot be read, so that the clock stands; the last use where that is later.",
     )

@@ -33,12 +33,14 @@ class Backend:
     now: datetime = T0
     since: datetime = T0
     busy: bool = False
+    blind: bool = False
     jobs: dict[JobUid, Job] = field(default_factory=dict)
     knows_nodes: bool = True
 
     async def look(self, job: Job, written: Mapping[Source, datetime]) -> Sight:
         working = frozenset({Source.GPU} if self.busy else set[Source]())
-        return Sight(self.now, self.since, T0, written, working, unread={Source.KERNELS: "no answer"})
+        unread = {Source.KERNELS: "no answer", **({Source.GPU: "no nvidia-smi"} if self.blind else {})}
+        return Sight(self.now, self.since, T0, written, working, unread=unread)
 
     def keeper(self) -> IdleKeeper:
         """A keeper as a fresh process has it."""
@@ -105,6 +107,25 @@ async def test_a_gpu_that_works_keeps_a_job_that_nobody_is_logged_in_to(store: S
     site.busy = True
     await site.pass_time(keeper, 1)
     assert await site.told() == ["job.idle-warning", "job.idle-over"]
+
+
+@pytest.mark.asyncio
+async def test_gpus_that_cannot_be_read_hold_a_job_which_is_told_once(store: SqlStore) -> None:
+    site = await backend(store)
+    site.blind = True
+    keeper = site.keeper()
+    await keeper.look_at([site.job])
+    await site.pass_time(keeper, 40)
+    keeper = site.keeper()  # what holds it since when outlives a restart
+    await site.pass_time(keeper, 25)
+    (held,) = await store.events(site.job.uid)
+    assert held.type == "job.idle-held"
+    assert held.payload["since"] == T0.isoformat()
+    assert held.payload["unread"] == {"kernels": "no answer", "gpu": "no nvidia-smi"}
+    assert "no nvidia-smi. They may work, so it is not stopped" in str(held.payload["text"])
+    site.blind = False
+    await site.pass_time(keeper, 60)
+    assert await site.told() == ["job.idle-held", "job.idle-warning", "job.stop-requested"]
 
 
 @pytest.mark.asyncio

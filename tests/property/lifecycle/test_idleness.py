@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pai_backend.lifecycle.idleness import Sight, Turn, looked, notice, pause, stop_at
+from pai_backend.lifecycle.idleness import (
+    Sight,
+    Turn,
+    gpus_at_a_look,
+    idle_sentence,
+    looked,
+    looks_believed,
+    notice,
+    pause,
+    stop_at,
+)
 from pai_backend.model.idle import IdleClock, Source
 from tests.mutants import idleness as mutants
 
@@ -46,7 +57,7 @@ def stories(draw: st.DrawFn) -> Story:
             uses[draw(st.sampled_from(REPORTED))] = max([at, *uses.values()]) + timedelta(seconds=1)
         unread = {Source.GPU: "no meter"} if draw(st.booleans()) else {}
         sights.append(Sight(at, watching, BEGIN - timedelta(days=900), dict(uses), unread=unread))
-        watched.append(passed if kind == "look" else timedelta())
+        watched.append(passed if kind == "look" and not unread else timedelta())
     return Story(timeout, tuple(sights), tuple(watched))
 
 
@@ -102,30 +113,56 @@ def use_never_brings_the_stop_nearer(clock: Clock, story: Story) -> None:
             return
 
 
-def what_is_unread_changes_nothing_and_is_told(clock: Clock, story: Story) -> None:
-    blind = replace(story, sights=tuple(replace(each, unread={Source.GPU: "no meter"}) for each in story.sights))
-    seeing = replace(story, sights=tuple(replace(each, unread={}) for each in story.sights))
-    told = run(clock, blind)
-    assert [turn for _, turn in told] == [turn for _, turn in run(clock, seeing)]
-    assert all(clock.unread == {Source.GPU: "no meter"} for clock, _ in told)
+def what_is_unread_but_gpus_changes_nothing_and_is_told(clock: Clock, story: Story) -> None:
+    silent = {Source.KERNELS: "no answer"}
+    deaf = replace(story, sights=tuple(replace(each, unread={**each.unread, **silent}) for each in story.sights))
+    told = run(clock, deaf)
+    assert [turn for _, turn in told] == [turn for _, turn in run(clock, story)]
+    assert all(clock.unread[Source.KERNELS] == "no answer" for clock, _ in told)
+
+
+def gpus_that_cannot_be_read_hold_the_clock(clock: Clock, story: Story) -> None:
+    for (kept, turn), sight in zip(run(clock, story), story.sights, strict=False):
+        blind = Source.GPU in sight.unread
+        assert not (blind and turn in (Turn.WARN, Turn.STOP)), "what may work is neither warned nor stopped"
+        assert (kept.held_since is not None) == blind, "why the clock stands is told"
+    blind_for_ever = tuple(replace(each, unread={Source.GPU: "no meter"}) for each in story.sights)
+    turns = {turn for _, turn in run(clock, replace(story, sights=blind_for_ever))}
+    assert not turns & {Turn.WARN, Turn.STOP}
 
 
 def what_nothing_uses_is_stopped_in_time(clock: Clock, story: Story) -> None:
     step, started = 4 * pause(story.timeout), story.sights[0]
     kept, turn, at = None, Turn.NONE, started.at
     while turn is not Turn.STOP:
-        kept, turn = clock(kept, replace(started, at=at, watching_since=started.at, written={}), story.timeout)
+        kept, turn = clock(
+            kept, replace(started, at=at, watching_since=started.at, written={}, unread={}), story.timeout
+        )
         assert at <= started.at + story.timeout + 2 * step, "nothing idles for ever"
         at += step
+
+
+def a_failed_look_costs_its_own_time_and_no_more(clock: Clock, story: Story) -> None:
+    step, started = 4 * pause(story.timeout), story.sights[0]
+    kept, turn, at, blind = None, Turn.NONE, started.at, False
+    while turn is not Turn.STOP:
+        unread = {Source.GPU: "no answer"} if blind else {}
+        sight = replace(started, at=at, watching_since=started.at, written={}, unread=unread)
+        kept, turn = clock(kept, sight, story.timeout)
+        assert at <= started.at + 2 * story.timeout + 4 * step, "every other look is enough"
+        at, blind = at + step, not blind
 
 
 LAWS = {
     stops_only_after_a_warning_and_the_whole_time_watched: (
         mutants.counts_what_nobody_watched,
         mutants.stops_without_a_warning,
+        mutants.counts_what_it_could_not_see,
     ),
     use_never_brings_the_stop_nearer: (mutants.believes_the_clocks_of_others,),
-    what_is_unread_changes_nothing_and_is_told: (mutants.takes_what_is_unread_for_use,),
+    what_is_unread_but_gpus_changes_nothing_and_is_told: (mutants.takes_what_is_unread_for_use,),
+    gpus_that_cannot_be_read_hold_the_clock: (mutants.takes_unread_gpus_for_rest,),
+    a_failed_look_costs_its_own_time_and_no_more: (mutants.begins_anew_after_a_failed_look,),
     what_nothing_uses_is_stopped_in_time: (mutants.never_stops,),
 }
 
@@ -186,3 +223,40 @@ def test_a_use_while_nobody_watched_begins_the_time_anew() -> None:
     assert (after.since, after.used_by) == (back, Source.SSH)
     unused, _ = looked(clock, replace(sight, written={}), timeout)
     assert back - unused.since == timedelta(hours=3)
+
+
+def test_whoever_cannot_be_read_for_the_whole_timeout_is_told_so_once_and_again_after_a_use() -> None:
+    timeout, silent = timedelta(hours=1), {Source.GPU: "no nvidia-smi"}
+    kept, turns = None, list[tuple[int, Turn]]()
+    for minute in range(0, 200, 1):
+        at = BEGIN + timedelta(minutes=minute)
+        uses = {Source.SSH: BEGIN + timedelta(minutes=90)} if minute >= 90 else {}
+        kept, turn = looked(kept, Sight(at, BEGIN, BEGIN, uses, unread=silent), timeout)
+        turns += [(minute, turn)] if turn is not Turn.NONE else []
+    assert turns == [(60, Turn.HELD), (150, Turn.HELD)]
+    assert kept is not None
+    assert "since 2026-11-01 01:30:00 UTC: no nvidia-smi. They may work" in idle_sentence(kept, timeout)
+
+
+def test_gpus_that_worked_and_cannot_be_read_now_are_not_idle_however_near_the_stop_was() -> None:
+    timeout, at = timedelta(hours=1), BEGIN
+    kept, turn = looked(None, Sight(at, BEGIN, BEGIN), timeout)
+    while turn is not Turn.WARN:
+        at += timedelta(seconds=30)
+        kept, turn = looked(kept, Sight(at, BEGIN, BEGIN), timeout)
+    left = stop_at(kept, timeout) - at
+    for _ in range(100):
+        at += timedelta(seconds=30)
+        kept, turn = looked(kept, Sight(at, BEGIN, BEGIN, unread={Source.GPU: "no answer"}), timeout)
+        assert turn is Turn.NONE
+    assert stop_at(kept, timeout) - at == left
+    _, turn = looked(kept, Sight(at + timedelta(seconds=30), BEGIN, BEGIN, working=frozenset({Source.GPU})), timeout)
+    assert turn is Turn.OVER
+
+
+@pytest.mark.parametrize(("tasks", "seconds", "count"), [(1, 10, 16), (2000, 600, 400), (2000, 8 * 3600, 16)])
+def test_all_gpus_are_read_in_a_quarter_of_the_timeout_a_few_at_a_look(tasks: int, seconds: int, count: int) -> None:
+    timeout = timedelta(seconds=seconds)
+    assert gpus_at_a_look(tasks, timeout) == count
+    assert math.ceil(tasks / count) * pause(timeout) <= timeout / 4
+    assert looks_believed(timeout) * pause(timeout) == timeout / 2

@@ -119,12 +119,12 @@ def test_a_job_with_an_idle_timeout_shows_its_clock_until_it_has_ended() -> None
     assert fresh is not None
     assert (fresh.timeout_s, fresh.since, fresh.stop_at, fresh.warned) == (3600, None, None, False)
 
-    unread = {Source.GPU: "this engine does not tell"}
+    unread = {Source.KERNELS: "it does not answer"}
     clock = IdleClock(since=T0, looked_at=T0, used_by=Source.SSH, unread=unread)
     shown = present.detail(job, SITE, GATEWAY, clock).idle
     assert shown is not None
     assert (shown.since, shown.stop_at, shown.used_by, shown.sentence) == (T0, T0 + timedelta(hours=1), "ssh", "")
-    assert shown.unread == {"gpu": "this engine does not tell"}
+    assert shown.unread == {"kernels": "it does not answer"}
     late = T0 + timedelta(minutes=50)
     warned = clock.model_copy(update={"warned_at": late, "looked_at": late})
     shown = present.detail(job, SITE, GATEWAY, warned).idle
@@ -133,5 +133,10 @@ def test_a_job_with_an_idle_timeout_shows_its_clock_until_it_has_ended() -> None
     assert (
         f"It is stopped at {T0 + timedelta(hours=1):%Y-%m-%d %H:%M:%S} UTC unless it is used before" in shown.sentence
     )
-    assert "gpu could not be looked at: this engine does not tell." in shown.sentence
+    assert "kernels could not be looked at: it does not answer." in shown.sentence
+    held = warned.model_copy(update={"held_since": late, "unread": {Source.GPU: "no nvidia-smi"}})
+    shown = present.detail(job, SITE, GATEWAY, held).idle
+    assert shown is not None
+    assert (shown.stop_at, shown.warned) == (None, True)
+    assert f"since {late:%Y-%m-%d %H:%M:%S} UTC: no nvidia-smi. They may work" in shown.sentence
     assert present.detail(job.model_copy(update={"state": State.STOPPED}), SITE, GATEWAY, clock).idle is None

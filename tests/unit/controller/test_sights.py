@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from pai_backend.controller.sights import Watcher
-from pai_backend.engine.base import Connection, Engine, EngineError
+from pai_backend.engine.base import Connection, Engine, EngineError, GpuUse
 from pai_backend.model.idle import Source
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
@@ -45,7 +45,7 @@ class Rest:
 class Machine:
     """The part of an engine that looks need. ``percent``: of its GPUs, or why that is not known."""
 
-    def __init__(self, percent: int | str = "its GPUs are simulated") -> None:
+    def __init__(self, percent: int | str = 0) -> None:
         self.percent = percent
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
@@ -54,10 +54,10 @@ class Machine:
         except OSError as error:
             raise EngineError("nothing answers") from error
 
-    async def gpu_use(self, placement: Placement) -> int:
+    async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
         if isinstance(self.percent, str):
             raise EngineError(self.percent)
-        return self.percent
+        return GpuUse(self.percent)
 
 
 async def token(uid: JobUid) -> str:
@@ -68,11 +68,15 @@ def watcher(machine: Machine) -> Watcher:
     return Watcher(cast("Engine", machine), token, lambda: T0)
 
 
+def watched(job: Job) -> Job:
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"idle_timeout_s": 3600})})
+
+
 @asynccontextmanager
 async def jupyter(rest: Rest) -> AsyncIterator[Job]:
     server = await asyncio.start_server(rest.serve, "127.0.0.1", 0)
     async with server:
-        yield service_job(server.sockets[0].getsockname()[1], command=JUPYTER, label="lab")
+        yield watched(service_job(server.sockets[0].getsockname()[1], command=JUPYTER, label="lab"))
 
 
 def with_gpu(job: Job) -> Job:
@@ -126,7 +130,7 @@ async def test_what_does_not_answer_and_what_shows_no_token_is_unread() -> None:
         pass
     sight = await watcher(Machine()).look(job, {})
     assert sight.unread == {Source.KERNELS: "the Jupyter server of task worker-0 does not answer"}
-    secret = service_job(1, command='jupyter lab --ServerApp.token="$(cat token)"', label="lab")
+    secret = watched(service_job(1, command='jupyter lab --ServerApp.token="$(cat token)"', label="lab"))
     sight = await watcher(Machine()).look(secret, {})
     assert "only known to its command" in sight.unread[Source.KERNELS]
 
@@ -134,13 +138,17 @@ async def test_what_does_not_answer_and_what_shows_no_token_is_unread() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("percent", "used", "unread"),
-    [(100, True, {}), (5, True, {}), (4, False, {}), ("no driver", False, {Source.GPU: "no driver"})],
+    [
+        (100, True, {}),
+        (5, True, {}),
+        (4, False, {}),
+        ("no driver", False, {Source.GPU: "no driver (task worker-0)"}),
+    ],
 )
-async def test_gpus_are_use_from_the_floor_on_and_an_unknown_one_is_none(
+async def test_gpus_are_use_from_the_floor_on_and_an_unknown_one_is_told(
     percent: int | str, used: bool, unread: dict[Source, str]
 ) -> None:
-    sight = await watcher(Machine(percent)).look(with_gpu(service_job(1)), {})
+    job = watched(service_job(1))
+    sight = await watcher(Machine(percent)).look(with_gpu(job), {})
     assert (set(sight.working), dict(sight.unread)) == ({Source.GPU} if used else set(), unread)
-    assert not (await watcher(Machine(percent)).look(service_job(1), {})).unread, (
-        "a job without GPUs has nothing to tell"
-    )
+    assert not (await watcher(Machine(percent)).look(job, {})).unread, "a job without GPUs has nothing to tell"

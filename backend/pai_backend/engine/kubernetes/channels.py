@@ -10,12 +10,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import aiohttp
 
 from pai_backend.engine.kubernetes.client import Client, Query
 from pai_backend.engine.kubernetes.failures import Malformed, Request, Unreachable, refusal
+from pai_backend.engine.kubernetes.status.view import items, part
 
 OPEN_S = 10.0
 EXEC = "v5.channel.k8s.io"
@@ -51,8 +53,16 @@ async def channel(
         yield socket
 
 
-async def execute(client: Client, pod_path: str, container: str, command: Sequence[str], limit_s: float) -> str | None:
-    """What a short command in a container of the pod prints; None when it did not end with 0.
+@dataclass(frozen=True)
+class Ran:
+    """How a command in a container ended. ``code``: None when the container's runtime could not run it."""
+
+    code: int | None
+    output: str
+
+
+async def execute(client: Client, pod_path: str, container: str, command: Sequence[str], limit_s: float) -> Ran:
+    """How a short command in a container of the pod ended, and what it printed on standard output.
 
     Raises ClusterErrors, Unreachable also when it takes longer than ``limit_s``, and Malformed for too much output.
     """
@@ -70,16 +80,23 @@ async def execute(client: Client, pod_path: str, container: str, command: Sequen
                     if len(output) > OUTPUT_MAX:
                         raise Malformed(f"{request}: it answers more than {OUTPUT_MAX} bytes")
                 elif number == RESULT:
-                    return output.decode("utf-8", "replace") if _succeeded(data) else None
+                    return Ran(_code(data), output.decode("utf-8", "replace"))
     except TimeoutError:
         raise Unreachable(f"{request}: it did not answer within {limit_s:.0f} s", sent=True) from None
     # The server closes with 1006 in any case: only the result tells that the command has ended.
     raise Unreachable(f"{request}: the connection was cut", sent=True)
 
 
-def _succeeded(data: bytes) -> bool:
+def _code(result: bytes) -> int | None:
+    """The exit code in a ``Status`` of the API; None when it tells of something else."""
     try:
-        result = json.loads(data)
+        found = json.loads(result)
     except ValueError:
-        return False
-    return isinstance(result, dict) and result.get("status") == "Success"
+        return None
+    if not isinstance(found, dict):
+        return None
+    if found.get("status") == "Success":
+        return 0
+    causes = [each for each in items(part(found, "details"), "causes") if each.get("reason") == "ExitCode"]
+    code = str(causes[0].get("message")) if causes else ""
+    return int(code) if code.isascii() and code.isdigit() and len(code) <= 3 else None

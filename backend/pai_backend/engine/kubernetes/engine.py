@@ -10,7 +10,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, TaskPlan, TaskSeen, TaskState
+from pai_backend.engine.base import (
+    Connection,
+    EngineError,
+    EngineEvent,
+    GpuUse,
+    LogStream,
+    TaskPlan,
+    TaskSeen,
+    TaskState,
+)
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import PARALLEL, Calls
@@ -20,6 +29,7 @@ from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, Reque
 from pai_backend.engine.kubernetes.dialing import Dialer
 from pai_backend.engine.kubernetes.ending import Ender
 from pai_backend.engine.kubernetes.failures import Forbidden
+from pai_backend.engine.kubernetes.gpu_use import gpu_use
 from pai_backend.engine.kubernetes.handover import Handover
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.logs import FOLLOWED, LOG_BYTES, Collector, Sources, TaskLogs
@@ -217,6 +227,11 @@ class KubernetesEngine:
         cluster = await self._found()
         return await cluster.dialer.dial(uid, port)
 
+    async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
+        """How much the GPUs of the task's container work. Raises EngineError when that cannot be known."""
+        cluster = await self._found()
+        return await gpu_use(cluster.client, (await self._places(uid)).one(Kind.POD, naming.task_name(uid)))
+
     def task_address(self, node: Node, role: str, index: int) -> str:
         """A name on the pod network (ADR 0014), else the address of the node."""
         return naming.host_name(role, index) if self._options.pods.network is Network.POD else node.address
@@ -283,5 +298,5 @@ class KubernetesEngine:
     async def _look_inside(self, path: str) -> ExitRecord | None:
         """What the launcher of the pod at a path has written down; None while there is nothing."""
         cluster = await self._found()
-        text = await execute(cluster.client, path, layout.TASK_CONTAINER, READ_RECORD, LOOK_INSIDE_S)
-        return record_of(text) if text is not None else None
+        ran = await execute(cluster.client, path, layout.TASK_CONTAINER, READ_RECORD, LOOK_INSIDE_S)
+        return record_of(ran.output) if ran.code == 0 else None

@@ -8,7 +8,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec
 
-from pai_backend.engine.base import Connection, EngineError, EngineEvent, LogStream, StartRefused, TaskPlan
+from pai_backend.engine.base import (
+    Connection,
+    EngineError,
+    EngineEvent,
+    GpuUse,
+    LogStream,
+    StartRefused,
+    TaskPlan,
+)
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.layout import LOOPBACK
@@ -131,8 +139,8 @@ class LocalEngine:
             raise EngineError(f"nothing answers on port {port} of task {uid}: {exc.strerror or exc}") from exc
         return Connection(reader, writer)
 
-    async def gpu_use(self, placement: Placement) -> int:
-        """How much the busiest GPU of a task works, in percent. Raises EngineError when that cannot be known."""
+    async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
+        """How much the GPUs of its placement work. Raises EngineError when that cannot be known."""
         node = self._nodes.get(placement.node)
         gpus = [gpu for gpu in node.gpus if gpu.index in placement.gpus] if node is not None else []
         if not gpus:

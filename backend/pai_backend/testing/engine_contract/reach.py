@@ -6,6 +6,7 @@ import pytest
 
 from pai_backend.engine.base import (
     EngineError,
+    GpuMeter,
     LogStream,
     TaskState,
 )
@@ -65,6 +66,27 @@ class Reach(EngineWorld):
             assert await connection.reader.read() == b"HELLO"
             connection.writer.close()
             await watch.state(plan.uid, TaskState.EXITED)
+
+    @pytest.mark.asyncio
+    async def test_gpus_that_cannot_be_read_have_a_reason_and_the_task_goes_on(
+        self, make_engine: EngineMaker, placement: Placement, free_port: int
+    ) -> None:
+        """A task without GPUs has none that could be read; to ask all the same harms nothing."""
+        plan = self.plan(placement, self.server_command(free_port))
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            assert await anext(engine.logs(plan.uid, LogStream.STDOUT, 0, True)) == b"up\n"
+            if isinstance(engine, GpuMeter):
+                with pytest.raises(EngineError, match=r"\w+ \w+"):
+                    await engine.gpu_use(placement, plan.uid)
+            connection = await engine.dial(placement, plan.uid, free_port)
+            connection.writer.write(b"hello")
+            assert await connection.reader.readexactly(5) == b"HELLO"
+            connection.writer.close()
+            ended = await watch.state(plan.uid, TaskState.EXITED)
+            assert ended.exit is not None
+            assert ended.exit.code == 0
 
     @pytest.mark.asyncio
     async def test_ports_that_are_listened_on_are_busy(

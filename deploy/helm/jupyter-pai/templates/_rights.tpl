@@ -6,7 +6,7 @@
   resources: [pods/log]
   verbs: [get]
 - apiGroups: [""]
-  resources: [pods/exec] # the launcher's record of a task that is kept for debugging
+  resources: [pods/exec] # the launcher's record of a task that is kept for debugging; how much GPUs work
   verbs: [get, create]
 - apiGroups: [""]
   resources: [secrets]

@@ -1,0 +1,155 @@
+"""Whether the GPUs of a job work: a few tasks are asked at a look, the others at the next, one that works first.
+
+What is known of a task is what was read of it last, within a quarter of the job's ``idleTimeout``: a job of thousands
+of tasks costs the engine one question a look while its first works, and no burst when all rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from pai_backend.engine.base import Engine, EngineError, GpuMeter, GpuUse
+from pai_backend.lifecycle.idleness import gpus_at_a_look, looks_believed
+from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.job import Task
+
+FLOOR_PERCENT: Final = 5
+"""Less work of a GPU is no use: a desktop or a monitoring agent on it shows 1 to 2."""
+AT_ONCE: Final = 16  # tasks that are asked at the same time, in all
+AT_ONCE_OF_A_JOB: Final = 8  # so that one whose tasks do not answer leaves room
+ANSWER_S: Final = 12.0  # for one task
+LOOK_S: Final = 25.0  # for a look at a job, which others wait for
+MOST_SKIPPED: Final = 16  # looks; a task that cannot be read is asked less and less often, at least so often
+
+
+@dataclass(frozen=True)
+class GpuSight:
+    """Whether a GPU of the job works at this look; if none does, why some may work all the same."""
+
+    works: bool
+    unread: str = ""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a task's GPUs told. ``at``: the number of the look."""
+
+    at: int
+    percent: int
+    unread: str
+    failures: int
+
+    def is_due(self, look: int) -> bool:
+        return look - self.at >= min(MOST_SKIPPED, 1 << max(0, self.failures - 1))
+
+    @property
+    def works(self) -> bool:
+        return self.percent >= FLOOR_PERCENT
+
+    def rests(self, since: int) -> bool:
+        return not self.works and not self.unread and self.at >= since
+
+
+class _Known:
+    """What is known of one job."""
+
+    def __init__(self) -> None:
+        self.look = 0
+        self.readings: dict[TaskUid, _Reading] = {}
+
+    def begin(self, tasks: Sequence[Task]) -> None:
+        """Another look; tasks that run no longer are forgotten."""
+        self.look += 1
+        running = {task.uid for task in tasks}
+        self.readings = {uid: reading for uid, reading in self.readings.items() if uid in running}
+
+    def next(self, tasks: Sequence[Task], count: int) -> list[Task]:
+        """Whom to ask: who worked when it was asked last, then who was asked longest ago."""
+
+        def order(task: Task) -> tuple[bool, int]:
+            reading = self.readings.get(task.uid)
+            return (True, 0) if reading is None else (not reading.works, reading.at)
+
+        due = [task for task in tasks if (known := self.readings.get(task.uid)) is None or known.is_due(self.look)]
+        return sorted(due, key=order)[:count]
+
+    def note(self, task: Task, told: GpuUse | str) -> None:
+        """Keep what it told, or why it did not."""
+        use = GpuUse(0, told) if isinstance(told, str) else told
+        before = self.readings.get(task.uid)
+        failures = before.failures + 1 if before is not None else 1
+        silent = bool(use.unread) and use.percent < FLOOR_PERCENT
+        self.readings[task.uid] = _Reading(self.look, use.percent, use.unread, failures if silent else 0)
+
+    @property
+    def works(self) -> bool:
+        """Whether a GPU was seen to work at this look."""
+        return any(each.works and each.at == self.look for each in self.readings.values())
+
+    def unread(self, tasks: Sequence[Task], believed: int) -> str:
+        """Why some task may work though none was seen to; empty when all rested at one of the last looks, so many."""
+        readings = [(task, self.readings.get(task.uid)) for task in tasks]
+        open_ = [(task, each) for task, each in readings if each is None or not each.rests(self.look - believed)]
+        if not open_:
+            return ""
+        task, reading = next((pair for pair in open_ if pair[1] is not None and pair[1].unread), open_[0])
+        why = reading.unread if reading is not None and reading.unread else "its turn has not come yet"
+        more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
+        return f"{why} (task {task.name}{more})"
+
+
+class GpuLooks:
+    """Looks at GPUs of jobs during one tenure."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._meter = engine if isinstance(engine, GpuMeter) else None
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._jobs: dict[JobUid, _Known] = {}
+
+    async def look(self, job: JobUid, tasks: Sequence[Task], idle_timeout: timedelta) -> GpuSight:
+        """Look at a job by those of its running tasks that have GPUs."""
+        if not tasks:
+            return GpuSight(works=False)
+        if self._meter is None:
+            return GpuSight(works=False, unread="this engine does not tell")
+        known = self._jobs.setdefault(job, _Known())
+        known.begin(tasks)
+        chosen = known.next(tasks, gpus_at_a_look(len(tasks), idle_timeout))
+        before = known.readings.get(chosen[0].uid) if chosen else None
+        first, rest = (chosen[:1], chosen[1:]) if before is not None and before.works else ([], chosen)
+        with suppress(TimeoutError):  # who was not asked is what it was, and the first of the next look
+            async with asyncio.timeout(LOOK_S):
+                await self._ask(known, first)
+                if not known.works:
+                    await self._ask(known, rest)
+        unread = "" if known.works else known.unread(tasks, looks_believed(idle_timeout))
+        return GpuSight(works=known.works, unread=unread)
+
+    def forget(self, job: JobUid) -> None:
+        """The job is looked at no more."""
+        self._jobs.pop(job, None)
+
+    async def _ask(self, known: _Known, tasks: Sequence[Task]) -> None:
+        share = asyncio.Semaphore(AT_ONCE_OF_A_JOB)
+
+        async def ask(task: Task) -> None:
+            async with share, self._room:
+                known.note(task, await self._answer(task))
+
+        await asyncio.gather(*(ask(task) for task in tasks))
+
+    async def _answer(self, task: Task) -> GpuUse | str:
+        assert self._meter is not None
+        assert task.placement is not None
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._meter.gpu_use(task.placement, task.uid)
+        except EngineError as error:
+            return str(error)
+        except TimeoutError:
+            return "the engine does not answer"
