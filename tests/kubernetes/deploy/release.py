@@ -68,9 +68,16 @@ class Release:
         found = await self.tasks.get("pods", "-l", f"jupyter-pai/job={uid}")
         return {each["metadata"]["name"]: each["metadata"]["uid"] for each in found["items"]}
 
-    async def submit(self, name: str, command: str, tasks: int = 1, **fields: Any) -> None:
-        """Hand a job in through the Service of the API."""
-        role = {"name": "r", "taskNumber": tasks, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": command}
+    async def submit(self, name: str, command: str, tasks: int = 1, gpus: int = 0, **fields: Any) -> None:
+        """Hand a job in through the Service of the API; ``gpus`` for each of its tasks."""
+        role = {
+            "name": "r",
+            "taskNumber": tasks,
+            "cpuNumber": 1,
+            "memoryMB": 100,
+            "gpuNumber": gpus,
+            "command": command,
+        }
         document = scm_document(name, taskRoles=[role], gpuType="", image=self.image, **fields)
         about = {"name": name, "filename": "job.json"}
         answer = await self.client.post("/api/v2/jobs", content=document, params=about)

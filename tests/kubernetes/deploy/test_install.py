@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.deploy.rare_requests import ask_what_is_rarely_asked, look_for_the_log_of_nothing
 from tests.kubernetes.deploy.release import LIMIT_S, Release
+from tests.kubernetes.deploy.training import Training
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 VALUES: dict[str, object] = {}
+IDLE_S = 12
 MEET = "echo hello; getent hosts r-0 r-1; sleep 1000"
 OF_OTHER_SERVERS = {
     ("create", "pods/exec"),  # from 1.35 on, for what is a ``get`` before
@@ -64,6 +68,29 @@ async def test_each_part_asks_for_all_that_it_may_ask_and_for_nothing_else(
         asked = release.requests(part)
         assert [each for each in asked if each[2] == 403] == []
         assert {each[:2] for each in asked} == await release.rights(part) - OF_OTHER_SERVERS, part
+
+
+async def test_gpus_that_work_keep_a_job_that_nobody_uses_and_those_that_rest_do_not(release: Release) -> None:
+    """By the controller's own account. The program of NVIDIA's driver is the test's: no GPU is behind the node's."""
+    training = Training(release, "training", IDLE_S)
+    await release.submit(training.name, "echo begun; sleep 1000", gpus=1, extras={"idleTimeout": f"{IDLE_S}s"})
+    await release.until_log(training.name, "begun")
+    held = await training.until_told("job.idle-held")
+    assert "there is no nvidia-smi in its container" in held["unread"]["gpu"]
+    assert "They may work, so it is not stopped" in (await training.idle())["sentence"]
+
+    await training.gpu_works(97)
+    used = await training.until_used(datetime.fromisoformat(held["since"]), "gpu")
+    await training.until_used(used, "gpu")
+    assert (await release.job(training.name))["state"] == "RUNNING"
+    assert await training.told("job.idle-warning") == []
+
+    await training.gpu_works(0)
+    assert (await training.until_told("job.idle-warning"))["unread"] == {}
+    assert (await training.until_told("job.stop-requested"))["cause"] == "idle"
+    stopped = await release.until_state(training.name, "STOPPED")
+    assert stopped["exit"]["message"] == f"idle: nothing has used it for {IDLE_S}s, its idleTimeout"
+    await until_forgotten(release, training.name)
 
 
 async def test_no_part_may_read_what_is_not_its_own(release: Release) -> None:
