@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,8 +43,8 @@ def world(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache"), "CALLS": str(calls), "BROKEN": ""}
 
 
-def build(world: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, BUILDER, *words], env=world, capture_output=True, text=True, timeout=60)
+def build(world: dict[str, str], *words: str, by: Path = BUILDER) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, by, *words], env=world, capture_output=True, text=True, timeout=60)
 
 
 def built(world: dict[str, str]) -> int:
@@ -121,3 +122,27 @@ def test_what_is_built_alone_is_built_only_when_it_is_asked_for(world: dict[str,
     assert build(world, "--missing").stdout == ""
     assert build(world, "kwok").returncode == 0
     assert "k8s.io/kubernetes" not in Path(world["CALLS"] + ".mod").read_text()
+
+
+def test_what_is_ours_is_built_with_the_modules_of_the_others_and_anew_when_its_source_changes(
+    world: dict[str, str], tmp_path: Path
+) -> None:
+    """And the others are not, so that a change of ours costs seconds."""
+    theirs, copy = (
+        BUILDER.parents[1] / "tests" / "kubernetes" / "cluster",
+        tmp_path / "tests" / "kubernetes" / "cluster",
+    )
+    shutil.copytree(theirs / "enforcer", copy / "enforcer")
+    shutil.copy(theirs / "versions.toml", copy)
+    (tmp_path / "tools").mkdir()
+    builder = Path(shutil.copy(BUILDER, tmp_path / "tools"))
+    assert build(world, by=builder).returncode == 0
+    assert build(world, "policy-enforcer", by=builder).returncode == 0
+    assert (place(world) / "policy-enforcer").read_text() == "program\n"
+    module = Path(world["CALLS"] + ".mod").read_text()
+    assert "require github.com/mattfenwick/cyclonus " in module
+    assert f"require k8s.io/kubernetes {place(world).name}\n" in module
+    with (copy / "enforcer" / "main.go").open("a") as source:
+        source.write("// changed\n")
+    assert build(world, "--missing", by=builder).stdout == ""
+    assert build(world, "--missing", "policy-enforcer", by=builder).stdout == "policy-enforcer\n"
