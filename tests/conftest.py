@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-LONGEST = ("kubernetes", "room-kubernetes", "kubernetes-deploy", "kubernetes-faults", "ui", "hdfs")
+LONGEST = (
+    "kubernetes",
+    "room-kubernetes",
+    "kubernetes-deploy",
+    "kubernetes-faults",
+    "kubernetes-policies",
+    "ui",
+    "hdfs",
+)
 
 
 @pytest.hookimpl(trylast=True)  # when every package has told the groups of its tests

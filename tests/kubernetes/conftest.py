@@ -24,7 +24,12 @@ __all__ = ["api_server", "backend_image", "kubernetes", "namespace", "runtime_im
 
 LOGS = Path(__file__).resolve().parents[2] / "build" / "kubernetes-logs"
 TEST_S, FAULT_S, BUILD_S = 300, 900, 2400
-GROUPS = {"faults": "kubernetes-faults", "deploy": "kubernetes-deploy", "devices": "kubernetes-deploy"}
+GROUPS = {
+    "faults": "kubernetes-faults",
+    "deploy": "kubernetes-deploy",
+    "devices": "kubernetes-deploy",
+    "policies": "kubernetes-policies",
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups

@@ -15,12 +15,13 @@ from typing import Any
 from tests.kubernetes.cluster import cgroups, network, node_files
 from tests.kubernetes.cluster.addresses import Addresses
 from tests.kubernetes.cluster.commands import CommandFailed, Ended, NotInTime, attempt, run, until
-from tests.kubernetes.cluster.control_plane import ControlPlane, Timing
+from tests.kubernetes.cluster.control_plane import MASTERS, ControlPlane, Timing
 from tests.kubernetes.cluster.images import PAUSE
 from tests.kubernetes.cluster.processes import ENVIRONMENT, Daemon
 
 _UP_S = 30.0
 _INIT = Path(__file__).with_name("node_init.sh")
+_QUEUE = "100"
 
 
 class NoPower(Exception):
@@ -105,6 +106,23 @@ class Node:
         if self.plan.taints:
             command.append("--register-with-taints=" + ",".join(self.plan.taints))
         await self._start_inside("kubelet", command)
+
+    async def enforce_policies(self, enforcer: Path) -> None:
+        """Let a program decide, by NetworkPolicies, on each new connection to a pod; without it there is none."""
+        # Pods of one node reach each other through its bridge, which asks nobody otherwise.
+        await self.run("sh", "-c", "echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables")
+        # Not in the table "filter", where kube-proxy puts before all others what it lets through.
+        rule = ["-d", str(self._addresses.pods_of(self.plan.number)), "-m", "conntrack", "--ctstate", "NEW"]
+        rule += ["-j", "NFQUEUE", "--queue-num", _QUEUE]
+        await run(*self._inside(), "iptables", "--wait", "--table", "mangle", "--append", "FORWARD", *rule)
+        kubeconfig = self._plane.user("policy-enforcer", MASTERS)
+        await self._start_inside("policy-enforcer", [enforcer, f"--kubeconfig={kubeconfig}", f"--queue={_QUEUE}"])
+
+        async def asked() -> bool:
+            queues = (await self.run("cat", "/proc/net/netfilter/nfnetlink_queue")).out.splitlines()
+            return any(line.split()[0] == _QUEUE for line in queues)
+
+        await self._until(asked, "the policy enforcer")
 
     def change_kubelet(self, **changes: Any) -> dict[str, Any]:
         """Change its configuration for the next start; what it was. None is the default; a power cut undoes it."""
