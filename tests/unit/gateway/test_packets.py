@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import os
+from collections import deque
 from typing import cast
 
 import pytest
@@ -16,6 +17,7 @@ from asyncssh.encryption import Encryption, get_encryption, get_encryption_param
 from asyncssh.misc import ProtocolError
 from asyncssh.packet import SSHPacket, UInt32
 
+from pai_backend.access.gateway import packets as module
 from pai_backend.access.gateway.packets import HEAD_BYTES, TAG_BYTES, Packets, Seal, seal_of
 
 CIPHERS = [b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com", b"chacha20-poly1305@openssh.com"]
@@ -84,6 +86,7 @@ def receiving(encryption: Encryption, channel: Noting) -> Packets:
     connection._auth_final, connection._decompressor, connection._transport = True, None, asyncio.Transport()
     connection._inpbuf, connection._max_recv_pktlen, connection._recv_blocksize = b"", 1 << 18, 8
     connection._channels = cast("dict[int, SSHChannel[bytes]]", {3: channel})
+    connection._in = None, None
     return connection
 
 
@@ -135,6 +138,21 @@ def test_other_ciphers_stay_with_asyncssh() -> None:
     key_bytes, iv_bytes = get_encryption_params(b"aes128-ctr", b"hmac-sha2-256")[:2]
     other = get_encryption(b"aes128-ctr", bytes(key_bytes), bytes(iv_bytes), b"hmac-sha2-256", bytes(32), False)
     assert seal_of(other) is None
+
+
+def test_the_oldest_of_too_many_seals_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_at_hand", deque())
+    monkeypatch.setattr(module, "MOST_AT_HAND", 2)
+    ends = [pair(CIPHERS[0]) for _ in range(3)]
+    channels = [Noting() for _ in ends]
+    legs = [receiving(ours, channel) for (ours, _), channel in zip(ends, channels, strict=True)]
+    seals = [sealing(theirs) for _, theirs in ends]
+    for number in range(2):
+        for leg, seal in zip(legs, seals, strict=True):
+            leg._inpbuf += packet_of(seal, number, MSG_CHANNEL_DATA, UInt32(3) + bytes((number,)))
+            assert not leg._recv_pkthdr()
+        assert [leg._in[1] is not None for leg in legs] == [False, True, True]
+    assert all(channel.given == [(n, MSG_CHANNEL_DATA, bytes((n,))) for n in range(2)] for channel in channels)
 
 
 def test_the_undocumented_parts_of_asyncssh_are_as_packets_need_them() -> None:

@@ -36,7 +36,7 @@ class Kind(StrEnum):
     """Nothing was asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request or opening of a channel: its name, and the command or subsystem that it names."""
 
@@ -44,7 +44,7 @@ class Request:
     subject: str = ""
 
 
-@dataclass
+@dataclass(slots=True)
 class Activity:
     """The use of one login. Raises PacketDecodeError on a message that is cut short."""
 

@@ -29,7 +29,7 @@ ROOM_BYTES = 512
 _LEAST_WINDOW = 16 * ROOM_BYTES  # of a smaller one nothing is withheld; OpenSSH offers 2 MiB, PuTTY 16 KiB
 
 
-@dataclass
+@dataclass(slots=True)
 class _Room:
     """What is withheld of one session's window."""
 

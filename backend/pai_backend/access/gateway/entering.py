@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-
-import asyncssh
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from pai_backend.access.broker.rights import EVERYTHING, Credential, Limits
 from pai_backend.access.gateway import names
@@ -21,8 +20,8 @@ from pai_backend.access.gateway.pipe import Pipe
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.relay import Back, Rule
 from pai_backend.access.gateway.sessions import Sessions
-from pai_backend.access.gateway.upstream import dial, open_back
-from pai_backend.engine.base import Connection, Engine
+from pai_backend.access.gateway.upstream import Upstream
+from pai_backend.engine.base import Connection
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.store.base import Store
 
@@ -37,8 +36,16 @@ class Room:
 
     options: GatewayOptions
     store: Store
-    engine: Engine
-    client_key: asyncssh.SSHKey
+    upstream: Upstream
+    entries: WeakValueDictionary[TaskUid, Entry] = field(default_factory=WeakValueDictionary)
+    """What logins to the same task share, as long as one has it."""
+
+    def shared(self, entry: Entry) -> Entry:
+        """The same entry as other logins have, if they have an equal one."""
+        known = self.entries.get(entry.task)
+        if known != entry:
+            self.entries[entry.task] = known = entry
+        return known
 
 
 class Entering:
@@ -68,7 +75,7 @@ class Entering:
     async def enter(self) -> Entry | Refused:
         """Open the task's leg and join it to the client's; the reason when that cannot be."""
         try:
-            entry, limits = await self.door.entry(self._credential)
+            entry, limits = await self._entry(self.door)
             await self._open(entry, limits)
         except Refused as exc:
             return self._refuse(exc)
@@ -81,10 +88,14 @@ class Entering:
         self._main, self.refusal = None, str(refused)
         return refused
 
+    async def _entry(self, door: Door) -> tuple[Entry, Limits]:
+        entry, limits = await door.entry(self._credential)
+        return self._room.shared(entry), limits
+
     async def _open(self, entry: Entry, limits: Limits) -> None:
         room = self._room
         self._main = entry, limits
-        back = await open_back(entry, room.store, room.engine, room.client_key, room.options, self._back_lost)
+        back = await room.upstream.open(entry, self._back_lost)
         if not self._front.alive:
             back.close()
             return
@@ -122,10 +133,10 @@ class Entering:
         """
         door = Door(self._room.store, host)
         try:
-            entry, limits = await door.entry(self._credential)
+            entry, limits = await self._entry(door)
             if limits != EVERYTHING:
                 raise Refused("This login is limited, and a jump cannot be: connect without it.", Reason.DENIED)
-            self._ways[host] = entry, await dial(entry, self._room.engine, self._room.options)
+            self._ways[host] = entry, await self._room.upstream.dial(entry)
         except Refused as exc:
             if door.job_seen is None or (exc.reason is Reason.DENIED and self.door.job_seen is not None):
                 return None

@@ -13,6 +13,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+from asyncssh.connection import SSHServerConnection
 from asyncssh.constants import (
     DISC_BY_APPLICATION,
     DISC_NO_MORE_AUTH_METHODS_AVAILABLE,
@@ -23,7 +24,18 @@ from asyncssh.packet import SSHPacket
 from asyncssh.public_key import CERT_TYPE_USER, SSHKey, SSHOpenSSHCertificate
 
 from pai_backend.access.broker.lookup import CertificateFacts
-from pai_backend.access.gateway.relay import HOST_KEY_REQUESTS, Back, Leg, Observer, Result, Rule, global_request
+from pai_backend.access.gateway.lean import fields_of
+from pai_backend.access.gateway.packets import Packets
+from pai_backend.access.gateway.relay import (
+    ENTERING,
+    HOST_KEY_REQUESTS,
+    Back,
+    Leg,
+    Observer,
+    Result,
+    Rule,
+    global_request,
+)
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.transport import FlushingTransport
 from pai_backend.engine.guesses import Guessing
@@ -32,7 +44,6 @@ GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the 
 SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
 
 _ANSWERED_HERE = (b"keepalive@openssh.com", *HOST_KEY_REQUESTS)  # while there is no task leg yet
-_ENTERING = "the task leg is being opened"
 
 
 class Front(Leg, Guessing):
@@ -41,6 +52,8 @@ class Front(Leg, Guessing):
     ``enter`` joins the legs, or leaves this one alone, which then answers by its ``SSHServer`` as usual.
     It must not raise. It is called again for the next request as long as no task leg is there.
     """
+
+    __slots__ = fields_of(SSHServerConnection, Packets)
 
     enter: Callable[[], Awaitable[None]] | None = None
     jumps: Callable[[str], Awaitable[bool]] | None = None
@@ -57,6 +70,12 @@ class Front(Leg, Guessing):
         super().connection_made(FlushingTransport(cast("asyncio.Transport", transport)))
 
     # ---- who it is -----------------------------------------------------------------------------
+    async def reload_config(self) -> None:
+        """Called by asyncssh for each user name that is tried: no setting here depends on it, so all logins share one.
+
+        asyncssh would make options of its own for every login, in a thread, and keep them as long as the connection.
+        """
+
     async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
         """Called by asyncssh when a key or certificate is offered (no ``msg``) and when it has signed."""
         valid = await super().validate_public_key(username, key_data, msg, signature)
@@ -96,6 +115,11 @@ class Front(Leg, Guessing):
         else:
             self.disconnect(DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many authentication failures")
 
+    async def send_userauth_success(self) -> None:
+        """Called by asyncssh when somebody is logged in."""
+        await super().send_userauth_success()
+        self.let_go()
+
     # ---- what it asks for ----------------------------------------------------------------------
     def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
         """Called by asyncssh for every message; the first that needs the task waits for its leg."""
@@ -123,11 +147,11 @@ class Front(Leg, Guessing):
     async def _enter_first(
         self, enter: Callable[[], Awaitable[None]], kind: int, number: int, packet: SSHPacket
     ) -> None:
-        self.hold_input(_ENTERING)
+        self.hold_input(ENTERING)
         try:
             await enter()
         finally:
-            self.release_input(_ENTERING)
+            self.release_input(ENTERING)
         if self.alive:
             result = super().process_packet(kind, number, packet)
             if inspect.isawaitable(result):

@@ -39,6 +39,8 @@ _LISTENS = (b"tcpip-forward", b"streamlocal-forward@openssh.com")
 class Guard:
     """The rules of one login. Raises PacketDecodeError on a message that is cut short."""
 
+    __slots__ = ("_files", "_limits", "_most", "_open", "_ports")
+
     def __init__(self, limits: Limits, ports: Collection[int], max_channels: int) -> None:
         self._limits, self._ports, self._most = limits, ports, max_channels
         self._open: set[int] = set()

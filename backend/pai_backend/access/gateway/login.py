@@ -60,7 +60,7 @@ class Login(asyncssh.SSHServer):
         self._front: Front | None = None
         self._proof: Proof | None = None
         self._inside: Entering | None = None
-        self._said: set[str] = set()
+        self._said: tuple[str, ...] = ()
         self._ended = False
         self._since = time.monotonic()
         self.name, self.address, self.port, self.client = "", "?", 0, "?"
@@ -126,8 +126,10 @@ class Login(asyncssh.SSHServer):
             self._inside.say_aside(text)
 
     def _note_client(self) -> None:
-        version = self._front.get_extra_info("client_version", "?") if self._front else "?"
-        self.client = names.plain(str(version), CLIENT_CHARACTERS)
+        """What its client calls itself, as long as the connection knows (``let_go``)."""
+        version = self._front.get_extra_info("client_version") if self._front else None
+        if version is not None:
+            self.client = names.plain(str(version), CLIENT_CHARACTERS)
 
     # ---- who is it -----------------------------------------------------------------------------
     async def begin_auth(self, username: str) -> bool:
@@ -182,7 +184,7 @@ class Login(asyncssh.SSHServer):
     def _say(self, text: str) -> None:
         """Show a line before the login is complete; the same one only once."""
         if self._front is not None and self._front.alive and text not in self._said:
-            self._said.add(text)
+            self._said += (text,)
             self._front.send_auth_banner(f"pai: {names.plain(text, SENTENCE_CHARACTERS)}\r\n")
 
     def auth_completed(self) -> None:
@@ -192,6 +194,7 @@ class Login(asyncssh.SSHServer):
         assert self.credential is not None
         self._inside = Entering(self._doors.room, self._front, self.credential, self._proof.door, self._task_lost)
         self._inside.activity.client_version = self.client
+        self._proof, self._said = None, ()  # a login may stay for days
         self._doors.teller.logged_in(self, self.credential)
         self._front.enter, self._front.jumps = self._enter, self._jumps
 

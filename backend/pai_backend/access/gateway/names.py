@@ -21,7 +21,7 @@ from pai_backend.store.base import slot_of
 SSH_LABEL = "ssh"  # the port label every task gets for its SSH server
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoginName:
     """A login name taken apart. Either ``alias`` is set, or ``user`` and ``job``."""
 
@@ -32,7 +32,7 @@ class LoginName:
     """What stands for the task, in the form ``model.alias.resolve`` reads."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Entry:
     """A task that can be entered: where it is and which of its ports is SSH."""
 

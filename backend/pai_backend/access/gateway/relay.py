@@ -14,16 +14,18 @@ came. What is not passed on as it is:
 Nothing is buffered but what the kernel and the transports hold: when one end takes no more, reading from
 the other stops (TCP), and windows keep channels apart (RFC 4254 §5.2) as they would without a gateway.
 
-This module, ``packets`` and ``front`` use parts of asyncssh that it does not document; a test names each of them.
+This module, ``packets``, ``lean`` and ``front`` use parts of asyncssh that it does not document; tests name each.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from asyncssh.channel import SSHChannel
-from asyncssh.connection import SSHClientConnection
+from asyncssh.client import SSHClient
+from asyncssh.connection import SSHClientConnection, SSHClientConnectionOptions
 from asyncssh.constants import (
     DISC_PROTOCOL_ERROR,
     MSG_CHANNEL_FAILURE,
@@ -37,6 +39,7 @@ from asyncssh.constants import (
 from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 
 from pai_backend.access.gateway.guard import NOT_PASSED_ON, Ruling
+from pai_backend.access.gateway.lean import fields_of
 from pai_backend.access.gateway.packets import Packets
 
 MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
@@ -47,10 +50,11 @@ UNREAD_BYTES = 1 << 19  # received but not yet understood, twice the largest pac
 HOST_KEY_REQUESTS = (b"hostkeys-00@openssh.com", b"hostkeys-prove-00@openssh.com")
 _REPLIES = (MSG_REQUEST_SUCCESS, MSG_REQUEST_FAILURE)
 
-# Reasons for not reading from a leg; it is read again when the last one is gone.
-_CONGESTED = "the other leg's transport is full"
-_REKEYING = "the other leg exchanges keys"
-_UNREAD = "what was received is still being worked on"
+# Reasons for not reading from a leg, of which several can hold; it is read again when the last one is gone.
+_CONGESTED = 1  # the other leg's transport is full
+_REKEYING = 2  # the other leg exchanges keys
+_UNREAD = 4  # what was received is still being worked on
+ENTERING = 8  # the task's leg is being opened
 
 Result = bool | Awaitable[None]
 Rule = Callable[[int, bytes], Ruling]
@@ -63,6 +67,8 @@ _T = TypeVar("_T")
 
 class _EveryNumber(dict[int, _T]):
     """The channel table of a joined leg: a message for any number goes to the leg itself."""
+
+    __slots__ = ("_leg",)
 
     def __init__(self, leg: _T) -> None:
         super().__init__()
@@ -78,6 +84,8 @@ class _EveryNumber(dict[int, _T]):
 class Leg(Packets):
     """One leg: a plain asyncssh connection until ``join``, from then on one half of a relay."""
 
+    __slots__ = ("_asked", "_deferred_bytes", "_not_reading", "_observe", "_rule", "peer")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.peer: Leg | None = None
@@ -85,7 +93,7 @@ class Leg(Packets):
         self._observe: Observer | None = None
         self._asked: list[bool] = []
         """One entry for each global request sent whose reply is due: whether the peer is waiting for it."""
-        self._not_reading: set[str] = set()
+        self._not_reading = 0
         self._deferred_bytes = 0
 
     @property
@@ -96,8 +104,6 @@ class Leg(Packets):
     def relay_to(self, peer: Leg, rule: Rule, observe: Observer) -> None:
         """From now on pass what ``rule`` allows of the connection layer on to ``peer``, showing it to ``observe``."""
         self.peer, self._rule, self._observe = peer, rule, observe
-        if self._kex_complete:  # each exchange of keys has its own; thousands of idle legs need not keep the last ones
-            self._client_kexinit = self._server_kexinit = b""
         self._channels = cast("dict[int, SSHChannel[bytes]]", _EveryNumber(self))
 
     # ---- messages ------------------------------------------------------------------------------
@@ -167,20 +173,20 @@ class Leg(Packets):
         super()._recv_data()
         if len(self._inpbuf) > UNREAD_BYTES:
             self.hold_input(_UNREAD)
-        elif _UNREAD in self._not_reading:
+        elif self._not_reading & _UNREAD:
             self.release_input(_UNREAD)
 
-    def hold_input(self, reason: str) -> None:
+    def hold_input(self, reason: int) -> None:
         """Stop reading from this leg for ``reason``. Idempotent."""
         if reason == _REKEYING and not self._kex_complete:
             return  # both legs exchange keys: each must read on, or neither exchange would end
-        self._not_reading.add(reason)
+        self._not_reading |= reason
         if self._transport:
             self._transport.pause_reading()
 
-    def release_input(self, reason: str) -> None:
+    def release_input(self, reason: int) -> None:
         """``reason`` no longer holds; read again unless another does. Idempotent."""
-        self._not_reading.discard(reason)
+        self._not_reading &= ~reason
         if self._transport and not self._not_reading:
             self._transport.resume_reading()
 
@@ -201,13 +207,36 @@ class Leg(Packets):
     def send_newkeys(self, k: bytes, h: bytes) -> None:
         """Called by asyncssh when an exchange is done and what was held back has left."""
         super().send_newkeys(k, h)
+        if self._auth_complete:
+            self.let_go()
         self._deferred_bytes = 0
         if self.peer:
             self.peer.release_input(_REKEYING)
 
 
 class Back(Leg, SSHClientConnection):
-    """The leg from the gateway to the task."""
+    """The leg from the gateway to the task. ``settings`` are shared by many; ``client`` is called for this one."""
+
+    __slots__ = fields_of(SSHClientConnection, Packets)
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, settings: SSHClientConnectionOptions, client: SSHClient
+    ) -> None:
+        super().__init__(loop, settings, wait="auth")
+        self._protocol_factory = lambda: client
+        self._waiter = loop.create_future()
+
+    async def ready(self) -> None:
+        """Return when the gateway is logged in. Raises what has ended the connection before that."""
+        assert self._waiter is not None
+        await self._waiter
+        self._waiter = self._agent = None
+        self.let_go()
+
+    def let_go(self) -> None:
+        """As :class:`Lean` has it: which key the task has shown matters at the next exchange only, for the next one."""
+        super().let_go()
+        self._server_host_key = None
 
 
 def global_request(payload: bytes) -> tuple[bytes, bool, bytes]:

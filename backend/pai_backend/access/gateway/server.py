@@ -21,6 +21,7 @@ from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOpti
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.record import Record
 from pai_backend.access.gateway.tell import Teller
+from pai_backend.access.gateway.upstream import Upstream
 from pai_backend.access.gateway.warning import Warnings
 from pai_backend.access.gateway.watch import Watch
 from pai_backend.access.keys import gateway_client_key, gateway_host_key
@@ -52,7 +53,7 @@ class _Gateway:
         self._options = options
         self._arrivals: Arrivals[Login] = Arrivals(options.max_unauthenticated, options.max_unauthenticated_per_source)
         self._stopping = False
-        room = Room(options, store, engine, client_key)
+        room = Room(options, store, Upstream(options, store, engine, client_key))
         teller = Teller(self.record, counters)
         self.doors = Doors(options, room, teller, self._admit, self._proved, self._left, self.watch.task_lost)
         counters.gauge("pai_gateway_arrivals", "Connections not logged in yet.", lambda: len(self._arrivals))

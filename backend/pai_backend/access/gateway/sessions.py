@@ -31,7 +31,7 @@ Message = tuple[int, bytes]
 CUT_STATUS = 255  # what ssh itself exits with when a connection breaks
 
 
-@dataclass
+@dataclass(slots=True)
 class _Session:
     """One session channel: its two numbers and what a correct ending depends on."""
 
@@ -47,6 +47,8 @@ class _Session:
 
 class Sessions:
     """The session channels of one login. Raises PacketDecodeError on a message that is cut short."""
+
+    __slots__ = ("_by_client", "_by_task")
 
     def __init__(self) -> None:
         self._by_client: dict[int, _Session] = {}

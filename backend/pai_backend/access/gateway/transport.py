@@ -19,6 +19,9 @@ FLUSH_S = 5.0  # how long a closed connection may take to deliver what was alrea
 PIECE_BYTES = 1 << 18  # written at once at most
 HIGH_WATER_BYTES = 1 << 17
 
+_NO_MORE: dict[Any, Any] = {}
+"""What these transports know beside the transports below them."""
+
 
 def close_flushed(transport: asyncio.WriteTransport) -> None:
     """Close after everything written has left, but at the latest in ``FLUSH_S``. Idempotent."""
@@ -38,6 +41,8 @@ def _give_up(transport: asyncio.WriteTransport) -> None:
 
 class _Outbox:
     """Collects what is written in one turn of the event loop and hands it on in one piece."""
+
+    __slots__ = ("_hand_on", "_pieces", "size")
 
     def __init__(self, hand_on: Callable[[bytes], None]) -> None:
         self._hand_on = hand_on
@@ -66,8 +71,10 @@ class _Outbox:
 class FlushingTransport(asyncio.Transport):
     """A socket transport that writes in large pieces and whose ``abort`` still delivers what was written."""
 
+    __slots__ = ("_inner", "_outbox")
+
     def __init__(self, inner: asyncio.Transport) -> None:
-        super().__init__()
+        super().__init__(_NO_MORE)
         self._inner = inner
         self._outbox = _Outbox(inner.write)
 
@@ -112,6 +119,23 @@ def hold(connection: Connection) -> None:
     _under(connection).pause_reading()
 
 
+def _forget_transport(writer: asyncio.StreamWriter) -> None:
+    """Let go of streams whose transport lives on: a writer closes its own when nobody keeps it any more."""
+    gone: asyncio.Transport = _Gone(_NO_MORE)
+    writer._transport = gone  # type: ignore[attr-defined]  # there is no public way, and the streams are 2 KiB
+
+
+class _Gone(asyncio.Transport):
+    """What a writer has in place of its transport."""
+
+    def is_closing(self) -> bool:
+        """Called by the writer when it is destroyed."""
+        return True
+
+    def close(self) -> None:
+        """Called by whoever closes the writer: what it had is another's now."""
+
+
 def _under(connection: Connection) -> asyncio.Transport:
     """What is below the streams; it both reads and writes."""
     return cast("asyncio.Transport", connection.writer.transport)
@@ -123,9 +147,12 @@ class StreamTransport(FlushingTransport):
     Streams would keep it once more and wake a task for each piece: two turns of the event loop for nothing.
     """
 
+    __slots__ = ("_beginning", "_begun", "_held", "_protocol", "_streams")
+
     def __init__(self, connection: Connection, protocol: asyncio.Protocol) -> None:
         super().__init__(_under(connection))
-        self._connection, self._protocol = connection, protocol  # a writer that nobody keeps would close its transport
+        self._protocol = protocol
+        self._streams: Connection | None = connection
         self._begun = self._held = False
         self._beginning: asyncio.Task[None] | None = None
 
@@ -135,12 +162,16 @@ class StreamTransport(FlushingTransport):
         self._inner.set_protocol(self._protocol)
         self._inner.set_write_buffer_limits(HIGH_WATER_BYTES)
         self._protocol.connection_made(self)
-        self._connection.reader.feed_eof()  # of what the streams have: nothing is added to it now
-        self._beginning = asyncio.create_task(self._begin(), name="gateway-upstream-begin")
+        streams = self._streams
+        assert streams is not None
+        streams.reader.feed_eof()  # of what the streams have: nothing is added to it now
+        self._beginning = asyncio.create_task(self._begin(streams), name="gateway-upstream-begin")
 
-    async def _begin(self) -> None:
+    async def _begin(self, streams: Connection) -> None:
         """Deliver what came before the protocol was there, and from then on what comes."""
-        early = await self._connection.reader.read()
+        early = await streams.reader.read()
+        _forget_transport(streams.writer)
+        self._streams = self._beginning = None
         self._begun = True
         if early and not self.is_closing():
             self._protocol.data_received(early)

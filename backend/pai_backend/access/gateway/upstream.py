@@ -22,110 +22,111 @@ from pai_backend.store.base import Store
 KEX = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-ctr")
 
+_NOBODY: tuple[list[bytes], ...] = ([], [], [])
+"""Keys of servers, authorities and revoked keys that asyncssh is to know by itself: each task has its one key."""
+
 log = logging.getLogger(__name__)
 
 
 class _Client(asyncssh.SSHClient):
-    """Tells the login when the task's end of the connection is gone."""
+    """Recognises the task, and tells the login when its end of the connection is gone."""
 
-    def __init__(self, lost: Callable[[], None]) -> None:
-        self._lost = lost
+    def __init__(self, task_key: bytes, lost: Callable[[], None]) -> None:
+        self._task_key, self._lost = task_key, lost
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        """Called by asyncssh at each exchange of keys for the one that the server has shown and proved."""
+        return key.public_data == self._task_key
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh once, also when the login itself closed the connection."""
         self._lost()
 
 
-async def open_back(
-    entry: Entry,
-    store: Store,
-    engine: Engine,
-    client_key: asyncssh.SSHKey,
-    options: GatewayOptions,
-    lost: Callable[[], None],
-) -> Back:
-    """Log in to the task. ``lost`` is called when the connection ends, whoever ended it.
+class Upstream:
+    """The way to tasks. What all connections to them have in common is made once: they are many, and mostly idle."""
 
-    Raises Refused with a sentence for the user when the task does not answer in ``connect_timeout_s``,
-    shows another host key than the one made for it, or does not let the gateway in. Cancellation-safe.
-    """
-    host_key = await store.task_keys(entry.slot)
-    if host_key is None:
-        raise _unreachable(f"The host key of {entry.name} is not known, so the task cannot be recognised.")
-    settings = await _settings(entry, public_line(host_key), client_key, options, lost)
-    try:
-        async with asyncio.timeout(options.connect_timeout_s):
-            return await _connect(entry, engine, settings)
-    except EngineError as exc:
-        raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
-    except asyncssh.HostKeyNotVerifiable as exc:
-        log.error("task %s at %s showed another host key than its own", entry.task, entry.placement.node)
-        raise _unreachable(f"Something else than {entry.name} answers at its place (wrong host key); refused.") from exc
-    except TimeoutError as exc:
-        raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
-    except (OSError, asyncssh.Error) as exc:
-        log.warning("no SSH to task %s: %s", entry.task, type(exc).__name__)
-        raise _unreachable(f"The SSH server of {entry.name} refused the gateway ({type(exc).__name__}).") from exc
+    def __init__(self, options: GatewayOptions, store: Store, engine: Engine, client_key: asyncssh.SSHKey) -> None:
+        self._options, self._store, self._engine, self._client_key = options, store, engine, client_key
+        self._settings: dict[str, asyncssh.SSHClientConnectionOptions] = {}
+        """By the algorithm of a task's host key; those that the backend makes are all of one."""
 
+    async def open(self, entry: Entry, lost: Callable[[], None]) -> Back:
+        """Log in to the task. ``lost`` is called when the connection ends, whoever ended it.
 
-async def dial(entry: Entry, engine: Engine, options: GatewayOptions) -> Connection:
-    """The bare stream to the task's SSH server, held until it is used. Cancellation-safe.
+        Raises Refused with a sentence for the user when the task does not answer in ``connect_timeout_s``,
+        shows another host key than the one made for it, or does not let the gateway in. Cancellation-safe.
+        """
+        host_key = await self._store.task_keys(entry.slot)
+        if host_key is None:
+            raise _unreachable(f"The host key of {entry.name} is not known, so the task cannot be recognised.")
+        try:
+            async with asyncio.timeout(self._options.connect_timeout_s):
+                return await self._login(entry, asyncssh.import_public_key(public_line(host_key)), lost)
+        except EngineError as exc:
+            raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
+        except asyncssh.HostKeyNotVerifiable as exc:
+            log.error("task %s at %s showed another host key than its own", entry.task, entry.placement.node)
+            text = f"Something else than {entry.name} answers at its place (wrong host key); refused."
+            raise _unreachable(text) from exc
+        except TimeoutError as exc:
+            raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
+        except (OSError, asyncssh.Error) as exc:
+            log.warning("no SSH to task %s: %s", entry.task, type(exc).__name__)
+            raise _unreachable(f"The SSH server of {entry.name} refused the gateway ({type(exc).__name__}).") from exc
 
-    Raises Refused with a sentence for the user.
-    """
-    try:
-        async with asyncio.timeout(options.connect_timeout_s):
-            connection = await engine.dial(entry.placement, entry.task, entry.port)
-    except EngineError as exc:
-        raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
-    except TimeoutError as exc:
-        raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
-    hold(connection)
-    return connection
+    async def dial(self, entry: Entry) -> Connection:
+        """The bare stream to the task's SSH server, held until it is used. Cancellation-safe.
+
+        Raises Refused with a sentence for the user.
+        """
+        try:
+            async with asyncio.timeout(self._options.connect_timeout_s):
+                connection = await self._engine.dial(entry.placement, entry.task, entry.port)
+        except EngineError as exc:
+            raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
+        except TimeoutError as exc:
+            raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
+        hold(connection)
+        return connection
+
+    async def _login(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> Back:
+        settings = await self._settings_for(task_key.algorithm.decode("ascii"))
+        connection = await self._engine.dial(entry.placement, entry.task, entry.port)
+        back = Back(asyncio.get_running_loop(), settings, _Client(task_key.public_data, lost))
+        StreamTransport(connection, back).start()
+        try:
+            await back.ready()
+        except BaseException:
+            back.abort()
+            raise
+        return back
+
+    async def _settings_for(self, algorithm: str) -> asyncssh.SSHClientConnectionOptions:
+        if algorithm not in self._settings:
+            settings: asyncssh.SSHClientConnectionOptions = await asyncssh.SSHClientConnectionOptions.construct(
+                host="task",  # asyncssh wants to know; a stream that is passed on by others has no address of its own
+                config=None,
+                known_hosts=_NOBODY,
+                server_host_key_algs=[algorithm],
+                username=self._options.task_user,
+                client_keys=[self._client_key],
+                agent_path=None,
+                preferred_auth=["publickey"],
+                kex_algs=list(KEX),
+                encryption_algs=list(CIPHERS),
+                compression_algs=None,
+                keepalive_interval=self._options.keepalive_s,
+                keepalive_count_max=self._options.keepalive_count,
+                login_timeout=self._options.connect_timeout_s,
+                rekey_bytes=REKEY_BYTES,
+                rekey_seconds=REKEY_S,
+                client_version="jupyter-pai-gateway",
+            )
+            settings.waiter = None  # each leg has its own
+            self._settings[algorithm] = settings
+        return self._settings[algorithm]
 
 
 def _unreachable(text: str) -> Refused:
     return Refused(text, Reason.UNREACHABLE)
-
-
-async def _settings(
-    entry: Entry, task_key: str, client_key: asyncssh.SSHKey, options: GatewayOptions, lost: Callable[[], None]
-) -> asyncssh.SSHClientConnectionOptions:
-    pinned = asyncssh.import_public_key(task_key)
-    settings: asyncssh.SSHClientConnectionOptions = await asyncssh.SSHClientConnectionOptions.construct(
-        client_factory=lambda: _Client(lost),
-        host=entry.name,  # asyncssh wants to know; a stream that is passed on through others has no address of its own
-        port=entry.port,
-        config=None,
-        known_hosts=([pinned], [], []),
-        server_host_key_algs=[pinned.algorithm.decode("ascii")],
-        username=options.task_user,
-        client_keys=[client_key],
-        agent_path=None,
-        preferred_auth=["publickey"],
-        kex_algs=list(KEX),
-        encryption_algs=list(CIPHERS),
-        compression_algs=None,
-        keepalive_interval=options.keepalive_s,
-        keepalive_count_max=options.keepalive_count,
-        login_timeout=options.connect_timeout_s,
-        rekey_bytes=REKEY_BYTES,
-        rekey_seconds=REKEY_S,
-        client_version="jupyter-pai-gateway",
-    )
-    return settings
-
-
-async def _connect(entry: Entry, engine: Engine, settings: asyncssh.SSHClientConnectionOptions) -> Back:
-    connection = await engine.dial(entry.placement, entry.task, entry.port)
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    settings.waiter = ready
-    back = Back(loop, settings, wait="auth")
-    StreamTransport(connection, back).start()
-    try:
-        await ready
-    except BaseException:
-        back.abort()
-        raise
-    return back

@@ -1,0 +1,152 @@
+"""What a connection keeps once somebody is logged in, and that nothing of asyncssh is lost by it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+
+import asyncssh
+import pytest
+from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerConnection
+
+from pai_backend.access.gateway.front import Front
+from pai_backend.access.gateway.lean import Closing, Lean, fields_of
+from pai_backend.access.gateway.relay import Back, Leg
+
+pytestmark = pytest.mark.asyncio
+
+
+async def front() -> Front:
+    """A client's leg that has no client yet."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    settings = asyncssh.SSHServerConnectionOptions(config=None, server_host_keys=[key], login_timeout=0)
+    return Front(asyncio.get_running_loop(), settings)
+
+
+async def back() -> Back:
+    """A task's leg that is not connected yet."""
+    settings = asyncssh.SSHClientConnectionOptions(
+        host="task", config=None, known_hosts=([], [], []), client_keys=None, agent_path=None, login_timeout=0
+    )
+    settings.waiter = None
+    return Back(asyncio.get_running_loop(), settings, asyncssh.SSHClient())
+
+
+@pytest.mark.parametrize(("make", "base"), [(front, SSHServerConnection), (back, SSHClientConnection)])
+async def test_what_asyncssh_sets_has_its_slot_and_its_value(make: object, base: type) -> None:
+    leg = await (front() if make is front else back())
+    names = {*fields_of(SSHConnection), *fields_of(base)}
+    assert len(names) > 100
+    assert names.isdisjoint(vars(leg))
+    assert len(vars(leg)) < 12, "attributes whose names each connection would keep for itself"
+    for name in names:
+        getattr(leg, name)
+
+
+async def test_a_value_of_a_class_is_not_hidden_by_a_slot() -> None:
+    class Counting:
+        count = 1
+
+        def __init__(self) -> None:
+            self.count, self.name = 2, "a"
+
+    class Named(Counting):
+        __slots__ = fields_of(Counting)
+
+    class Both(Named):
+        __slots__ = fields_of(Counting, Named)
+
+    assert (Named.__slots__, Both.__slots__) == (("name",), ())
+    assert Both.count == 1
+    assert (Both().count, Both().name) == (2, "a")
+
+
+async def test_what_only_the_login_needed_is_let_go() -> None:
+    leg = await front()
+    leg._client_kexinit = leg._server_kexinit = b"methods"
+    leg._extensions_to_send[b"server-sig-algs"] = b"all"
+    leg.set_extra_info(username="job", recv_cipher="aes")
+    leg.let_go()
+    assert (leg._client_kexinit, leg._server_kexinit) == (b"methods", b"methods"), "keys are being exchanged"
+    leg._kex_complete = True
+    leg.let_go()
+    assert (leg._client_kexinit, leg._server_kexinit) == (b"", b"")
+    assert not leg._extensions_to_send
+    assert leg.get_extra_info("username") is None
+    with pytest.raises(AttributeError):
+        leg._trusted_host_keys.add(1)  # type: ignore[union-attr, arg-type]  # shared by all: nothing may be added
+
+
+async def test_a_connection_that_is_gone_leaves_nothing() -> None:
+    legs = [await front(), await back()]
+    kinds = {type(leg) for leg in legs}
+    before = sum(type(each) in kinds for each in gc.get_objects())
+    assert before >= 2
+    legs.clear()
+    gc.collect()
+    assert sum(type(each) in kinds for each in gc.get_objects()) <= before - 2
+
+
+async def test_those_who_wait_for_the_end_are_told() -> None:
+    closing = Closing()
+    waiting = asyncio.create_task(closing.wait())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert not closing.is_set()
+    closing.set()
+    closing.set()
+    assert await asyncio.wait_for(waiting, 5)
+    assert await asyncio.wait_for(closing.wait(), 5)
+    assert closing.is_set()
+
+
+class Silent(Lean):
+    """A connection that notes what it asks its other end."""
+
+    __slots__ = ("asked", "asked_at")
+
+    async def _make_keepalive_request(self) -> None:
+        self.asked_at = self._loop.time()
+        self.asked.set()
+
+
+async def test_who_was_heard_is_not_asked_before_its_time() -> None:
+    options = asyncssh.SSHClientConnectionOptions(
+        host="task", config=None, client_keys=None, agent_path=None, login_timeout=0, keepalive_interval=0.2
+    )
+    options.waiter = None
+    loop = asyncio.get_running_loop()
+    leg = Silent(loop, options, None, None, None, server=False)
+    leg.asked, leg._auth_complete = asyncio.Event(), True
+    started = loop.time()
+    leg._reset_keepalive_timer()
+    timer = leg._keepalive_timer
+    heard_at = started
+    while loop.time() < started + 0.3:
+        await asyncio.sleep(0.02)
+        heard_at = loop.time()
+        leg._reset_keepalive_timer()
+    assert not leg.asked.is_set(), "it was heard all the time"
+    assert leg._keepalive_timer is not timer, "one timer went off, and was set anew"
+    await asyncio.wait_for(leg.asked.wait(), 5)
+    assert leg.asked_at >= heard_at + 0.19
+    leg._cancel_keepalive_timer()
+
+
+async def test_the_undocumented_parts_of_asyncssh_are_as_they_are_made_lean() -> None:
+    """One place that fails when a new asyncssh keeps its state in another way."""
+    made = inspect.getsource(SSHConnection.__init__)
+    for line in ("self._close_event = asyncio.Event()", "self._tasks: Set[asyncio.Task[None]] = set()"):
+        assert line in made
+    source = inspect.getsource(inspect.getmodule(SSHConnection))  # type: ignore[arg-type]  # it has a module
+    assert source.count("self._tasks") == 3, "tasks are kept and let go, and never read"
+    assert source.count("self._server_sig_algs") == 4, "it is asked when keys are chosen only"
+    assert source.count("_x509_revoked_certs") == 3
+    heard = inspect.getsource(SSHConnection._reset_keepalive_timer)
+    assert "self._cancel_keepalive_timer()" in heard
+    assert "self._set_keepalive_timer()" in heard
+    assert "self._set_keepalive_timer()" in inspect.getsource(SSHConnection._keepalive_timer_callback)
+    assert "await cast(SSHServerConnection, self).reload_config()" in inspect.getsource(SSHConnection._finish_userauth)
+    assert list(inspect.signature(SSHServerConnection.reload_config).parameters) == ["self"]
+    assert issubclass(Leg, Lean)
