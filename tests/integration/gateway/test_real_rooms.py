@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.engine.local.nodes import simulated_node
+from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, JobExit, State
 from pai_backend.store.base import UserKey, slot_of
 from pai_backend.store.grants import Act
@@ -85,7 +87,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 async def _running(store: SqlStore, engine: LocalEngine) -> tuple[Job, int]:
     """Submit a job, place and start its task as the controller would."""
-    running = running_job(free_port())
+    # Of no other test: tasks are known, and ended, by their uid in the environment of their processes.
+    running = running_job(free_port(), uid=JobUid(f"j{secrets.token_hex(8)}"))
     waiting = running.model_copy(update={"state": State.WAITING, "tasks": ()})
     seen = await store.submit(waiting, b"{}", "job.json", "application/json", [])
     lease = await store.acquire_lease("test", 600, datetime.now(UTC))
@@ -128,8 +131,8 @@ async def test_the_tasks_own_environment_and_directory_are_there(site: Site) -> 
 
 async def test_a_terminal_of_a_local_task(site: Site) -> None:
     outcome = await site.ssh("stty size; echo $TERM", options=("-tt",), stdin=b"")
-    assert outcome.stdout.decode().split()[-1] != "dumb"
-    assert outcome.status == 0
+    assert outcome.status == 0, outcome
+    assert outcome.stdout.decode().split()[-1] != "dumb", outcome
 
 
 async def test_files_go_to_the_tasks_directory_and_back(site: Site, tmp_path: Path) -> None:
