@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 from pai_backend.engine.base import Engine, EngineError, GpuMeter, GpuUse
-from pai_backend.lifecycle.idleness import gpus_at_a_look, looks_believed
+from pai_backend.lifecycle.idleness import gpus_at_a_look, looks_believed, looks_between
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Task
 
@@ -44,9 +44,6 @@ class _Reading:
     unread: str
     failures: int
 
-    def is_due(self, look: int) -> bool:
-        return look - self.at >= min(MOST_SKIPPED, 1 << max(0, self.failures - 1))
-
     @property
     def works(self) -> bool:
         return self.percent >= FLOOR_PERCENT
@@ -58,7 +55,9 @@ class _Reading:
 class _Known:
     """What is known of one job."""
 
-    def __init__(self) -> None:
+    def __init__(self, between: int) -> None:
+        """``between``: after how many looks a task is asked again."""
+        self._between = between
         self.look = 0
         self.readings: dict[TaskUid, _Reading] = {}
 
@@ -75,8 +74,13 @@ class _Known:
             reading = self.readings.get(task.uid)
             return (True, 0) if reading is None else (not reading.works, reading.at)
 
-        due = [task for task in tasks if (known := self.readings.get(task.uid)) is None or known.is_due(self.look)]
-        return sorted(due, key=order)[:count]
+        return sorted((task for task in tasks if self._is_due(self.readings.get(task.uid))), key=order)[:count]
+
+    def _is_due(self, reading: _Reading | None) -> bool:
+        if reading is None:
+            return True
+        pause = min(MOST_SKIPPED, 1 << max(0, reading.failures - 1))
+        return self.look - reading.at >= max(self._between, pause)
 
     def note(self, task: Task, told: GpuUse | str) -> None:
         """Keep what it told, or why it did not."""
@@ -88,8 +92,8 @@ class _Known:
 
     @property
     def works(self) -> bool:
-        """Whether a GPU was seen to work at this look."""
-        return any(each.works and each.at == self.look for each in self.readings.values())
+        """Whether a GPU was seen to work at this look, or just before, so that nobody is asked again yet."""
+        return any(each.works and self.look - each.at < self._between for each in self.readings.values())
 
     def unread(self, tasks: Sequence[Task], believed: int) -> str:
         """Why some task may work though none was seen to; empty when all rested at one of the last looks, so many."""
@@ -117,8 +121,10 @@ class GpuLooks:
             return GpuSight(works=False)
         if self._meter is None:
             return GpuSight(works=False, unread="this engine does not tell")
-        known = self._jobs.setdefault(job, _Known())
+        known = self._jobs.setdefault(job, _Known(looks_between(idle_timeout)))
         known.begin(tasks)
+        if known.works:
+            return GpuSight(works=True)
         chosen = known.next(tasks, gpus_at_a_look(len(tasks), idle_timeout))
         before = known.readings.get(chosen[0].uid) if chosen else None
         first, rest = (chosen[:1], chosen[1:]) if before is not None and before.works else ([], chosen)
@@ -141,7 +147,9 @@ class GpuLooks:
             async with share, self._room:
                 known.note(task, await self._answer(task))
 
-        await asyncio.gather(*(ask(task) for task in tasks))
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(ask(task))
 
     async def _answer(self, task: Task) -> GpuUse | str:
         assert self._meter is not None

@@ -36,6 +36,7 @@ _LEAST_GAP: Final = timedelta(seconds=10)
 _PAUSES_IN_GAP: Final = 4
 _FEW_TASKS: Final = 16
 _SWEEPS: Final = 4
+_GPU_PAUSE: Final = timedelta(seconds=5)
 _BELIEVED_SHARE: Final = 2
 
 
@@ -85,6 +86,11 @@ def gpus_at_a_look(tasks: int, timeout: timedelta) -> int:
     return max(_FEW_TASKS, math.ceil(tasks * (pause(timeout) / (timeout / _SWEEPS))))
 
 
+def looks_between(timeout: timedelta) -> int:
+    """After how many looks the GPUs of a task are read again: the next one, unless the looks are very close."""
+    return math.ceil(_GPU_PAUSE / pause(timeout))
+
+
 def looks_believed(timeout: timedelta) -> int:
     """For how many looks GPUs that were read at rest are believed to rest: half of the timeout."""
     return math.floor(timeout / _BELIEVED_SHARE / pause(timeout))
@@ -111,10 +117,7 @@ def looked(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> tuple[I
         used = {"since": sight.at, "used_at": sight.at, "used_by": used_by, "warned_at": None}
         used["held_since"] = sight.at if now.held_since is not None else None
         return now.model_copy(update=used), Turn.OVER if clock.warned_at is not None else Turn.NONE
-    unwatched = _unwatched(clock, sight, timeout)
-    if unwatched:
-        warned_at = clock.warned_at + unwatched if clock.warned_at is not None else None
-        now = now.model_copy(update={"since": clock.since + unwatched, "warned_at": warned_at})
+    now = _stood(clock, now, _unwatched(clock, sight, timeout))
     if now.held_since is not None:
         told_at = now.held_since + timeout
         return now, Turn.HELD if clock.looked_at < told_at <= sight.at else Turn.NONE
@@ -123,6 +126,17 @@ def looked(clock: IdleClock | None, sight: Sight, timeout: timedelta) -> tuple[I
     if sight.at < now.since + timeout - notice(timeout):
         return now, Turn.NONE
     return now.model_copy(update={"warned_at": sight.at}), Turn.WARN
+
+
+def _stood(clock: IdleClock, now: IdleClock, unwatched: timedelta) -> IdleClock:
+    """The clock at this look, moved by the time since the one before in which it stood."""
+    stood = now.looked_at - clock.looked_at if now.held_since is not None else unwatched
+    if not stood:
+        return now
+    moved = {"since": clock.since + stood, "warned_at": clock.warned_at and clock.warned_at + stood}
+    if clock.held_since is not None and now.held_since is not None:  # what nobody tried to read is not told as unread
+        moved["held_since"] = clock.held_since + unwatched
+    return now.model_copy(update=moved)
 
 
 def _marked(clock: IdleClock, sight: Sight) -> IdleClock:
@@ -154,10 +168,9 @@ def _use(clock: IdleClock, sight: Sight) -> Source | None:
 
 def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
     """The time since the last look in which nobody watched; negative when the wall clock was put back."""
-    blind = Source.GPU in sight.unread
     passed = sight.at - clock.looked_at
     longest = max(_LEAST_GAP, _PAUSES_IN_GAP * pause(timeout))
-    watched = not blind and clock.looked_at >= sight.watching_since and timedelta() <= passed <= longest
+    watched = clock.looked_at >= sight.watching_since and timedelta() <= passed <= longest
     return timedelta() if watched else passed
 
 

@@ -18,6 +18,7 @@ from pai_backend.lifecycle.idleness import (
     idle_sentence,
     looked,
     looks_believed,
+    looks_between,
     notice,
     pause,
     stop_at,
@@ -238,6 +239,14 @@ def test_whoever_cannot_be_read_for_the_whole_timeout_is_told_so_once_and_again_
     assert "since 2026-11-01 01:30:00 UTC: no nvidia-smi. They may work" in idle_sentence(kept, timeout)
 
 
+def test_an_outage_is_no_time_in_which_gpus_could_not_be_read() -> None:
+    timeout, silent = timedelta(hours=1), {Source.GPU: "no answer"}
+    kept, _ = looked(None, Sight(BEGIN, BEGIN, BEGIN, unread=silent), timeout)
+    back = BEGIN + timedelta(days=2)
+    kept, turn = looked(kept, Sight(back, back, BEGIN, unread=silent), timeout)
+    assert (turn, kept.held_since) == (Turn.NONE, back)
+
+
 def test_gpus_that_worked_and_cannot_be_read_now_are_not_idle_however_near_the_stop_was() -> None:
     timeout, at = timedelta(hours=1), BEGIN
     kept, turn = looked(None, Sight(at, BEGIN, BEGIN), timeout)
@@ -260,3 +269,10 @@ def test_all_gpus_are_read_in_a_quarter_of_the_timeout_a_few_at_a_look(tasks: in
     assert gpus_at_a_look(tasks, timeout) == count
     assert math.ceil(tasks / count) * pause(timeout) <= timeout / 4
     assert looks_believed(timeout) * pause(timeout) == timeout / 2
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(10, 10), (60, 2), (99, 2), (100, 1), (8 * 3600, 1)])
+def test_gpus_are_not_read_more_often_than_every_five_seconds(seconds: int, looks: int) -> None:
+    timeout = timedelta(seconds=seconds)
+    assert looks_between(timeout) == looks <= looks_believed(timeout)
+    assert looks * pause(timeout) >= timedelta(seconds=5)

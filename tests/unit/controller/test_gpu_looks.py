@@ -80,6 +80,18 @@ async def test_one_question_a_look_is_enough_while_the_first_works() -> None:
         assert len(await job.asked()) == 1
 
 
+async def test_looks_that_are_very_close_ask_once_in_a_while_and_believe_it() -> None:
+    meter = Meter({0: 90})
+    job = Watched(meter, 1, timedelta(seconds=10))
+    asked = [len(await job.asked()) for _ in range(20)]
+    assert asked == [1, *[0] * 9] * 2
+    assert (await job.look()).works
+    meter.tells = {0: 0}
+    sights = [await job.look() for _ in range(30)]
+    assert [sight.works for sight in sights] == [True] * 9 + [False] * 21
+    assert {sight.unread for sight in sights} == {""}
+
+
 async def test_the_one_that_works_is_found_among_thousands_and_asked_first_from_then_on() -> None:
     meter = Meter({1234: 97})
     job = Watched(meter, 2000, SHORT)

@@ -99,9 +99,8 @@ async def gpu_use(client: Client, pod_path: str) -> GpuUse:
     try:
         return told(await execute(client, pod_path, layout.TASK_CONTAINER, command(), LIMIT_S))
     except Forbidden:
-        raise EngineError(
-            "the backend may not run programs in the pods of tasks; its role needs `get` and `create` of pods/exec"
-        ) from None
+        words = "the cluster lets the backend run no program in its pod: the role needs `get` and `create` of pods/exec"
+        raise EngineError(words) from None
     except NotFound:
         raise EngineError("its pod is gone") from None
     except Malformed:
