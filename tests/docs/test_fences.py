@@ -57,6 +57,9 @@ NOT_RUN = {
         "docs/install-kubernetes.md",
         "kubectl -n pai-tasks delete pods -l app.kubernetes.io/managed-by=jupyter-pai --wait=false",
     ): "removes what tests share",
+    ("docs/engine-kubernetes.md", "kubectl create namespace try-policies"): (
+        "tests/kubernetes/policies/test_page.py runs it on a cluster that enforces policies, and on one that does not"
+    ),
     ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
 }
 """(page, first line) -> why this fence is not run where it stands."""
