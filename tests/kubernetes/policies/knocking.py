@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.kubernetes.cluster import images
-from tests.kubernetes.cluster.commands import run, until
+from tests.kubernetes.cluster.commands import NotInTime, run, until
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 
 PORT, SSH = 8000, 2222
@@ -53,6 +53,9 @@ class Knocker:
     kubectl: Kubectl | None = None
     name: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.kubectl.namespace}/{self.name}" if self.kubectl is not None else "this machine"
+
     async def hears(self, targets: Sequence[str]) -> dict[str, str]:
         """What each ``host:port`` answers."""
         if self.kubectl is None:
@@ -70,12 +73,16 @@ class Knocker:
             heard.update(await self.hears(list(expected)))
             return heard == expected
 
-        await until(as_expected, f"{self.name or 'this machine'} to hear {expected}", OPEN_S)
+        try:
+            await until(as_expected, f"{self} to hear {expected}", OPEN_S)
+        except NotInTime as late:
+            raise NotInTime(f"{late}; it heard {heard}") from None
 
     async def is_shut_out(self, targets: Iterable[str]) -> None:
         """Fail unless no target answers."""
         heard = await self.hears(list(targets))
-        assert heard == dict.fromkeys(heard, NOTHING)
+        answered = {target: said for target, said in heard.items() if said != NOTHING}
+        assert not answered, f"{self} got in: {answered}"
 
 
 async def address_of(kubectl: Kubectl, pod: str) -> str:
