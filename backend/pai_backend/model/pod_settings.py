@@ -7,7 +7,9 @@ Source: Kubernetes documentation, "Pod Security Standards"; OpenPAI 1.8 for what
 
 from __future__ import annotations
 
+import contextlib
 from enum import StrEnum
+from ipaddress import ip_network
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -64,6 +66,18 @@ def _resource(name: str) -> str:
 
 
 ResourceName = Annotated[str, AfterValidator(_resource)]
+
+
+def _cidr(text: str) -> str:
+    """As Kubernetes takes it, which ignores bits behind the prefix and knows no netmasks; empty for none."""
+    length = text.rpartition("/")[2]
+    with contextlib.suppress(ValueError):
+        if not text or (length != text and length.isdecimal() and ip_network(text, strict=False)):
+            return text
+    raise ValueError("must be addresses with the length of their prefix, such as 10.1.0.0/16 or fd00::/8")
+
+
+Cidr = Annotated[str, AfterValidator(_cidr)]
 
 
 class GpuSettings(Model):
@@ -165,7 +179,7 @@ class FrontDoor(Model):
 
     namespace_labels: Labels = Field(default={}, description="Labels of their namespace; none: the tasks' own.")
     pod_labels: Labels = Field(default={}, description="Labels of the pods; none: all pods of that namespace.")
-    cidr: str = Field(default="", description="Addresses instead, e.g. `10.0.0.0/8`.")
+    cidr: Cidr = Field(default="", description="Addresses instead, e.g. `10.0.0.0/8`.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -123,3 +123,14 @@ class TestNetworkPolicy:
             FrontDoor(cidr="10.0.0.0/8", pod_labels={"a": "b"})
         with pytest.raises(ValueError, match="either labels or cidr"):
             FrontDoor()
+
+    @pytest.mark.parametrize("addresses", ["10.0.0.0/8", "192.168.7.1/32", "10.1.2.3/8", "fd00::/8"])
+    def test_addresses_have_the_length_of_their_prefix(self, addresses: str) -> None:
+        assert FrontDoor(cidr=addresses).cidr == addresses
+
+    @pytest.mark.parametrize("addresses", ["10.0.0.1", "10.0.0.0/33", "10.0.0.0/255.0.0.0", "10.1/16", "pai.example"])
+    def test_other_addresses_are_refused_before_a_cluster_would(self, addresses: str) -> None:
+        with pytest.raises(
+            ValueError, match=r"must be addresses with the length of their prefix, such as 10\.1\.0\.0/16"
+        ):
+            FrontDoor(cidr=addresses)
