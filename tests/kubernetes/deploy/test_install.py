@@ -14,7 +14,7 @@ from tests.kubernetes.deploy.training import Training
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 VALUES: dict[str, object] = {}
-IDLE_S = 12
+IDLE_S = 10
 MEET = "echo hello; getent hosts r-0 r-1; sleep 1000"
 OF_OTHER_SERVERS = {
     ("create", "pods/exec"),  # from 1.35 on, for what is a ``get`` before
