@@ -23,6 +23,7 @@ TELL_S: Final = 8  # for the program itself: without persistence mode it loads t
 LIMIT_S: Final = 10.0  # with the way there and back
 OUTPUT_MAX: Final = 4096  # bytes; a GPU needs 8
 LATE, TOO_MUCH, MISSING = 124, 125, frozenset({126, 127})
+WHOLE: Final = frozenset({0, 14})  # 14 warns of a GPU's memory of its faults, and all is told (NVIDIA/gpu-operator#285)
 
 # Where it is where PATH does not say: with the container toolkit, on GKE, in Docker Desktop on Windows. GKE's needs its
 # library named, too. A program that hangs or never stops talking is killed, and does not stay behind in the container.
@@ -89,7 +90,7 @@ def _failure(ran: Ran, *, any_line: bool) -> str:
     """Why what it told is not all; empty when it is."""
     if ran.code is None:
         return "no program can be run in its container now"
-    if ran.code:
+    if ran.code not in WHOLE:
         return _WORDS.get(ran.code, f"nvidia-smi failed with exit code {ran.code}")
     return "" if any_line else "nvidia-smi does not tell of any GPU"
 

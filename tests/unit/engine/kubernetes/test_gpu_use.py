@@ -71,6 +71,10 @@ def test_a_failure_is_told_in_words_of_ours(code: int | None, why: str) -> None:
     assert "secret" not in str(found.value)
 
 
+def test_a_corrupted_inforom_is_a_remark_and_no_failure() -> None:
+    assert told(Ran(14, f"0, 0\n{REMARK}")) == GpuUse(0)
+
+
 def test_what_was_told_before_a_failure_counts_as_use_but_not_as_rest() -> None:
     use = told(Ran(15, "0, 88\nUnable to determine the device handle for GPU1\n"))
     assert use.percent == 88
