@@ -21,7 +21,7 @@ from tests.kubernetes.cluster.processes import ENVIRONMENT, Daemon
 
 _UP_S = 30.0
 _INIT = Path(__file__).with_name("node_init.sh")
-_QUEUE = "100"
+_QUEUE = "100"  # of the kernel, for a program that decides on packets
 
 
 class NoPower(Exception):

@@ -54,6 +54,7 @@ async def here(guarded: Cluster, bundle: str, tmp_path_factory: pytest.TempPathF
     async with new_namespace(guarded) as kubectl, new_namespace(guarded) as others:
         elsewhere = {"namespace_labels": {"kubernetes.io/metadata.name": others.namespace}}
         doors = [{"pod_labels": {"app": "gateway"}}, {**elsewhere, "pod_labels": {"app": "proxy"}}]
+        doors.append({"namespace_labels": {"doors": "all"}})
         async with Guard(kubectl, bundle, place, front_doors=doors).watching() as guard:
             alices, bobs = tasks_of(ALICES, "alice", [CAROL, CAROL, DAN]), tasks_of(BOBS, "bob", [CAROL, DAN])
             knockers = await guard.start(*alices, *bobs)
@@ -94,6 +95,16 @@ async def test_front_doors_reach_every_task(here: Neighbourhood) -> None:
     doors += await let_in(here.others, stand_in("proxy", CAROL, {"app": "proxy"}))
     for each in doors:
         await each.until_it_hears(here.targets)
+
+
+async def test_a_whole_namespace_may_be_a_front_door(guarded: Cluster, here: Neighbourhood) -> None:
+    """From when it has the label, whatever its pods are."""
+    await here.tasks[0].until_it_hears(ports_of(here.addresses[1:]))
+    async with new_namespace(guarded) as whole:
+        (anyone,) = await let_in(whole, stand_in("anyone", DAN, {}))
+        await anyone.is_shut_out(here.targets)
+        await whole("label", "namespace", whole.namespace, "doors=all")
+        await anyone.until_it_hears(here.targets)
 
 
 async def test_a_backend_outside_of_the_cluster_works_through_the_kubelet(here: Neighbourhood) -> None:
