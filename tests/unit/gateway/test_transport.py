@@ -46,6 +46,28 @@ class Recorder(asyncio.Protocol):
         self.resumed.set()
 
 
+class Counting(asyncio.Transport):
+    """A transport that notes each piece it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[bytes] = []
+        self._closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self._closed
+        self.pieces.append(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+
+
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -82,6 +104,25 @@ async def test_a_socket_transport_delivers_too(pair: tuple[Pair, Pair]) -> None:
     flushing.abort()
     flushing.write(b"too late")
     assert await asyncio.wait_for(far_reader.read(-1), 20) == BIG
+
+
+async def test_what_is_gathered_leaves_in_one_piece_at_the_end_of_the_block() -> None:
+    inner = Counting()
+    flushing = FlushingTransport(inner)
+    with module.gathered((flushing,)):
+        flushing.write(b"one ")
+        flushing.write(b"piece")
+        assert inner.pieces == []
+    assert inner.pieces == [b"one piece"]
+    flushing.write(b"later")
+    assert inner.pieces == [b"one piece"]
+    await asyncio.sleep(0)
+    assert inner.pieces == [b"one piece", b"later"]
+    with module.gathered((flushing,)):
+        flushing.write(b"last words")
+        flushing.close()
+        flushing.write(b"too late")
+    assert inner.pieces == [b"one piece", b"later", b"last words"]
 
 
 async def test_a_peer_that_takes_nothing_is_given_up(pair: tuple[Pair, Pair], monkeypatch: pytest.MonkeyPatch) -> None:

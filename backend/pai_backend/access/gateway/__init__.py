@@ -9,7 +9,7 @@ transport and authentication layers of both and passes the connection layer thro
 - ``sessions``, ``activity``: which sessions a login has open and what it is used for, learnt from the messages
   that pass. No I/O.
 - ``relay``: the two legs as asyncssh connections. ``front``: what is the client's alone. ``packets``: their data in
-  few steps. ``lean``: their memory. The only modules that touch asyncssh's internals.
+  few steps. ``lean``: their memory. With ``pipe`` the only modules that touch asyncssh's internals.
 - ``transport``: byte transports below the legs. ``upstream``: opening the back leg. ``pipe``: a jump's stream.
 - ``login``: one client from its first byte to its last; ``proof`` and ``door`` say who it is and whether it may
   come in, ``entering`` joins it to its task. ``watch``: ends logins whose right has ended.

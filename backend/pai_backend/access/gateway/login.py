@@ -23,7 +23,7 @@ from pai_backend.access.gateway.entering import Entering, Room
 from pai_backend.access.gateway.front import Front, end
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.pipe import Pipe
+from pai_backend.access.gateway.pipe import JumpChannel, Pipe, jump_channel
 from pai_backend.access.gateway.proof import Proof
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.refusing import RefusedSession
@@ -229,12 +229,14 @@ class Login(asyncssh.SSHServer):
         """Called by asyncssh for a session when the task was refused."""
         return RefusedSession(self._refusal())
 
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Pipe:
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> tuple[JumpChannel, Pipe]:
         """Called by asyncssh for direct-tcpip: the way of a jump, or a refusal."""
         pipe = self._inside.pipe(dest_host, dest_port) if self._inside is not None else None
-        if pipe is None:
+        if pipe is None or self._front is None:
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
-        return pipe
+        return jump_channel(self._front), pipe
 
     def unix_connection_requested(self, dest_path: str) -> bool:
         """Called by asyncssh for direct-streamlocal when the task was refused."""

@@ -10,7 +10,7 @@ the event loop leaves in one piece here: for bulk data that is one system call i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from pai_backend.engine.base import Connection
@@ -42,17 +42,19 @@ def _give_up(transport: asyncio.WriteTransport) -> None:
 class _Outbox:
     """Collects what is written in one turn of the event loop and hands it on in one piece."""
 
-    __slots__ = ("_hand_on", "_pieces", "size")
+    __slots__ = ("_hand_on", "_pieces", "gathering", "size")
 
     def __init__(self, hand_on: Callable[[bytes], None]) -> None:
         self._hand_on = hand_on
         self._pieces: list[bytes | bytearray | memoryview] = []
         self.size = 0
         """Bytes not handed on yet."""
+        self.gathering = False
+        """Whether somebody flushes who knows when the last piece has come."""
 
     def put(self, data: bytes | bytearray | memoryview) -> None:
         """Take a piece; it leaves at the end of this turn, or at once when there is much."""
-        if not self._pieces:
+        if not self._pieces and not self.gathering:
             asyncio.get_running_loop().call_soon(self.flush)
         self._pieces.append(data)
         self.size += len(data)
@@ -112,6 +114,25 @@ class FlushingTransport(asyncio.Transport):
     def abort(self) -> None:
         """The same as ``close``: see the module."""
         self.close()
+
+
+class gathered:  # noqa: N801  (a context manager, by a class because it is entered for each piece that is received)
+    """Send what is written to some transports within a block at its end, and not in a turn of its own after it."""
+
+    __slots__ = ("_transports",)
+
+    def __init__(self, transports: Sequence[FlushingTransport]) -> None:
+        self._transports = transports
+
+    def __enter__(self) -> None:
+        for transport in self._transports:
+            transport._outbox.gathering = True
+
+    def __exit__(self, *_: object) -> None:
+        for transport in self._transports:
+            transport._outbox.gathering = False
+            if not transport.is_closing():
+                transport._outbox.flush()
 
 
 def hold(connection: Connection) -> None:
