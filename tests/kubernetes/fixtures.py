@@ -11,7 +11,7 @@ import asyncio
 import os
 import shutil
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -104,9 +104,12 @@ async def remove_namespace(kubectl: Kubectl) -> None:
     await kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
 
 
-def need_machine() -> None:
-    """Skip the test where no cluster can run, with what is missing; in CI that is a failure."""
-    lacks = programs.lacking()
+def need_machine(lacking_also: Callable[[], list[str]] = list) -> None:
+    """Skip the test where no cluster can run, with what is missing; in CI that is a failure.
+
+    ``lacking_also`` is asked, on a machine that has all that clusters need, what it lacks for what else tests do.
+    """
+    lacks = programs.lacking() or lacking_also()
     if lacks:
         help_ = "`tools/system-packages kubernetes` helps"
         _refuse(f"no Kubernetes cluster can run here; missing: {', '.join(lacks)}. {help_}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -35,12 +36,19 @@ CAROL, DAN = NODES
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def guarded() -> AsyncIterator[Cluster]:
     """Carol and dan, each with a program that decides on new connections to its pods."""
-    await asyncio.to_thread(need_machine)
+    await asyncio.to_thread(need_machine, _lacking)
     place = await asyncio.to_thread(programs.build, "policy-enforcer")
     async with started(NODES) as cluster:
         for node in cluster.nodes.values():
             await node.enforce_policies(place / "policy-enforcer")
         yield cluster
+
+
+def _lacking() -> list[str]:
+    """What the kernel lacks to ask a program about packets, in words."""
+    rule = ["iptables", "--table", "mangle", "--append", "FORWARD", "-j", "NFQUEUE", "--queue-num", "0"]
+    done = subprocess.run(["unshare", "--net", *rule], capture_output=True, text=True, timeout=30)
+    return [f"NFQUEUE of the kernel ({' '.join(done.stderr.split())})"] if done.returncode != 0 else []
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
