@@ -15,6 +15,7 @@ transport and authentication layers of both and passes the connection layer thro
   come in, ``entering`` joins it to its task. ``watch``: ends logins whose right has ended.
 - ``tell``, ``record``, ``counters``: log, events and figures of logins. ``usage``, ``noting``: which of them use jobs
   that have an idle timeout. ``warning``, ``asides``: what people at terminals of such jobs are told.
+- ``turns``: looks at all logins that hold none of them up.
 - ``server``: ``serve_gateway``; start reading there.
 
 May import asyncssh, ``model``, ``lifecycle.idleness``, ``store.base``, ``engine.base``, ``engine.guesses``,

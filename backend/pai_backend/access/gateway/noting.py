@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from pai_backend.access.gateway.login import Login
 from pai_backend.access.gateway.names import Entry
+from pai_backend.access.gateway.turns import in_turns
 from pai_backend.access.gateway.usage import Usage
 from pai_backend.access.uses import Uses
 from pai_backend.model.idle import Source
@@ -30,8 +31,9 @@ class Noting:
         """Look until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
-            for login in list(self._logins()):
-                self._look(login, [entry for entry, _ in login.entries])
+            async for login in in_turns(self._logins()):
+                if login in self._logins():  # of those that have left meanwhile everything is noted
+                    self._look(login, [entry for entry, _ in login.entries])
 
     def left(self, login: Login) -> None:
         """A login has ended: what it did since the last look counts too."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from weakref import WeakKeyDictionary
 
 from pai_backend.access.gateway.login import Login
+from pai_backend.access.gateway.turns import in_turns
 from pai_backend.lifecycle.idleness import stop_at
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.idle import IdleClock
@@ -46,8 +47,8 @@ class Warnings:
                 await asyncio.sleep(RETRY_S)
 
     async def _look(self) -> None:
-        entered = {login: login.terminal_job for login in self._logins()}
-        idling = {login: found for login, found in entered.items() if found is not None}
+        entered = [(login, login.terminal_job) async for login in in_turns(self._logins())]
+        idling = {login: found for login, found in entered if found is not None}
         if not idling:
             return
         clocks = await self._store.idling.clocks({job for job, _ in idling.values()})

@@ -18,6 +18,7 @@ from pai_backend.access.gateway import door, names
 from pai_backend.access.gateway.login import Login
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.turns import in_turns
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
@@ -97,7 +98,7 @@ class Watch:
         Without ``whole`` only those are checked whose rights can end without a change of the store.
         """
         look = _Look(self._store)
-        for login, credential in list(self._logins.items()):
+        async for login, credential in in_turns(self._logins.items()):
             if whole or credential.expires_at is not None or any(e.owner != credential.user for e, _ in login.entries):
                 refused = await look.at(login, credential)
                 if refused is not None:
