@@ -130,6 +130,8 @@ export interface IIdle {
   /** When it is stopped if nothing uses it before. */
   readonly stopAt: string | null;
   readonly warned: boolean;
+  /** The warning, or what holds the clock, in words; else empty. */
+  readonly sentence: string;
 }
 
 /** Everything about one job. */

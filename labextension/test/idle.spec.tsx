@@ -12,6 +12,7 @@ import { detail } from './wire';
 
 const SINCE = '2026-11-22T08:00:00Z';
 const UNTIL = '2026-11-22T09:00:00Z';
+const WARNING = 'It is stopped at nine.';
 
 function shown(idle: IIdle | null | undefined): string {
   const host = document.createElement('div');
@@ -33,13 +34,32 @@ describe('the idle clock of a job', () => {
   });
 
   it('tells since when the job is not used, and when that ends it', () => {
-    const text = shown({ since: SINCE, stopAt: UNTIL, warned: false });
+    const text = shown({
+      since: SINCE,
+      stopAt: UNTIL,
+      warned: false,
+      sentence: ''
+    });
     expect(text).toContain(`Not used since${timeText(SINCE)}`);
     expect(text).toContain(`Stopped if idle till${timeText(UNTIL)}`);
   });
 
   it('says so in other words once its owner is warned', () => {
-    const text = shown({ since: SINCE, stopAt: UNTIL, warned: true });
+    const text = shown({
+      since: SINCE,
+      stopAt: UNTIL,
+      warned: true,
+      sentence: WARNING
+    });
     expect(text).toContain(`Stopped unless used by${timeText(UNTIL)}`);
+    expect(text).not.toContain('Idle clock');
+  });
+
+  it('says what holds it while GPUs cannot be looked at', () => {
+    const sentence = 'Its GPUs cannot be read: no nvidia-smi.';
+    const idle = { since: SINCE, stopAt: null, warned: false, sentence };
+    const text = shown(idle);
+    expect(text).toContain(`Idle clock${sentence}`);
+    expect(text).not.toContain('Stopped if idle');
   });
 });

@@ -68,6 +68,10 @@ function factsOf(
         : trans.__('Stopped if idle till'),
       timeText(job.idle?.stopAt ?? null)
     ],
+    [
+      trans.__('Idle clock'),
+      job.idle && !job.idle.warned ? job.idle.sentence : ''
+    ],
     [trans.__('Ended'), job.exit?.message ?? ''],
     [trans.__('What to do'), job.exit?.remedy ?? '']
   ];
