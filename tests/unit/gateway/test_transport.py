@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
@@ -194,6 +196,28 @@ async def test_a_connection_that_is_held_is_not_read(pair: tuple[Pair, Pair]) ->
     recorder = Recorder()
     StreamTransport(Connection(*near), recorder).start()
     await asyncio.wait_for(recorder.got.wait(), 20)
+
+
+async def test_streams_are_let_go_and_their_transport_lives_on() -> None:
+    arrived: asyncio.Future[Pair] = asyncio.get_running_loop().create_future()
+    server = await asyncio.start_server(lambda r, w: arrived.set_result((r, w)), "127.0.0.1", 0)
+    near = Connection(*await asyncio.open_connection(*server.sockets[0].getsockname()[:2]))
+    far_reader, far_writer = await arrived
+    gone = weakref.ref(near.reader), weakref.ref(near.writer)
+    recorder = Recorder()
+    stream = StreamTransport(near, recorder)
+    stream.start()
+    del near
+    far_writer.write(b"first")
+    await asyncio.wait_for(recorder.got.wait(), 20)
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+    stream.write(b"still here")
+    assert await asyncio.wait_for(far_reader.readexactly(10), 20) == b"still here"
+    stream.close()
+    assert await asyncio.wait_for(far_reader.read(), 20) == b""
+    far_writer.close()
+    server.close()
 
 
 async def test_the_far_end_closing_is_a_loss(pair: tuple[Pair, Pair]) -> None:
