@@ -236,6 +236,58 @@ async def test_a_new_file_in_the_place_of_the_one_that_was_read(
     assert "was rotated while nobody read it" in caplog.text
 
 
+async def test_a_new_file_that_is_still_empty_is_followed_from_its_beginning(
+    kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
+) -> None:
+    await kubelet.prints(b"old\n")
+    first = collectors()
+    first.begin(UID)
+    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
+    await first.aclose()
+    await until(lambda: not kubelet.following)
+    kubelet.file.clear()
+    second = collectors()
+    second.begin(UID)
+    await until(lambda: kubelet.following)
+    kubelet.meanwhile = never  # what comes now comes in the answer that is being read
+    await kubelet.prints(b"new\n")
+    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
+    kubelet.meanwhile = None
+    await kubelet.ends()
+    await second.to_the_end(UID)
+    assert await kept(sources) == b"old\nnew\n"
+
+
+async def never() -> None:
+    raise AssertionError("the log was asked for again")
+
+
+async def test_a_new_file_that_comes_between_looking_and_following(
+    kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_backend.engine.kubernetes.logs.kubelet.FOUND_S", 0.2)
+    await kubelet.prints(b"old\n")
+    first = collectors()
+    first.begin(UID)
+    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
+    await first.aclose()
+
+    async def rotate() -> None:
+        kubelet.file.clear()
+        await kubelet.prints(b"new\n")
+
+    async def rotate_next() -> None:
+        kubelet.meanwhile = rotate
+
+    kubelet.meanwhile = rotate_next
+    second = collectors()
+    second.begin(UID)
+    await until(lambda: kept_bytes(sources) == len(b"old\nnew\n"))
+    await kubelet.ends()
+    await second.to_the_end(UID)
+    assert await kept(sources) == b"old\nnew\n"
+
+
 async def test_only_so_many_are_followed_at_once_but_all_ends_are(
     kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
 ) -> None:

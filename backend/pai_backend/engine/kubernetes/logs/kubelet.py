@@ -6,6 +6,7 @@ What a kubelet rotates away cannot be had any more. Whether it still has the lin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -54,16 +55,17 @@ class Source:
             if not lines.searching:
                 return
             _log.warning("the log of task %s was rotated while nobody read it; some of it may be lost", self._uid)
-        async for data in self._answer(Lines(Position(self.position.end))):
+            # Of the new file nothing was read, also when nothing is in it yet: whatever comes in it is new.
+            self.position = Position(self.position.end)
+        async for data in self._answer(Lines(self.position)):
             yield data
 
     async def growing(self) -> AsyncGenerator[bytes, None]:
         """What there is, and what comes until the connection or the container ends. Raises as :meth:`rest`."""
-        since: tuple[tuple[str, str], ...] = ()
         if self.position.stamp:
             async for data in self.rest():
                 yield data
-            since = (("sinceTime", self.position.since),)
+        since = (("sinceTime", self.position.since),) if self.position.stamp else ()
         lines = Lines(self.position, growing=True, cut=bool(since))
         async for data in self._answer(lines, *since, ("follow", "true")):
             yield data
@@ -87,10 +89,11 @@ class Source:
             raise Unreachable(f"the output of task {self._uid} cannot be read on its node: {said}", sent=True)
 
     async def _fresh(self, chunks: AsyncIterator[bytes], lines: Lines) -> bytes | None:
-        """The next new output; None at the end."""
-        async with asyncio.timeout(FOUND_S if lines.searching else None):
-            async for chunk in chunks:
-                data = lines.feed(chunk)
-                if data or not lines.searching:
-                    return data
+        """The next new output; None at the end, and where the last line does not come again in time: see ``rest``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FOUND_S if lines.growing and lines.searching else None):
+                async for chunk in chunks:
+                    data = lines.feed(chunk)
+                    if data or not lines.searching:
+                        return data
         return None
