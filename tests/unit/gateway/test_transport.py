@@ -111,7 +111,7 @@ async def test_a_socket_transport_delivers_too(pair: tuple[Pair, Pair]) -> None:
 async def test_what_is_gathered_leaves_in_one_piece_at_the_end_of_the_block() -> None:
     inner = Counting()
     flushing = FlushingTransport(inner)
-    with module.gathered((flushing,)):
+    with module.gathered(flushing):
         flushing.write(b"one ")
         flushing.write(b"piece")
         assert inner.pieces == []
@@ -120,7 +120,7 @@ async def test_what_is_gathered_leaves_in_one_piece_at_the_end_of_the_block() ->
     assert inner.pieces == [b"one piece"]
     await asyncio.sleep(0)
     assert inner.pieces == [b"one piece", b"later"]
-    with module.gathered((flushing,)):
+    with module.gathered(flushing):
         flushing.write(b"last words")
         flushing.close()
         flushing.write(b"too late")

@@ -16,7 +16,7 @@ from asyncssh.packet import UInt32
 
 from pai_backend.access.gateway.activity import Activity
 from pai_backend.access.gateway.relay import Leg
-from pai_backend.access.gateway.transport import StreamTransport, gathered
+from pai_backend.access.gateway.transport import FlushingTransport, StreamTransport, gathered
 from pai_backend.engine.base import Connection
 
 WINDOW_BYTES, PACKET_BYTES = 1 << 21, 1 << 15  # what OpenSSH offers for such a channel
@@ -53,17 +53,15 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
     def __init__(self, connection: Connection, activity: Activity, gone: Callable[[], None]) -> None:
         self._activity, self._gone = activity, gone
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
-        self._client: Leg | None = None
+        self._outlet: FlushingTransport | None = None
         self._task_end = StreamTransport(connection, _Far(self))
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
         """Called by asyncssh when the client has been told that the connection stands."""
-        self._channel, self._client = chan, cast("Leg", chan.get_connection())
+        self._channel, self._outlet = chan, cast("Leg", chan.get_connection()).outlet
 
     def session_started(self) -> None:
         """Called by asyncssh when data may flow."""
-        if self._client is not None:
-            self._client.outlets += (self._task_end,)
         self._task_end.start()
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
@@ -84,9 +82,7 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh when the channel is gone."""
-        if self._client is not None:
-            self._client.outlets = tuple(each for each in self._client.outlets if each is not self._task_end)
-        self._channel = self._client = None
+        self._channel = self._outlet = None
         self._task_end.close()
         self._gone()
 
@@ -100,10 +96,10 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
 
     def from_task(self, data: bytes) -> None:
         """Bytes of the task."""
-        if self._channel is not None and self._client is not None:
+        if self._channel is not None and self._outlet is not None:
             self._activity.bytes_out += len(data)
             self._activity.uses += 1
-            with gathered(self._client.outlets[:1]):
+            with gathered(self._outlet):
                 self._channel.write(data)
 
     def task_gone(self) -> None:

@@ -41,7 +41,7 @@ from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 from pai_backend.access.gateway.guard import NOT_PASSED_ON, Ruling
 from pai_backend.access.gateway.lean import fields_of
 from pai_backend.access.gateway.packets import Packets
-from pai_backend.access.gateway.transport import FlushingTransport, gathered
+from pai_backend.access.gateway.transport import FlushingTransport
 
 MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
 REKEY_SOFT_BYTES = 1 << 20  # held back during a key exchange before the other leg is paused
@@ -85,7 +85,7 @@ class _EveryNumber(dict[int, _T]):
 class Leg(Packets):
     """One leg: a plain asyncssh connection until ``join``, from then on one half of a relay."""
 
-    __slots__ = ("_asked", "_deferred_bytes", "_not_reading", "_observe", "_rule", "outlets", "peer")
+    __slots__ = ("_asked", "_deferred_bytes", "_not_reading", "_observe", "_rule", "outlet", "peer")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -96,12 +96,12 @@ class Leg(Packets):
         """One entry for each global request sent whose reply is due: whether the peer is waiting for it."""
         self._not_reading = 0
         self._deferred_bytes = 0
-        self.outlets: tuple[FlushingTransport, ...] = ()
-        """What is written to by work on what this leg receives; the first is its own."""
+        self.outlet: FlushingTransport | None = None
+        """What it is written to by, also when it is closed already."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the transport when it stands."""
-        self.outlets = (cast("FlushingTransport", transport),)
+        self.outlet = cast("FlushingTransport", transport)
         super().connection_made(transport)
 
     @property
@@ -112,7 +112,6 @@ class Leg(Packets):
     def relay_to(self, peer: Leg, rule: Rule, observe: Observer) -> None:
         """From now on pass what ``rule`` allows of the connection layer on to ``peer``, showing it to ``observe``."""
         self.peer, self._rule, self._observe = peer, rule, observe
-        self.outlets += peer.outlets[:1]
         self._channels = cast("dict[int, SSHChannel[bytes]]", _EveryNumber(self))
 
     # ---- messages ------------------------------------------------------------------------------
@@ -179,8 +178,7 @@ class Leg(Packets):
 
         While a message waits for the store or the task, asyncssh would collect what follows without a bound.
         """
-        with gathered(self.outlets):
-            super()._recv_data()
+        super()._recv_data()
         if len(self._inpbuf) > UNREAD_BYTES:
             self.hold_input(_UNREAD)
         elif self._not_reading & _UNREAD:

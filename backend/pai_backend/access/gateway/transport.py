@@ -10,7 +10,7 @@ the event loop leaves in one piece here: for bulk data that is one system call i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 from pai_backend.engine.base import Connection
@@ -117,22 +117,23 @@ class FlushingTransport(asyncio.Transport):
 
 
 class gathered:  # noqa: N801  (a context manager, by a class because it is entered for each piece that is received)
-    """Send what is written to some transports within a block at its end, and not in a turn of its own after it."""
+    """Send what is written to a transport within a block at its end, and not in a turn of its own after it.
 
-    __slots__ = ("_transports",)
+    For large pieces only: of small ones a turn brings many, and each block is a system call.
+    """
 
-    def __init__(self, transports: Sequence[FlushingTransport]) -> None:
-        self._transports = transports
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: FlushingTransport) -> None:
+        self._transport = transport
 
     def __enter__(self) -> None:
-        for transport in self._transports:
-            transport._outbox.gathering = True
+        self._transport._outbox.gathering = True
 
     def __exit__(self, *_: object) -> None:
-        for transport in self._transports:
-            transport._outbox.gathering = False
-            if not transport.is_closing():
-                transport._outbox.flush()
+        self._transport._outbox.gathering = False
+        if not self._transport.is_closing():
+            self._transport._outbox.flush()
 
 
 def hold(connection: Connection) -> None:
