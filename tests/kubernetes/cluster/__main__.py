@@ -72,9 +72,11 @@ def main() -> int:
     what = parser.parse_args().what
     lacks = programs.lacking()
     if what == "able":
-        words = f"cannot run here; missing: {', '.join(lacks)}." if lacks else "can run here: `make test-kubernetes`."
-        print(f"The tests on Kubernetes were left out. They {words}")
-        return 0
+        if lacks:
+            print(f"Tests on Kubernetes are left out: none can run here; missing: {', '.join(lacks)}.")
+        else:
+            print("Tests on Kubernetes: conformance and faults. `make test-kubernetes` runs all of them.")
+        return 1 if lacks else 0
     if lacks:
         print(f"No cluster can run here; missing: {', '.join(lacks)}.", file=sys.stderr)
         print("`tools/system-packages kubernetes` installs programs, or says how to.", file=sys.stderr)
