@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from tests.kubernetes.cluster.cluster import Cluster
+from tests.kubernetes.cluster.commands import until
 from tests.kubernetes.cluster.control_plane import Timing
 from tests.kubernetes.cluster.processes import Daemon
 
@@ -71,9 +72,14 @@ class Simulation:
         room = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
         await self.cluster.kubectl.create(*(_node(name, room) for name in names))
         self.nodes += names
-        everywhere = ("wait", "--for=condition=Ready", "nodes", f"--selector={LABEL}")
-        await self.cluster.kubectl(*everywhere, "--timeout=120s", limit_s=130)
+        await until(self._all_ready, f"{len(self.nodes)} simulated nodes to be Ready", 120, 0.5)
         return names
+
+    async def _all_ready(self) -> bool:
+        """Whether all are Ready, by one list: ``kubectl wait`` looks at one after the other, minutes for a thousand."""
+        path = "{.items[*].status.conditions[?(@.type=='Ready')].status}"
+        told = await self.cluster.kubectl("get", "nodes", f"--selector={LABEL}", "-o", f"jsonpath={path}")
+        return told.split().count("True") == len(self.nodes)
 
 
 def toleration() -> dict[str, str]:
