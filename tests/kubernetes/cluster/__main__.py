@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 
 from tests.kubernetes.cluster import images, programs, slots
@@ -72,6 +73,9 @@ def main() -> int:
     what = parser.parse_args().what
     lacks = programs.lacking()
     if what == "able":
+        if given := os.environ.get("PAI_TEST_KUBECONFIG"):
+            print(f"Tests on Kubernetes: conformance, on the cluster that PAI_TEST_KUBECONFIG={given} names.")
+            return 0
         if lacks:
             print(f"Tests on Kubernetes are left out: none can run here; missing: {', '.join(lacks)}.")
         else:
