@@ -1,4 +1,4 @@
-"""Whether `make test` has tests on Kubernetes: where nodes can run or a cluster is named, and never left out silently."""
+"""Whether `make test` has tests on Kubernetes: where nodes can run or a cluster is named, never left out in silence."""
 
 from __future__ import annotations
 
