@@ -180,6 +180,14 @@ def kept_bytes(sources: Sources) -> int:
     return extent.position.end if extent is not None else 0
 
 
+async def keep_what_there_is(kubelet: Kubelet, sources: Sources, collector: Collector) -> None:
+    """Collect up to now, and no further: the connection is over."""
+    collector.begin(UID)
+    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
+    await collector.aclose()
+    await until(lambda: not kubelet.following)
+
+
 async def kept(sources: Sources) -> bytes:
     """The log as a reader gets it, once it is complete."""
     extent = sources.kept(UID).look()
@@ -224,10 +232,7 @@ async def test_a_new_file_in_the_place_of_the_one_that_was_read(
     kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector], caplog: pytest.LogCaptureFixture
 ) -> None:
     await kubelet.prints(b"old\n", b"older\n")
-    first = collectors()
-    first.begin(UID)
-    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
-    await first.aclose()
+    await keep_what_there_is(kubelet, sources, collectors())
     kubelet.file.clear()
     await kubelet.prints(b"new\n")
     await kubelet.ends()
@@ -240,11 +245,7 @@ async def test_a_new_file_that_is_still_empty_is_followed_from_its_beginning(
     kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
 ) -> None:
     await kubelet.prints(b"old\n")
-    first = collectors()
-    first.begin(UID)
-    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
-    await first.aclose()
-    await until(lambda: not kubelet.following)
+    await keep_what_there_is(kubelet, sources, collectors())
     kubelet.file.clear()
     second = collectors()
     second.begin(UID)
@@ -267,10 +268,7 @@ async def test_a_new_file_that_comes_between_looking_and_following(
 ) -> None:
     monkeypatch.setattr("pai_backend.engine.kubernetes.logs.kubelet.FOUND_S", 0.2)
     await kubelet.prints(b"old\n")
-    first = collectors()
-    first.begin(UID)
-    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
-    await first.aclose()
+    await keep_what_there_is(kubelet, sources, collectors())
 
     async def rotate() -> None:
         kubelet.file.clear()
