@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
@@ -135,8 +135,16 @@ class MemoryStore:
     async def task_keys(self, owner: str) -> str | None:
         return self.host_keys.get(owner)
 
+    async def kept_task_keys(self, owners: Collection[str]) -> dict[str, str]:
+        return {owner: self.host_keys[owner] for owner in owners if owner in self.host_keys}
+
     async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
         return self.host_keys.setdefault(owner, private_pem)
+
+    async def keep_task_keys(self, made: Mapping[str, tuple[str, str]], others: Collection[str] = ()) -> dict[str, str]:
+        for owner, (private_pem, _) in made.items():
+            self.host_keys.setdefault(owner, private_pem)
+        return await self.kept_task_keys([*made, *others])
 
     async def secret(self, name: str, make: str) -> str:
         return self.secrets.setdefault(name, make)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final, cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -50,9 +51,7 @@ def certify_host(ca: str, host_key: str, *, key_id: str, principals: Sequence[st
     """
     if not principals:
         raise ValueError("a host certificate needs the names that it is for")
-    signer = load_ssh_private_key(ca.encode("ascii"), password=None)
-    if not isinstance(signer, Ed25519PrivateKey):
-        raise ValueError("the host CA's key is not an ed25519 key")
+    signer = _signer(ca)
     public = cast(Ed25519PublicKey, load_ssh_public_key(public_line(host_key).encode("ascii")))
     made = (
         SSHCertificateBuilder()
@@ -66,6 +65,15 @@ def certify_host(ca: str, host_key: str, *, key_id: str, principals: Sequence[st
         .sign(signer)
     )
     return made.public_bytes().decode("ascii")
+
+
+@lru_cache(maxsize=2)
+def _signer(ca: str) -> Ed25519PrivateKey:
+    """A CA's key, read once: it signs for every task. Raises ValueError."""
+    found = load_ssh_private_key(ca.encode("ascii"), password=None)
+    if not isinstance(found, Ed25519PrivateKey):
+        raise ValueError("the host CA's key is not an ed25519 key")
+    return found
 
 
 def names_of_task(job: Job, role: str, index: int) -> tuple[str, ...]:

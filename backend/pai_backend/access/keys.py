@@ -45,6 +45,8 @@ ACCEPTED = (
     "sk-ecdsa-sha2-nistp256@openssh.com",
 )
 _PRIVATE_MARKS = ("PRIVATE KEY", "PuTTY-User-Key-File")
+_PRIVATE_BEGIN, _PRIVATE_END = "-----BEGIN OPENSSH PRIVATE KEY-----", "-----END OPENSSH PRIVATE KEY-----"
+_PRIVATE_MAGIC = b"openssh-key-v1\0"
 _RFC4716_BEGIN = "---- BEGIN SSH2 PUBLIC KEY ----"
 _RFC4716_END = "---- END SSH2 PUBLIC KEY ----"
 
@@ -158,19 +160,41 @@ def make_ed25519(comment: str) -> tuple[str, str]:
     """A new key pair: (OpenSSH private PEM without passphrase, public line with ``comment``)."""
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
-    return pem, f"{public_line(pem)} {comment}".rstrip()
+    public = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
+    return pem, f"{public} {comment}".rstrip()
 
 
 def public_line(private_pem: str) -> str:
     """``type base64`` of the public half of an OpenSSH private key of ours.
 
-    Raises ValueError, without the text, when it is not one.
+    It stands before the private half, which is neither read nor checked. Raises ValueError, without the text, when it
+    is not one. Source: OpenSSH, PROTOCOL.key.
     """
+    lines = private_pem.split()
     try:
-        private = load_ssh_private_key(private_pem.encode("ascii"), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ValueError("not an OpenSSH private key without passphrase") from None
-    return private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
+        data = base64.b64decode("".join(lines[4:-4]), validate=True)
+        rest = _after(_PRIVATE_MAGIC, data)
+        for none in (b"none", b"none", b""):  # cipher, how its key is made, and what of
+            rest = _after(_string(none), rest)
+        rest = _after((1).to_bytes(4, "big"), rest)  # keys
+        blob = rest[4 : 4 + int.from_bytes(rest[:4], "big")]
+        name = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii")
+    except (ValueError, binascii.Error):
+        name = ""
+    if name not in ACCEPTED or " ".join(lines[:4]) != _PRIVATE_BEGIN or " ".join(lines[-4:]) != _PRIVATE_END:
+        raise ValueError("not an OpenSSH private key without passphrase")
+    return f"{name} {base64.b64encode(blob).decode('ascii')}"
+
+
+def _string(data: bytes) -> bytes:
+    """RFC 4251 section 5."""
+    return len(data).to_bytes(4, "big") + data
+
+
+def _after(beginning: bytes, data: bytes) -> bytes:
+    if not data.startswith(beginning):
+        raise ValueError("it begins otherwise")
+    return data[len(beginning) :]
 
 
 def known_hosts_line(host: str, port: int, public_key: str) -> str:
@@ -238,12 +262,6 @@ async def job_rsa_key(store: Store, job: JobUid, make: Callable[[], Awaitable[st
     return await store.put_task_key(slot, pem, public_line(pem))
 
 
-async def job_rsa_public_key(store: Store, job: JobUid) -> str | None:
-    """The public half of the job's RSA key, with a comment, once somebody has asked for that key."""
-    kept = await store.task_keys(job_key_slots(job)[1])
-    return None if kept is None else f"{public_line(kept)} pai-job-{job}"
-
-
 def pem_rsa(private_pem: str) -> str:
     """An RSA key of ours as old clients read it: ``BEGIN RSA PRIVATE KEY`` (PKCS #1, RFC 8017 appendix A.1.2)."""
     key = load_ssh_private_key(private_pem.encode("ascii"), password=None)
@@ -253,8 +271,3 @@ def pem_rsa(private_pem: str) -> str:
 def job_key_slot(job: JobUid) -> str:
     """The name that the job's own key is kept under, beside those of its tasks."""
     return job_key_slots(job)[0]
-
-
-async def job_public_key(store: Store, job: JobUid) -> str:
-    """The public half of :func:`job_key`, with a comment."""
-    return f"{public_line(await job_key(store, job))} pai-job-{job}"

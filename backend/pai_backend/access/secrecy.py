@@ -64,7 +64,7 @@ class JobSecrets:
         keys = [pem for name in names if (pem := await self._store.task_keys(name)) is not None]
         found += keys
         large = sum(map(len, found)) > _LARGE
-        made = await asyncio.to_thread(Scrubber, found) if large else Scrubber(found)
+        made = await asyncio.to_thread(lambda: Scrubber(found).prepare()) if large else Scrubber(found)
         # Else it waits to be placed, and its keys are still to be made; those of a job that has ended are gone.
         if len(keys) == len(names) or job.state.final:
             self._remember(key, made)

@@ -45,23 +45,30 @@ class Ports:
     """What is leased, by machine and by owner."""
 
     by_machine: dict[str, dict[int, str]] = field(default_factory=dict)
+    by_owner: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
 
     def reset(self, leases: Iterable[PortLease]) -> None:
         """Take over what the store says."""
         self.by_machine.clear()
+        self.by_owner.clear()
         self.add(leases)
 
     def add(self, leases: Iterable[PortLease]) -> None:
-        """Remember leases."""
+        """Remember leases; of a port that somebody had, the newer one."""
         for lease in leases:
-            self.by_machine.setdefault(lease.machine, {})[lease.port] = lease.owner
+            machine = self.by_machine.setdefault(lease.machine, {})
+            before = machine.get(lease.port)
+            if before is not None:
+                self.by_owner[before].discard((lease.machine, lease.port))
+            machine[lease.port] = lease.owner
+            self.by_owner.setdefault(lease.owner, set()).add((lease.machine, lease.port))
 
     def drop(self, owners: Iterable[str]) -> bool:
         """Forget all leases of these owners; whether there were any."""
-        gone, before = set(owners), sum(map(len, self.by_machine.values()))
-        for machine, ports in self.by_machine.items():
-            self.by_machine[machine] = {port: owner for port, owner in ports.items() if owner not in gone}
-        return sum(map(len, self.by_machine.values())) < before
+        gone = [place for owner in set(owners) for place in self.by_owner.pop(owner, ())]
+        for machine, port in gone:
+            del self.by_machine[machine][port]
+        return bool(gone)
 
     def taken(self, machine: str) -> dict[int, str]:
         """Port -> owner on that machine."""

@@ -16,6 +16,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -76,7 +77,6 @@ class Scrubber:
             if spent <= BUDGET:
                 found[form] = None
         self._patterns = tuple(pattern for pattern in found if len(pattern) >= SHORTEST)
-        self._automaton = _Automaton(self._patterns)
 
     def __repr__(self) -> str:
         """How many patterns it has, not which."""
@@ -89,8 +89,18 @@ class Scrubber:
 
     @property
     def size(self) -> int:
-        """States of its tables, about 150 bytes each."""
-        return len(self._automaton.depth)
+        """How many states its tables have at most, about 150 bytes each."""
+        return 1 + sum(map(len, self._patterns))
+
+    @cached_property
+    def _automaton(self) -> _Automaton:
+        """Tables for texts that come in pieces, or that a value is in: most messages need none."""
+        return _Automaton(self._patterns)
+
+    def prepare(self) -> Scrubber:
+        """Make the tables now, which many long values take milliseconds for; itself, for a thread to give back."""
+        _ = self._automaton
+        return self
 
     def begin(self, *, cut: bool = False) -> Scrubbing:
         """A pass over one text. ``cut``: the text begins in the middle of an older one whose beginning is lost."""
@@ -98,6 +108,8 @@ class Scrubber:
 
     def whole(self, data: bytes) -> bytes:
         """A finished text, scrubbed; as long as before."""
+        if not any(pattern in data for pattern in self._patterns):
+            return data
         work = self.begin()
         return work.feed(data) + work.end()
 

@@ -281,8 +281,20 @@ class Store(Protocol):
         """The stored SSH host key (OpenSSH private PEM) of a task slot, if made already."""
         ...
 
+    async def kept_task_keys(self, owners: Collection[str]) -> dict[str, str]:
+        """Those of several slots, by slot, that have been made already."""
+        ...
+
     async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
         """Store a host key unless one is there; returns the one that is kept."""
+        ...
+
+    async def keep_task_keys(self, made: Mapping[str, tuple[str, str]], others: Collection[str] = ()) -> dict[str, str]:
+        """Store new keys, (private PEM, public line) by slot, of slots that have none.
+
+        Returns what is kept of these slots, and of others that have keys. Raises ReadOnlyJob for the own key of a job
+        that has ended, with nothing stored.
+        """
         ...
 
     # ---- why a job waits: asked by the api, answered by the controller --------------------------

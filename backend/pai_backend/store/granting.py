@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from pai_backend.model.ids import JobUid
-from pai_backend.store import audit, certificates, keys, sharing
+from pai_backend.store import audit, certificates, keys, sharing, task_keys
 from pai_backend.store.base import UserKey
 from pai_backend.store.database import Database
 from pai_backend.store.grants import Act, Certificate, JobKey, KeyEvent, Share, UserCa
@@ -30,7 +30,7 @@ class SqlGrants:
 
     async def job_key(self, fingerprint: str) -> JobKey | None:
         """Whose own key that is."""
-        return await self._database.read(partial(keys.job_key, fingerprint=fingerprint))
+        return await self._database.read(partial(task_keys.job_of_key, fingerprint=fingerprint))
 
     async def certificate(self, serial: int) -> Certificate | None:
         """One of them."""

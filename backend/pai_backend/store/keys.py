@@ -1,24 +1,21 @@
-"""Registered SSH keys of users, keys of jobs and tasks, the server's own secrets, and names that only one may claim."""
+"""Registered SSH keys of users, the server's own secrets, and names that only one may claim."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from pai_backend.model.errors import InvalidParameters, NoSuchKey, ReadOnlyJob
-from pai_backend.model.ids import JobUid, TaskUid, job_of
-from pai_backend.model.job import State
+from pai_backend.model.errors import InvalidParameters, NoSuchKey
+from pai_backend.model.ids import JobUid
 from pai_backend.store import audit
-from pai_backend.store.base import UserKey, job_key_slots, peer_key_slot
+from pai_backend.store.base import UserKey
 from pai_backend.store.cipher import Sealed
-from pai_backend.store.grants import Act, JobKey
+from pai_backend.store.grants import Act
 from pai_backend.store.rows import AnyRow
-from pai_backend.store.tables import claims, jobs, secrets, task_keys, user_keys
+from pai_backend.store.tables import claims, secrets, user_keys
 
 _KEYS = select(user_keys).order_by(user_keys.c.added_at, user_keys.c.fingerprint)
 _KEYS_OF = _KEYS.where(user_keys.c.username == bindparam("username_"))
@@ -29,11 +26,6 @@ _DELETE_KEY = delete(user_keys).where(
 )
 _ONE_KEY = select(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
 _UPDATE_KEY = update(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
-_JOB_KEY = select(task_keys.c.owner).where(task_keys.c.fingerprint == bindparam("fingerprint_"))
-_JOB = select(jobs.c.uid, jobs.c.username, jobs.c.state).where(jobs.c.uid == bindparam("uid_"))
-_DELETE_TASK_KEYS = delete(task_keys).where(task_keys.c.owner.in_(bindparam("owners_", expanding=True)))
-_TASK_KEY = select(task_keys.c.private_pem).where(task_keys.c.owner == bindparam("owner_"))
-_INSERT_TASK_KEY = insert(task_keys)
 _SECRET = select(secrets.c.value).where(secrets.c.name == bindparam("name_"))
 _INSERT_SECRET = insert(secrets)
 _CLAIM = select(claims.c.name).where(claims.c.name == bindparam("name_"))
@@ -173,52 +165,6 @@ def note_use(conn: Connection, fingerprint: str, at: datetime, source: str) -> N
         conn.execute(_DELETE_KEY, {"fingerprint_": key.replaces, "username_": key.user})
         detail = f"{fingerprint}, which was registered in place of it, was used"
         audit.note(conn, "key.removed", key.user, key.replaces, Act(key.user, at, source), detail=detail)
-
-
-def job_key(conn: Connection, fingerprint: str) -> JobKey | None:
-    """The job whose own key that is, unless it has ended."""
-    for (owner,) in conn.execute(_JOB_KEY, {"fingerprint_": fingerprint}):
-        job = conn.execute(_JOB, {"uid_": job_of(owner)}).one_or_none()
-        if job is not None and not State(job.state).final:
-            return JobKey(JobUid(job.uid), job.username, fingerprint)
-    return None
-
-
-def forget_job_keys(conn: Connection, ended: Collection[JobUid]) -> None:
-    """Delete the key pairs of jobs that have ended."""
-    owners = [owner for job in ended for owner in (*job_key_slots(job), peer_key_slot(job))]
-    conn.execute(_DELETE_TASK_KEYS, {"owners_": owners})
-
-
-def task_key(conn: Connection, owner: str) -> bytes | None:
-    """The host key of a task slot, sealed."""
-    kept = conn.execute(_TASK_KEY, {"owner_": owner}).scalar_one_or_none()
-    return None if kept is None else bytes(kept)
-
-
-def put_task_key(conn: Connection, owner: str, made: Sealed, public: str) -> bytes:
-    """Keep a host key, or a job's own, unless the slot has one; the one that is kept, sealed.
-
-    Raises ReadOnlyJob for the own key of a job that has ended: it would never be deleted.
-    """
-    kept = task_key(conn, owner)
-    if kept is not None:
-        return kept
-    uid = job_of(TaskUid(owner))
-    logs_in = owner in job_key_slots(uid)
-    of_job = logs_in or owner == peer_key_slot(uid)
-    job = conn.execute(_JOB, {"uid_": uid}).one_or_none() if of_job else None
-    if job is not None and State(job.state).final:
-        raise ReadOnlyJob("The job has ended, and its key with it.", hint="Submit it again to enter it.")
-    values = {"owner": owner, "private_pem": made.data, "public": public, "sealed_by": made.by}
-    conn.execute(_INSERT_TASK_KEY, {**values, "fingerprint": _fingerprint(public) if logs_in else None})
-    return made.data
-
-
-def _fingerprint(public: str) -> str:
-    """OpenSSH's SHA-256 fingerprint of a ``type base64 comment`` line."""
-    digest = hashlib.sha256(base64.b64decode(public.split()[1])).digest()
-    return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
 def secret(conn: Connection, name: str) -> bytes | None:

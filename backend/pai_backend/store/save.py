@@ -16,7 +16,7 @@ from pai_backend.model.attempts import Ran, ran
 from pai_backend.model.errors import Bug
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Task
-from pai_backend.store import events, idle_clocks, keys, lease, ports, run_times, sharing
+from pai_backend.store import events, idle_clocks, lease, ports, run_times, sharing, task_keys
 from pai_backend.store.base import Conflict, Fenced, NewEvent, PortLease, PortTaken
 from pai_backend.store.rows import Values, changing_values, task_values
 from pai_backend.store.tables import jobs, tasks
@@ -84,7 +84,7 @@ class _Writes:
             conn.execute(_UPDATE_TASK, self.changed_tasks)
         events.append(conn, self.events)
         if self.finished:
-            keys.forget_job_keys(conn, self.finished)
+            task_keys.forget_own(conn, self.finished)
             sharing.forget(conn, self.finished)
         if self.watched:
             idle_clocks.forget(conn, self.watched)

@@ -36,6 +36,7 @@ from pai_backend.store import (
     submit,
     tagging,
     tally,
+    task_keys,
     tokens,
 )
 from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
@@ -200,15 +201,26 @@ class SqlStore:
 
     async def task_keys(self, owner: str) -> str | None:
         """The host key of a task slot."""
-        kept = await self._database.read(partial(keys.task_key, owner=owner))
-        return None if kept is None else await self._text(kept)
+        return (await self.kept_task_keys((owner,))).get(owner)
+
+    async def kept_task_keys(self, owners: Collection[str]) -> dict[str, str]:
+        """Keys of several slots."""
+        found = await self._database.read(partial(task_keys.kept, owners=owners))
+        return {owner: await self._text(sealed) for owner, sealed in found.items()}
 
     async def put_task_key(self, owner: str, private_pem: str, public: str) -> str:
         """Keep a host key unless there is one."""
-        made = self._ring.cipher.sealed(private_pem.encode())
-        change = partial(keys.put_task_key, owner=owner, made=made, public=public)
+        return (await self.keep_task_keys({owner: (private_pem, public)}))[owner]
+
+    async def keep_task_keys(self, made: Mapping[str, tuple[str, str]], others: Collection[str] = ()) -> dict[str, str]:
+        """Keep keys of slots that have none."""
+        sealed = {owner: (self._ring.cipher.sealed(pem.encode()), public) for owner, (pem, public) in made.items()}
+        change = partial(task_keys.keep, made=sealed, others=others)
         kept = await self._writer.run(change, announce=False)
-        return private_pem if kept == made.data else await self._text(kept)
+        return {
+            owner: made[owner][0] if owner in sealed and data == sealed[owner][0].data else await self._text(data)
+            for owner, data in kept.items()
+        }
 
     # ---- why a job waits -----------------------------------------------------------------------
     async def ask_why(self, uid: JobUid, at: datetime) -> None:

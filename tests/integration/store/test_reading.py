@@ -16,6 +16,7 @@ from pai_backend.store.base import JobFilter, JobSummary, NewEvent, UserKey
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.grants import Act
 from pai_backend.store.sql import SqlStore
+from pai_backend.store.task_keys import MOST
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 from tests.support.sealing import KEYS
 
@@ -267,6 +268,20 @@ async def test_secrets_and_host_keys_are_made_once(store: SqlStore, other_store:
         *(who.put_task_key("slot", f"key {number}", "pub") for number, who in enumerate([store, other_store]))
     )
     assert keys[0] == keys[1] == await store.task_keys("slot")
+
+
+@pytest.mark.asyncio
+async def test_many_keys_are_kept_at_once_and_the_first_of_each_slot_stays(store: SqlStore) -> None:
+    await store.put_task_key("b", "first of b", "pub")
+    names = [f"many-{number}" for number in range(2 * MOST + 1)]
+    made = {name: (f"key of {name}", "pub") for name in [*names, "b"]}
+    await store.put_task_key("other", "key of other", "pub")
+
+    kept = await store.keep_task_keys(made, ["other", "unknown"])
+
+    expected = {name: f"key of {name}" for name in names} | {"b": "first of b", "other": "key of other"}
+    assert kept == expected
+    assert await store.kept_task_keys([*made, "other", "unknown"]) == expected
 
 
 @pytest.mark.asyncio

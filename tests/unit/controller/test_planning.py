@@ -16,13 +16,12 @@ from cryptography.hazmat.primitives.serialization import (
 from pai_backend.access.broker.authority import rotate
 from pai_backend.access.broker.stock import make_rsa
 from pai_backend.access.hostca import host_ca_public_key
-from pai_backend.access.inside import peer_key
-from pai_backend.access.keys import gateway_public_key, job_public_key, job_rsa_key, public_line
+from pai_backend.access.keys import gateway_public_key, job_rsa_key, public_line
 from pai_backend.controller.planning import Planner
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.spec import PortSpec
-from pai_backend.store.base import peer_key_slot
+from pai_backend.store.base import job_key_slots, peer_key_slot
 from pai_backend.store.grants import Act
 from pai_backend.testing.builders import make_role, make_spec
 from tests.support.scripted_cluster import cluster
@@ -50,7 +49,8 @@ async def test_each_task_is_certified_for_its_names_and_lets_in_peers_and_users(
         plans = {plan.role: plan for plan in await world.engine.started(2)}
         names = {"ps": [job.alias, f"{job.alias}--ps-0"], "worker": [f"{job.alias}--worker-0"]}
         ca = await host_ca_public_key(world.store)
-        peers = await peer_key(world.store, job.uid)
+        kept = await world.store.kept_task_keys([job_key_slots(job.uid)[0], peer_key_slot(job.uid)])
+        own, peers = kept[job_key_slots(job.uid)[0]], kept[peer_key_slot(job.uid)]
         (user_ca,) = await world.store.grants.user_cas(datetime.now(UTC))
 
         for role, plan in plans.items():
@@ -60,7 +60,7 @@ async def test_each_task_is_certified_for_its_names_and_lets_in_peers_and_users(
             assert certified == public_line(ssh.host_key.get_secret_value())
             assert ssh.authorized_keys == (
                 await gateway_public_key(world.store),
-                await job_public_key(world.store, job.uid),
+                f"{public_line(own)} pai-job-{job.uid}",
                 f"{public_line(peers)} pai-peers-{job.uid}",
                 f'cert-authority,principals="{job.alias},{job.alias}--{role}-0" {user_ca.public_key} pai-user-ca-1',
             )
@@ -108,4 +108,4 @@ async def test_the_key_of_peers_goes_with_the_job_and_does_not_come_back(tmp_pat
 
         assert await world.store.task_keys(peer_key_slot(job.uid)) is None
         with pytest.raises(ReadOnlyJob):
-            await peer_key(world.store, job.uid)
+            await world.store.keep_task_keys({peer_key_slot(job.uid): ("private", "ssh-ed25519 AAAA")})

@@ -109,7 +109,7 @@ class Exchange(HTTPMessageDelegate):
         address = read_address(request.host, start_line.path, self._proxy.domain)
         if address is None:
             raise Refused(Notice.UNKNOWN)
-        incoming = Incoming.of(request, address)
+        incoming = self._proxy.incoming(request, address)
         admitted = await self._proxy.admit(incoming)
         if isinstance(admitted, Reply):
             self._reply = admitted

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from pai_backend.access.proxy.address import SIGN_IN, query_values
+from tornado.httputil import HTTPServerRequest
+
+from pai_backend.access.proxy.address import SIGN_IN, Address, query_values
 from pai_backend.access.proxy.directory import Directory, JobFinder, Place, Service
 from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.pages import Reply, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
-from pai_backend.access.proxy.visitor import Authenticate, Incoming, User, Visitor, identify, refuse_foreign
+from pai_backend.access.proxy.visitor import Authenticate, Incoming, User, Visitor, identify, refuse_foreign, same_host
 from pai_backend.access.tickets import ClaimStore, TicketOffice, utc_now
 from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
@@ -70,7 +72,7 @@ class ServiceProxy:
 
     ``authenticate`` turns a bearer token into a user. ``signing_key`` is the store's secret ``service-signing``,
     the same in all replicas and for the tokens that tasks are given (``launch.jupyter.made_token``). ``uses`` are told
-    of what passes.
+    of what passes. ``public_url`` is where users are told that the api is, when a proxy stands in front.
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class ServiceProxy:
         now: Callable[[], datetime] = utc_now,
         response_s: float = RESPONSE_S,
         uses: Uses | None = None,
+        public_url: str = "",
     ) -> None:
         self.domain = domain
+        self._public_url = public_url
         self.response_s = response_s
         self._engine = engine
         self._authenticate = authenticate
@@ -107,9 +111,21 @@ class ServiceProxy:
         service = service_alias(job.alias, job.spec, target.role, target.index, target.label)
         ticket, until = self._office.issue(user, service, job.uid, admin=admin)
         way = f"{SIGN_IN}?ticket={quote(ticket, safe='')}&next=/"
+        return Grant(f"{self._origin(service, base_url)}{way}", f"/s/{service}{way}", until)
+
+    def incoming(self, request: HTTPServerRequest, address: Address) -> Incoming:
+        """A request as its sender sees it: a proxy in front may have ended the TLS of an address that we tell users."""
+        found = Incoming.of(request, address)
+        if not self._public_url:
+            return found
+        told = self._public_url if address.prefix else self._origin(address.service, self._public_url)
+        return replace(found, scheme=urlsplit(told).scheme) if same_host(told, found.host) else found
+
+    def _origin(self, service: str, base_url: str) -> str:
+        """A service's own address, with scheme and port of the api's."""
         base = urlsplit(base_url)
         port = f":{base.port}" if base.port else ""
-        return Grant(f"{base.scheme}://{service}.{self.domain}{port}{way}", f"/s/{service}{way}", until)
+        return f"{base.scheme}://{service}.{self.domain}{port}"
 
     async def admit(self, incoming: Incoming) -> Reply | Passage:
         """Decide on a request. Raises Refused, and PaiError from the store."""

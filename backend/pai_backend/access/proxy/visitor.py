@@ -50,7 +50,7 @@ class Incoming:
 
     @classmethod
     def of(cls, request: HTTPServerRequest, address: Address) -> Incoming:
-        """From tornado's view of the request, which knows about trusted proxies in front."""
+        """From tornado's view of the request, which is the last hop's: no proxy in front is believed."""
         return cls(
             method=request.method or "",
             address=address,
@@ -111,11 +111,12 @@ def refuse_foreign(incoming: Incoming, visitor: Visitor) -> None:
         if incoming.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site"):
             raise Refused(Notice.FOREIGN)
         return
-    if not _same_host(origin, incoming.host):
+    if not same_host(origin, incoming.host):
         raise Refused(Notice.FOREIGN)
 
 
-def _same_host(origin: str, host: str) -> bool:
+def same_host(origin: str, host: str) -> bool:
+    """Whether an address has the host name and the port of a ``Host`` header."""
     try:
         parts = urlsplit(origin)
     except ValueError:

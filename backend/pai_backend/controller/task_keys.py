@@ -1,0 +1,87 @@
+"""Keys for SSH that plans hold: of a task's slot, and of its job; all that one placement needs in one write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
+
+from pai_backend.access.keys import make_ed25519, public_line
+from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.job import Job, Task
+from pai_backend.store.base import Store, job_key_slots, peer_key_slot, slot_of
+
+SSH_LABEL = "ssh"
+"""The port label every v1 task has implicitly (OpenPAI v1); its SSH server listens on the first one."""
+
+MANY = 50
+"""Keys that are made in a thread: each takes a tenth of a millisecond."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What a task's server shows, what it lets in, and what the task logs in to its peers with (private PEMs)."""
+
+    host: str
+    public: tuple[str, ...]
+    peers: str
+
+
+class TaskKeys:
+    """Remembers keys from :meth:`prepare` until their first plan; asks the store for others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._coming: dict[str, asyncio.Task[Mapping[str, str]]] = {}
+
+    async def prepare(self, job: Job, uids: Container[TaskUid]) -> None:
+        """Have the keys of these tasks ready. Beside the write of their placement, they share its transaction.
+
+        Raises Unavailable when the store is away; the plan asks again then.
+        """
+        tasks = [task for task in job.tasks if task.uid in uids and _has_ssh(job, task)]
+        if not tasks:
+            return
+        slots = [slot_of(task.uid) for task in tasks]
+        first = not any(task.attempt for task in tasks)
+        self._coming |= dict.fromkeys(slots, coming := asyncio.create_task(self._kept(job.uid, slots, first=first)))
+        try:
+            await coming
+        except BaseException:
+            for slot in slots:
+                self._coming.pop(slot, None)
+            raise
+
+    async def of(self, job: Job, task: Task) -> Keys:
+        """The keys of a task: of its slot, kept over attempts, and of its job. Raises Unavailable, ReadOnlyJob."""
+        slot, (own, rsa), peers = slot_of(task.uid), job_key_slots(job.uid), peer_key_slot(job.uid)
+        coming = self._coming.pop(slot, None)
+        found = await coming if coming is not None else await self._kept(job.uid, [slot])
+        public = tuple(f"{public_line(found[name])} pai-job-{job.uid}" for name in (own, rsa) if name in found)
+        return Keys(found[slot], public, found[peers])
+
+    async def _kept(self, uid: JobUid, slots: Sequence[str], *, first: bool = False) -> Mapping[str, str]:
+        """Keys of these slots and of their job, made where there are none, by slot; of those whose ``first`` run it is
+        nobody has asked before. The job's RSA key is there only if a user has asked for it.
+        """
+        own, rsa = job_key_slots(uid)
+        wanted = [*slots, own, peer_key_slot(uid)]
+        found = {} if first else await self._store.kept_task_keys([*wanted, rsa])
+        missing = [name for name in wanted if name not in found]
+        if not missing:
+            return found
+        made = await asyncio.to_thread(_made, missing) if len(missing) > MANY else _made(missing)
+        return found | await self._store.keep_task_keys(made, [rsa])
+
+
+def _made(names: Collection[str]) -> dict[str, tuple[str, str]]:
+    return {name: make_ed25519(name) for name in names}
+
+
+def _has_ssh(job: Job, task: Task) -> bool:
+    return any(port.label == SSH_LABEL for port in job.spec.role(task.role).ports)
+
+
+def peers_line(keys: Keys, uid: JobUid) -> str:
+    """The authorized_keys line by which the other tasks of a job come in."""
+    return f"{public_line(keys.peers)} pai-peers-{uid}"

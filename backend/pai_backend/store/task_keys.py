@@ -1,0 +1,91 @@
+"""Key pairs that the backend makes for jobs and their tasks, sealed: host keys of task slots, and the jobs' own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeAlias
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from pai_backend.model.errors import ReadOnlyJob
+from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.job import State
+from pai_backend.store.base import job_key_slots, peer_key_slot
+from pai_backend.store.cipher import Sealed
+from pai_backend.store.grants import JobKey
+from pai_backend.store.tables import jobs
+from pai_backend.store.tables import task_keys as table
+
+Made: TypeAlias = tuple[Sealed, str]
+"""A new key: sealed, and its public line."""
+
+MOST = 1000
+"""Names in one statement: databases take some ten thousand values in one."""
+
+_OF_FINGERPRINT = select(table.c.owner).where(table.c.fingerprint == bindparam("fingerprint_"))
+_JOB = select(jobs.c.uid, jobs.c.username, jobs.c.state).where(jobs.c.uid == bindparam("uid_"))
+_KEPT = select(table.c.owner, table.c.private_pem).where(table.c.owner.in_(bindparam("owners_", expanding=True)))
+_DELETE = delete(table).where(table.c.owner.in_(bindparam("owners_", expanding=True)))
+_INSERT = insert(table)
+
+
+def kept(conn: Connection, owners: Collection[str]) -> dict[str, bytes]:
+    """The keys of these slots that are kept, sealed."""
+    found: dict[str, bytes] = {}
+    for some in _some(owners):
+        found |= {row.owner: bytes(row.private_pem) for row in conn.execute(_KEPT, {"owners_": some})}
+    return found
+
+
+def keep(conn: Connection, made: Mapping[str, Made], others: Collection[str] = ()) -> dict[str, bytes]:
+    """Keep new keys of those slots that have none; what is kept of these slots, and of others, sealed.
+
+    Raises ReadOnlyJob, with nothing kept, for the own key of a job that has ended: it would never be deleted.
+    """
+    found = kept(conn, [*made, *others])
+    rows = []
+    for owner in made.keys() - found.keys():
+        uid = job_of(TaskUid(owner))
+        logs_in = owner in job_key_slots(uid)
+        if logs_in or owner == peer_key_slot(uid):
+            _require_living(conn, uid)
+        sealed, public = made[owner]
+        values = {"owner": owner, "private_pem": sealed.data, "public": public, "sealed_by": sealed.by}
+        rows.append({**values, "fingerprint": _fingerprint(public) if logs_in else None})
+    if rows:
+        conn.execute(_INSERT, rows)
+    return found | {owner: made[owner][0].data for owner in made.keys() - found.keys()}
+
+
+def forget_own(conn: Connection, ended: Collection[JobUid]) -> None:
+    """Delete the jobs' own key pairs; they have ended."""
+    conn.execute(_DELETE, {"owners_": [owner for job in ended for owner in (*job_key_slots(job), peer_key_slot(job))]})
+
+
+def job_of_key(conn: Connection, fingerprint: str) -> JobKey | None:
+    """The job whose own key that is, unless it has ended."""
+    for (owner,) in conn.execute(_OF_FINGERPRINT, {"fingerprint_": fingerprint}):
+        job = conn.execute(_JOB, {"uid_": job_of(owner)}).one_or_none()
+        if job is not None and not State(job.state).final:
+            return JobKey(JobUid(job.uid), job.username, fingerprint)
+    return None
+
+
+def _require_living(conn: Connection, uid: JobUid) -> None:
+    job = conn.execute(_JOB, {"uid_": uid}).one_or_none()
+    if job is not None and State(job.state).final:
+        raise ReadOnlyJob("The job has ended, and its key with it.", hint="Submit it again to enter it.")
+
+
+def _some(owners: Collection[str]) -> Iterator[list[str]]:
+    whole = list(owners)
+    for start in range(0, len(whole), MOST):
+        yield whole[start : start + MOST]
+
+
+def _fingerprint(public: str) -> str:
+    """OpenSSH's SHA-256 fingerprint of a ``type base64 comment`` line."""
+    digest = hashlib.sha256(base64.b64decode(public.split()[1])).digest()
+    return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
