@@ -173,6 +173,7 @@ async def running_proxy(
     response_s: float = 20,
     change: Callable[[FakeStore], None] | None = None,
     uses: Uses | None = None,
+    public_url: str = "",
 ) -> AsyncIterator[ProxyUnderTest]:
     """A proxy in front of an api that answers ``the api``, for this job."""
     store, engine, clock = FakeStore(job), FakeEngine(), Clock()
@@ -187,6 +188,7 @@ async def running_proxy(
         now=clock,
         response_s=response_s,
         uses=uses,
+        public_url=public_url,
     )
     api = Application([("/.*", _Api)])
     server = HTTPServer(RuleRouter([*proxy_rules(proxy), ("/.*", api)]))

@@ -93,7 +93,13 @@ async def _application(
     engine = parts.engine()
     signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
     proxy = ServiceProxy(
-        store, engine, domain=site.service_domain, signing_key=signing_key, authenticate=tokens.user, uses=uses
+        store,
+        engine,
+        domain=site.service_domain,
+        signing_key=signing_key,
+        authenticate=tokens.user,
+        uses=uses,
+        public_url=parts.settings.api.public_url or "",
     )
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
     if _hears_of_nodes(parts):

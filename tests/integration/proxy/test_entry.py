@@ -52,6 +52,37 @@ async def test_a_ticket_signs_in_to_the_path_address_too() -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("public_url", "host", "scheme"),
+    [
+        ("https://pai.example.com", f"{SERVICE}.localhost", "https"),
+        ("https://pai.example.com", f"{SERVICE}.localhost:443", "https"),
+        ("https://pai.example.com:8443", f"{SERVICE}.localhost:8443", "https"),
+        ("https://pai.example.com", f"{SERVICE}.localhost:8080", "http"),
+        ("http://pai.example.com", f"{SERVICE}.localhost", "http"),
+        ("", f"{SERVICE}.localhost:443", "http"),
+        ("https://pai.example.com", "pai.example.com", "https"),
+        ("https://pai.example.com", "127.0.0.1:8080", "http"),
+    ],
+)
+async def test_a_proxy_in_front_that_ends_tls_is_known_by_the_address_that_users_are_told(
+    public_url: str, host: str, scheme: str
+) -> None:
+    """Whatever the request says of forwarding: the cookie is for TLS alone, and the task is told of it."""
+    prefix = "" if host.startswith(SERVICE) else f"/s/{SERVICE}"
+    async with (
+        web_server() as (port, _),
+        running_proxy(service_job(port), public_url=public_url) as under_test,
+    ):
+        client = under_test.client(Host=host, **{"X-Forwarded-Proto": "gopher"})
+        signed_in = await client.get(f"{prefix}/.pai/signin", params={"ticket": await under_test.ticket()})
+        cookie = signed_in.headers["set-cookie"]
+        assert ("Secure" in cookie) == (scheme == "https")
+        shown = await client.get(f"{prefix}/show", headers={"Cookie": cookie.split(";")[0]})
+        assert [value for name, value in shown.json()["headers"] if name == "X-Forwarded-Proto"] == [scheme]
+
+
+@pytest.mark.asyncio
 async def test_behind_a_relay_the_cookie_has_the_relays_path() -> None:
     async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
         client = under_test.client(host="127.0.0.1")
