@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,13 @@ BUILDER = Path(__file__).resolve().parents[3] / "tools" / "kubernetes-binaries"
 GO = """#!/bin/sh
 echo "$@" >>"$CALLS"
 case "$*" in
-*'mod download'*) echo '{"GoMod": "kubernetes.mod"}' ;;
+*'mod download'*) echo '{"GoMod": "kubernetes.mod", "Zip": "'"$CALLS.zip"'"}' ;;
 *'mod edit'*) echo '{"Replace": [{"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}}]}' ;;
 *etcdctl*) [ -z "$BROKEN" ] || { echo "etcdctl: no such module" >&2; exit 1; } ;;
 esac
 [ "$1" = build ] || exit 0
 cp go.mod "$CALLS.mod"
+find . -type f >"$CALLS.tree"
 while [ "$1" != -o ]; do shift; done
 directory=$2
 shift 2
@@ -122,6 +125,39 @@ def test_what_is_built_alone_is_built_only_when_it_is_asked_for(world: dict[str,
     assert build(world, "--missing").stdout == ""
     assert build(world, "kwok").returncode == 0
     assert "k8s.io/kubernetes" not in Path(world["CALLS"] + ".mod").read_text()
+
+
+def module_of(world: dict[str, str], name: str, files: dict[str, str]) -> None:
+    """Let Go say that the module of a program in the table has these files."""
+    table = tomllib.loads((BUILDER.parents[1] / "tests/kubernetes/cluster/versions.toml").read_text())
+    (row,) = (row for row in table["program"] if row["name"] == name)
+    with zipfile.ZipFile(world["CALLS"] + ".zip", "w") as packed:
+        for path, text in files.items():
+            packed.writestr(f"{row['module']}@{row['version']}/{path}", text)
+
+
+def test_what_is_rooted_is_built_in_its_own_module_with_what_that_replaces(world: dict[str, str]) -> None:
+    own = "module github.com/traefik/traefik/v3\n\nreplace a => b v1.0.0\n"
+    module_of(world, "traefik", {"go.mod": own, "webui/embed.go": "package webui\n"})
+    assert build(world, "--missing", "traefik").stdout == "traefik\n"
+    assert build(world, "traefik").returncode == 0
+    assert (place(world) / "traefik").read_text() == "program\n"
+    assert Path(world["CALLS"] + ".mod").read_text() == own
+    assert "./webui/static/index.html" in Path(world["CALLS"] + ".tree").read_text().splitlines()
+    assert build(world, "--missing", "traefik").stdout == ""
+    assert [path.name for path in place(world).iterdir() if path.name.startswith(".draft-")] == []
+
+
+def test_files_of_a_module_are_a_directory_which_is_replaced_whole(world: dict[str, str]) -> None:
+    where = "config/crd/experimental"
+    module_of(world, "gateway-api", {f"{where}/gateways.yaml": "kind: Gateway\n", "README.md": "not this\n"})
+    assert build(world, "gateway-api").returncode == 0
+    assert built(world) == 0
+    assert [path.name for path in (place(world) / "gateway-api").iterdir()] == ["gateways.yaml"]
+    (place(world) / ".gateway-api.recipe").unlink()
+    module_of(world, "gateway-api", {f"{where}/tcproutes.yaml": "kind: TCPRoute\n"})
+    assert build(world, "gateway-api").returncode == 0
+    assert [path.name for path in (place(world) / "gateway-api").iterdir()] == ["tcproutes.yaml"]
 
 
 def test_what_is_ours_is_built_with_the_modules_of_the_others_and_anew_when_its_source_changes(
