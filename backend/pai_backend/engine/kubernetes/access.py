@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pai_backend.engine.kubernetes.credential_program import COMMAND_S, run_program
 from pai_backend.engine.kubernetes.failures import AccessError
 from pai_backend.engine.kubernetes.kubeconfig import Kubeconfig, read_kubeconfig
+from pai_backend.engine.kubernetes.library import library
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
@@ -106,10 +107,7 @@ async def find_cluster(
     access: Access, environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
 ) -> Credentials:
     """Find the cluster and load its credentials. Raises AccessError naming place, reason and remedy."""
-    await asyncio.to_thread(_import_library)
-    from kubernetes_asyncio.client import Configuration
-
-    configuration = Configuration()
+    configuration = (await asyncio.to_thread(library)).configuration()
     # A certificate authority made before RFC 5280 was enforced (Python 3.13) is what many clusters have, and kubectl
     # takes it; chain, name and validity are still checked.
     configuration.disable_strict_ssl_verification = True
@@ -126,17 +124,6 @@ async def find_cluster(
     credentials = Credentials(source, access.namespace or inherent or "default", configuration)
     await credentials.load()
     return credentials
-
-
-def _import_library() -> None:
-    """Its 883 modules take half a second of CPU time, so not on an event loop. Raises AccessError without it."""
-    try:
-        import kubernetes_asyncio.config.incluster_config
-        import kubernetes_asyncio.config.kube_config  # noqa: F401
-    except ImportError:
-        raise AccessError(
-            "the Kubernetes engine needs kubernetes_asyncio; install it with: pip install 'jupyter-pai[kubernetes]'"
-        ) from None
 
 
 def _paths(access: Access, environ: Mapping[str, str], service_account: Path) -> list[Path] | None:
@@ -167,8 +154,6 @@ def _namespace_of(service_account: Path) -> str | None:
 
 async def _load_kubeconfig(found: Kubeconfig, configuration: Configuration) -> float | None:
     """Fill the configuration; returns until when it is good, on the monotonic clock. Raises AccessError."""
-    from kubernetes_asyncio.config.kube_config import KubeConfigLoader
-
     user, expires = found.user, None
     if isinstance(user.get("exec"), dict):
         given = await run_program(user["exec"], found.cluster, found.folder, found.place)
@@ -180,7 +165,7 @@ async def _load_kubeconfig(found: Kubeconfig, configuration: Configuration) -> f
     }
     try:
         async with asyncio.timeout(COMMAND_S):  # a refresh at an identity provider is a request, too
-            await KubeConfigLoader(document, active_context="this").load_and_set(configuration)
+            await library().kubeconfig_loader(document, active_context="this").load_and_set(configuration)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote a token, so only its kind is told
         raise AccessError(
             f"{found.place}: the user of the context {found.context} gives no usable credentials ({_kind(error)}); "
@@ -194,14 +179,11 @@ async def _load_kubeconfig(found: Kubeconfig, configuration: Configuration) -> f
 
 def _load_service_account(account: ServiceAccount, configuration: Configuration) -> None:
     """Fill the configuration from a pod's service account. Raises AccessError."""
-    from kubernetes_asyncio.config import ConfigException
-    from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
-
     folder, environ = account.folder, dict(account.environ)
-    loader = InClusterConfigLoader(str(folder / "token"), str(folder / "ca.crt"), False, environ)
+    loader = library().service_account_loader(str(folder / "token"), str(folder / "ca.crt"), False, environ)
     try:
         loader.load_and_set(configuration)
-    except (ConfigException, OSError) as error:
+    except (library().config_exception, OSError) as error:
         raise AccessError(f"{folder}: the pod's service account cannot be used: {error}") from None
 
 

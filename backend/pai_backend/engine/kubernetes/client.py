@@ -19,10 +19,10 @@ from pai_backend.engine.kubernetes.access import Access, Credentials, find_clust
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.counts import RequestCounts
 from pai_backend.engine.kubernetes.failures import AccessError, Request, Unreachable, Untrusted, refusal
+from pai_backend.engine.kubernetes.library import library
 from pai_backend.engine.kubernetes.proxies import proxy_for
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client import ApiClient
     from kubernetes_asyncio.client.configuration import Configuration
 
 CONNECT_S = 10.0  # for a connection with its TLS handshake
@@ -103,14 +103,14 @@ class Client:
     @property
     def session(self) -> aiohttp.ClientSession:
         """The session itself, for WebSockets; give it the headers of :meth:`authorization`."""
-        session = self._api.rest_client.pool_manager
+        session = self._api.pool_manager
         assert isinstance(session, aiohttp.ClientSession)
         return session
 
     @property
     def route(self) -> tuple[str | None, str | None]:
         """Proxy, and the name that the server's certificate must bear where that is not its own; for WebSockets."""
-        return self._api.rest_client.proxy or None, self._credentials.configuration.tls_server_name or None
+        return self._api.proxy or None, self._credentials.configuration.tls_server_name or None
 
     async def authorization(self) -> dict[str, str]:
         """The headers that say who we are; secret. Raises AccessError when credentials cannot be renewed."""
@@ -118,8 +118,8 @@ class Client:
         if self._identity != self._files():
             await self._reopen()
         headers: dict[str, str] = {"User-Agent": "jupyter-pai"}
-        await self._api.update_params_for_auth(headers, [], ["BearerToken"])
-        return headers
+        settings = await self._credentials.configuration.auth_settings()
+        return {**headers, **{each["key"]: each["value"] for each in settings.values() if each["value"]}}
 
     async def renew_credentials(self) -> bool:
         """Get new credentials after a 401; False when that was done just now. Raises AccessError."""
@@ -176,7 +176,7 @@ class Client:
     async def _request(
         self, ask: Ask, headers: dict[str, str], limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        response = await self._api.rest_client.request(
+        response = await self._api.request(
             ask.method,
             self.server + ask.request.path,
             query_params=list(ask.query),
@@ -196,19 +196,17 @@ class Client:
             raise refusal(request, response.status, body, response.headers.get("Retry-After"), datetime.now(UTC))
 
 
-def _opened(configuration: Configuration) -> ApiClient:
+def _opened(configuration: Configuration) -> Any:
     """The library's client, with a session that looks for a proxy once.
 
     The library's own session asks two threads before each request what the environment and ``~/.netrc`` say now; and
     with a password for the server in the latter it refuses to send the token that a kubeconfig has.
     """
-    from kubernetes_asyncio.client import ApiClient
-
-    api = ApiClient(configuration)
-    rest, library = api.rest_client, api.rest_client.pool_manager
-    rest.proxy = rest.proxy or proxy_for(str(configuration.host))
-    rest.pool_manager = aiohttp.ClientSession(connector=library.connector, read_bufsize=READ_MAX)
-    library.detach()
+    api = library().rest_client(configuration)
+    own = api.pool_manager
+    api.proxy = api.proxy or proxy_for(str(configuration.host))
+    api.pool_manager = aiohttp.ClientSession(connector=own.connector, read_bufsize=READ_MAX)
+    own.detach()
     return api
 
 

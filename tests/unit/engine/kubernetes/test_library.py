@@ -1,0 +1,69 @@
+"""Of the Kubernetes library only what is used is loaded, and it stays whole for others in the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[4]
+MODULES = 100
+"""More than are loaded, those of urllib3 and six included; the whole library is more than 800."""
+
+LOADED = """
+import aiohttp, sys
+from pai_backend.engine.kubernetes import access
+from pai_backend.engine.kubernetes.library import library
+
+before = len(sys.modules)
+found = library()
+print(len(sys.modules) - before, *[name for name in sys.modules if name.startswith("kubernetes_asyncio")])
+"""
+WHOLE = """
+from pai_backend.engine.kubernetes.library import library
+
+ours = library()
+from kubernetes_asyncio import client, config
+
+assert client.V1Pod(kind="Pod").kind == "Pod" and client.ApiClient.PRIMITIVE_TYPES
+assert config.kube_config.ApiClient is client.ApiClient
+assert library() is ours
+"""
+BESIDE = """
+import sys
+import kubernetes_asyncio.client as client
+
+before = {name: module for name, module in sys.modules.items() if name.startswith("kubernetes_asyncio")}
+from pai_backend.engine.kubernetes.library import library
+
+library().configuration()
+assert {name: module for name, module in sys.modules.items() if name.startswith("kubernetes_asyncio")} == before
+assert client.V1Node(kind="Node").kind == "Node"
+"""
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "backend"), "PATH": "/usr/bin:/bin", "HOME": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_only_what_is_used_is_loaded() -> None:
+    count, *left = run(LOADED).split()
+    assert int(count) < MODULES
+    assert left == []
+
+
+def test_who_imports_the_library_later_has_all_of_it() -> None:
+    run(WHOLE)
+
+
+def test_who_has_imported_the_library_keeps_it() -> None:
+    run(BESIDE)
