@@ -8,7 +8,6 @@ is fixed by the caller: when an earlier try may have been carried out, a name th
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -18,6 +17,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from urllib.parse import quote
+
+from pydantic_core import from_json
 
 from pai_backend.engine.kubernetes.client import Ask, Query, Stream
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
@@ -229,7 +230,7 @@ def _ask(verb: str, method: str, path: str, query: Query = (), body: Any = None)
 
 def _object(answer: bytes) -> Object:
     try:
-        found = json.loads(answer)
+        found = from_json(answer, cache_strings="all")  # as in a mirror, which is made of lists too
     except ValueError:
         raise Malformed("the API server's answer is not JSON") from None
     if not isinstance(found, dict):

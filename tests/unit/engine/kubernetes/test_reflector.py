@@ -19,7 +19,7 @@ from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
 from pai_backend.engine.kubernetes.failures import AccessError, Busy, Invalid, Unauthorized, Unreachable
 from pai_backend.engine.kubernetes.handover import Change, Handover, Listed, Seen
-from pai_backend.engine.kubernetes.objects import INITIAL_EVENTS_END, version_of
+from pai_backend.engine.kubernetes.objects import INITIAL_EVENTS_END, metadata, version_of
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource, Timing
 from pai_backend.engine.kubernetes.retrying import Backoff
 
@@ -101,6 +101,15 @@ async def played(wire: Wire, handover: Handover, **options: Any) -> Reflector:
 
 def query(ask: Ask) -> dict[str, str]:
     return dict(ask.query)
+
+
+@pytest.mark.asyncio
+async def test_texts_that_objects_have_in_common_are_kept_once() -> None:
+    wire = Wire([[event("ADDED", 3, "a", role="worker"), event("ADDED", 4, "b", role="worker"), listed(7)]])
+    reflector = await played(wire, Handover())
+    one, other = (metadata(found)["annotations"] for found in reflector.objects.values())
+    assert one["role"] is other["role"] == "worker"
+    assert next(iter(one)) is next(iter(other))
 
 
 @pytest.mark.asyncio
