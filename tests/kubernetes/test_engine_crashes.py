@@ -60,7 +60,7 @@ class Site:
         )
 
     async def start_until(self, plan: TaskPlan, verb: str, part: str) -> None:
-        """Start a task as a backend does that is killed just before such a request."""
+        """Start a task as a backend does that is killed just before such a request, or after it (created)."""
         client = await connect(self.access)
         try:
             starter = Starter(CutOff(client, verb, part), Places(client.namespace), INSTANCE, self.pods)
@@ -75,7 +75,7 @@ class Site:
 
 
 class CutOff(Calls):
-    """Calls of a backend that does not live to make a certain one."""
+    """Calls of a backend that does not live to make a certain one, or to hear its answer."""
 
     def __init__(self, client: Any, verb: str, part: str) -> None:
         super().__init__(client)
@@ -83,11 +83,9 @@ class CutOff(Calls):
 
     async def create(self, path: str, body: Object, **options: Any) -> Object:
         self._die("create", path)
-        return await super().create(path, body, **options)
-
-    async def patch(self, path: str, *words: Any, **options: Any) -> Object:
-        self._die("patch", path)
-        return await super().patch(path, *words, **options)
+        made = await super().create(path, body, **options)
+        self._die("created", path)
+        return made
 
     def _die(self, verb: str, path: str) -> None:
         if verb == self._verb and self._part in path:
@@ -119,7 +117,7 @@ async def test_a_start_that_was_cut_off_before_the_pod_is_done_when_it_is_repeat
 
 async def test_a_start_that_was_cut_off_after_the_pod_is_found(site: Site, namespace: Kubectl) -> None:
     plan = site.plan("sleep 1000")
-    await site.start_until(plan, "patch", "/secrets")
+    await site.start_until(plan, "created", "/pods")
     engine = site.engine()
     async with watching(engine) as watch:
         assert watch.of(plan.uid)

@@ -38,7 +38,7 @@ A_LIFE = {
     "POST secrets": 1,
     "POST networkpolicies": 1,
     "POST pods": 1,
-    "PATCH secrets": 2,  # started, forgotten
+    "PATCH secrets": 1,  # forgotten
     "DELETE pods": 1,
     "PATCH pods": 1,  # our finalizer
 }

@@ -52,7 +52,7 @@ class Ender:
             return None
         pod = await find(self._calls, self._places.one(Kind.POD, naming.task_name(uid)))
         if pod is None:
-            return None if marks.started else marks
+            return None if await had_pod(self._calls, self._places, naming.task_name(uid)) else marks
         await end_pod(self._calls, self._places, pod, marks.stop, grace)
         return None
 
@@ -86,36 +86,47 @@ class Ender:
             return marks
         raise EngineError(f"the Secret {name} keeps changing while task {uid} is to be stopped")
 
-    async def forget(self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
+    async def forget(
+        self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]], pod: Object | None = None
+    ) -> None:
         """Remove the task's pod and secrets; a mark stays. ``ended``: that is known, whatever the pod says.
 
-        ``keep`` copies its log, which goes with the pod. Raises EngineError when it has not ended, or when its log
-        cannot be had though its node is there; ClusterErrors.
+        ``pod`` is the task's, slim, where a mirror has it; else it is asked for. ``keep`` copies its log, which goes
+        with the pod. Raises EngineError when it has not ended, or when its log cannot be had though its node is there;
+        ClusterErrors.
         """
         try:
-            await self._forget(uid, ended=ended, keep=keep)
+            await self._forget(uid, ended=ended, keep=keep, pod=pod)
         except Forbidden:
             if not await is_missing(self._calls, self._places.namespace):
                 raise
 
-    async def _forget(self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
+    async def _forget(
+        self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]], pod: Object | None
+    ) -> None:
         name = naming.task_name(uid)
-        pod = await find(self._calls, self._places.one(Kind.POD, name))
+        pod = pod or await find(self._calls, self._places.one(Kind.POD, name))
         if pod is not None and not ended and not _has_ended(pod):
             raise EngineError(f"task {uid} has not ended, so it cannot be forgotten")
         if pod is not None:
             await self._keep_log(uid, pod, keep)
-        written = {naming.FORGOTTEN: rfc3339(self._calls.now())}
-        path = self._places.one(Kind.SECRET, name)
-        found = await find(self._calls, path)
-        marks = marks_of(found) if found is not None else None
-        if marks is not None and marks.forgotten is None:
-            with contextlib.suppress(NotFound):  # its attempt was deleted as a whole meanwhile
-                await self._calls.patch(path, {"metadata": {"annotations": written}, "data": None}, Patch.MERGE)
+        await self._write_forgotten(name, is_tasks=pod is not None)
         if pod is None or _has_login(pod, uid):
             await self._calls.delete(self._places.one(Kind.SECRET, naming.login_name(uid)))
         if pod is not None:
             await remove_pod(self._calls, self._places, name, uid_of(pod))
+
+    async def _write_forgotten(self, name: str, *, is_tasks: bool) -> None:
+        """Let the task's Secret say so, and no other. ``is_tasks``: its pod was made, so no other is in its place."""
+        path = self._places.one(Kind.SECRET, name)
+        if not is_tasks:
+            found = await find(self._calls, path)
+            marks = marks_of(found) if found is not None else None
+            if marks is None or marks.forgotten is not None:
+                return
+        written = {naming.FORGOTTEN: rfc3339(self._calls.now())}
+        with contextlib.suppress(NotFound):  # its attempt was deleted as a whole meanwhile
+            await self._calls.patch(path, {"metadata": {"annotations": written}, "data": None}, Patch.MERGE)
 
     async def _keep_log(self, uid: TaskUid, pod: Object, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
         try:
@@ -187,6 +198,15 @@ async def remove_pod(calls: Calls, places: Places, name: str, pod_uid: str) -> N
         except Conflict:
             pod = await find(calls, path)  # its kubelet has written meanwhile
     raise EngineError(f"the pod {name} keeps changing while it is to be released; it is tried again")
+
+
+async def had_pod(calls: Calls, places: Places, name: str) -> bool:
+    """Whether events tell of a pod of that name, which is not there. Raises ClusterErrors.
+
+    Events are kept for an hour by default (``--event-ttl`` of the API server), and asked for seconds after a crash.
+    """
+    query = (("fieldSelector", f"involvedObject.kind=Pod,involvedObject.name={name}"),)
+    return bool((await calls.page(places.all(Kind.EVENT), query=query)).get("items"))
 
 
 async def find(calls: Calls, path: str) -> Object | None:

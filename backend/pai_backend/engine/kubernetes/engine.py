@@ -37,7 +37,8 @@ from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started
 from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, OwnerOf, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.places import Kind, Places, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.refreshing import refresh
 from pai_backend.engine.kubernetes.starting import Starter
@@ -181,6 +182,8 @@ class KubernetesEngine:
         """
         cluster = await self._found()
         places = cluster.namespaces.of_plan(plan)
+        if self._watcher is not None:
+            self._watcher.expect(plan.uid)
         await Starter(cluster.calls, places, self._options.instance, self._options.pods, self._has_node).start(plan)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
@@ -211,7 +214,7 @@ class KubernetesEngine:
         cluster = await self._found()
         ended = self._watcher is not None and self._watcher.has_ended(uid)
         ender = Ender(cluster.calls, await self._places(uid), self._options.instance)
-        await ender.forget(uid, ended=ended, keep=cluster.collector.finish)
+        await ender.forget(uid, ended=ended, keep=cluster.collector.finish, pod=self._pod(uid))
         if self._watcher is not None:
             self._watcher.forget(uid)
         now = datetime.now(UTC)
@@ -292,8 +295,12 @@ class KubernetesEngine:
 
     async def _places(self, uid: TaskUid) -> Places:
         """Where the objects of a task are, or would be."""
-        seen = self._watcher.places_of(uid) if self._watcher is not None else None
-        return seen or await (await self._found()).namespaces.of_job(job_of(uid))
+        pod = self._pod(uid)
+        return places_of(pod) if pod is not None else await (await self._found()).namespaces.of_job(job_of(uid))
+
+    def _pod(self, uid: TaskUid) -> Object | None:
+        """The pod of a task as this process knows it, if it watches."""
+        return self._watcher.pod_of(uid) if self._watcher is not None else None
 
     async def _look_inside(self, path: str) -> ExitRecord | None:
         """What the launcher of the pod at a path has written down; None while there is nothing."""

@@ -1,11 +1,12 @@
-"""What a task's Secret says of the task in its annotations: asked to end, started, forgotten.
+"""What a task's Secret says of the task in its annotations: asked to end, forgotten.
 
 The Secret comes before the pod and outlives it: it is what makes a start, a stop and a forgetting final. Rules:
 
-1. A start makes the Secret, then the pod, then writes ``started``; the answer to that says whether a stop came between.
-2. A stop writes ``stop`` before it looks for the pod, and makes the Secret when there is none: whoever of start and
-   stop comes second sees the other.
-3. ``started`` without a pod: somebody has removed the pod, and nobody may run the task a second time.
+1. A start makes the Secret, then the pod. One that finds the Secret there, made by an earlier try, looks for the pod.
+2. A stop writes ``stop`` before it looks for the pod, and makes the Secret when there is none. A pod that is made after
+   that, by a controller that slept, is ended by whoever watches: it was not expected there.
+3. A Secret without a pod is one of a start that was cut off, unless events tell of a pod: scheduler and kubelet report
+   each. Then somebody has removed the pod, and nobody may run the task a second time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ class Marks:
     uid: TaskUid
     stop: str = ""
     """When it was asked to end, as it is written; empty: it was not."""
-    started: str = ""
     forgotten: datetime | None = None
     owner: tuple[str, str] | None = None
     """Name and uid of the attempt's ConfigMap; None for a task that was stopped before it was started."""
@@ -37,7 +37,7 @@ class Marks:
     @property
     def final(self) -> bool:
         """Whether a start has nothing more to do."""
-        return bool(self.stop or self.started or self.forgotten)
+        return bool(self.stop or self.forgotten)
 
 
 def marks_of(secret: Object) -> Marks | None:
@@ -51,7 +51,6 @@ def marks_of(secret: Object) -> Marks | None:
     return Marks(
         uid=TaskUid(uid),
         stop=str(about.get(naming.STOP) or ""),
-        started=str(about.get(naming.STARTED) or ""),
         # One that cannot be read counts as written when the world began: it is forgotten all the same.
         forgotten=None if forgotten is None else time_of(forgotten) or time_of("1970-01-01T00:00:00Z"),
         owner=(str(owners[0]["name"]), str(owners[0]["uid"])) if owners else None,

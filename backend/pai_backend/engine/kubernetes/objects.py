@@ -49,11 +49,14 @@ def without_managed_fields(obj: Object) -> Object:
 
 
 def slim_pod(obj: Object) -> Object:
-    """What reading a pod's state needs: metadata, node and status. The rest of ``spec`` is what we wrote."""
+    """What reading a pod's state and removing it need: metadata, node, logins of its images and status.
+
+    The rest of ``spec`` is what we wrote.
+    """
     spec = obj.get("spec")
-    node = spec.get("nodeName") if isinstance(spec, dict) else None
     kept = {key: value for key, value in without_managed_fields(obj).items() if key != "spec"}
-    kept["spec"] = {"nodeName": node} if node else {}
+    needed = ("nodeName", "imagePullSecrets")
+    kept["spec"] = {name: spec[name] for name in needed if spec.get(name)} if isinstance(spec, dict) else {}
     return kept
 
 

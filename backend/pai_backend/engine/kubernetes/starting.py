@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
-from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.ending import end_pod, remove_pod
+from pai_backend.engine.kubernetes.calls import Calls
+from pai_backend.engine.kubernetes.ending import find, had_pod
 from pai_backend.engine.kubernetes.failures import AlreadyExists, Forbidden, NotFound, Refused
 from pai_backend.engine.kubernetes.marks import Marks, marks_of
 from pai_backend.engine.kubernetes.namespaces import is_missing
@@ -20,6 +20,7 @@ from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import login_secret, mark_secret, task_secret
 from pai_backend.engine.kubernetes.status.refusals import start_error
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import PodSettings
 
@@ -58,9 +59,8 @@ class Starter:
             )
             if isinstance(marks, BaseException):
                 raise marks
-            if marks.final:
-                return
-            await self._make_pod(plan, pod, login_secret(plan, owner), trouble)
+            if marks is None or not await self._is_done(plan.uid, marks):
+                await self._make_pod(pod, login_secret(plan, owner), trouble)
         except Refused as refused:
             raise await self._explained(refused) from None
 
@@ -105,24 +105,28 @@ class Starter:
             raise EngineError(f"what the tasks of its job share ({name}) is being deleted; it starts when that is done")
         return Owner(self._places.namespace, name, uid_of(found), self._instance)
 
-    async def _make_secret(self, secret: Object) -> Marks:
-        """Make the task's Secret; what it says, when it was there already."""
+    async def _make_secret(self, secret: Object) -> Marks | None:
+        """Make the task's Secret. None when it was made now, else what the one says that was there already."""
         try:
-            found = await self._calls.create(self._places.all(Kind.SECRET), secret)
+            await self._calls.create(self._places.all(Kind.SECRET), secret)
         except AlreadyExists:
             found = await self._calls.get(self._places.one(Kind.SECRET, name_of(secret)))
+        else:
+            return None
         marks = marks_of(found)
         if marks is None:
             raise StartRefused(f"a Secret {name_of(secret)} that is no task's is in the way; delete it")
         return marks
 
-    async def _make_pod(
-        self,
-        plan: TaskPlan,
-        pod: Object,
-        login: Object | None,
-        trouble: BaseException | None,
-    ) -> None:
+    async def _is_done(self, uid: TaskUid, marks: Marks) -> bool:
+        """Whether a start that others have begun has nothing more to do: the task was stopped, or it had a pod."""
+        if marks.final:
+            return True
+        name = naming.task_name(uid)
+        there = await find(self._calls, self._places.one(Kind.POD, name)) is not None
+        return there or await had_pod(self._calls, self._places, name)
+
+    async def _make_pod(self, pod: Object, login: Object | None, trouble: BaseException | None) -> None:
         """Make the pod once everything else is there; ``trouble`` is what came of making what its attempt shares.
 
         The Secret stays when that is refused for good: forgetting the task marks it, and an attempt is removed by its
@@ -132,15 +136,10 @@ class Starter:
             if trouble is not None:
                 raise trouble
             await self._make_all([login])
-            made = await self._make(pod)
+            with contextlib.suppress(AlreadyExists):  # somebody has started it meanwhile
+                await self._calls.create(self._places.all(Kind.POD), pod)
         except Refused as refused:
             raise start_error(refused) from None
-        marks = await write_started(self._calls, self._places, naming.task_name(plan.uid), uid_of(made))
-        if marks is not None and marks.forgotten is not None:
-            # Another controller started, ended and forgot the task while this one slept between Secret and pod.
-            await remove_pod(self._calls, self._places, naming.task_name(plan.uid), uid_of(made))
-        elif marks is not None and marks.stop:
-            await end_pod(self._calls, self._places, made, marks.stop, self._settings.grace_s)
 
     async def _make_all(self, bodies: Sequence[Object | None]) -> None:
         """Make objects that may be there already, by an earlier try or for another task of the attempt."""
@@ -149,22 +148,9 @@ class Starter:
                 with contextlib.suppress(AlreadyExists):
                     await self._calls.create(self._places.all(_KINDS[str(body["kind"])]), body)
 
-    async def _make(self, pod: Object) -> Object:
-        """Make a pod that may be there already."""
-        try:
-            return await self._calls.create(self._places.all(Kind.POD), pod)
-        except AlreadyExists:
-            return await self._calls.get(self._places.one(Kind.POD, name_of(pod)))
-
 
 _KINDS = {
     "Secret": Kind.SECRET,
     "Service": Kind.SERVICE,
     "NetworkPolicy": Kind.NETWORK_POLICY,
 }
-
-
-async def write_started(calls: Calls, places: Places, name: str, pod: str) -> Marks | None:
-    """Write on a task's Secret that its pod is made; what the Secret says then. Raises ClusterErrors."""
-    body = {"metadata": {"annotations": {naming.STARTED: pod}}}
-    return marks_of(await calls.patch(places.one(Kind.SECRET, name), body, Patch.MERGE))

@@ -18,16 +18,16 @@ from typing import Any, Final
 from pai_backend.engine.base import EngineError, EngineEvent, Listed, TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find, remove_pod
+from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find, had_pod, remove_pod
 from pai_backend.engine.kubernetes.failures import Conflict, NotFound
 from pai_backend.engine.kubernetes.handover import Change, Gone, Handover
 from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
+from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import Marks, never_started
 from pai_backend.engine.kubernetes.mirrors import Mirrors
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
 from pai_backend.engine.kubernetes.places import Kind, Places, places_of
-from pai_backend.engine.kubernetes.starting import write_started
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, Reading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import part
@@ -51,7 +51,6 @@ class _Known:
     pod: Object
     trouble: Trouble | None = None
     inside: ExitRecord | None = None
-    look_at: datetime | None = None
     told: TaskSeen | None = None
     copy: asyncio.Task[None] | None = None  # of its log, from when it was asked to end
     copy_until: datetime | None = None
@@ -78,10 +77,12 @@ class Watcher:
         self._look = look
         self._keep_log = keep_log
         self._hosts = hosts
+        self._late = LatePods(calls)
         self._tasks: dict[TaskUid, _Known] = {}
         self._ended: set[TaskUid] = set()  # told to have ended, whatever comes later
         self._forgotten: set[TaskUid] = set()
         self._out: list[EngineEvent] = []
+        self._looks: dict[TaskUid, datetime] = {}  # when a task reads otherwise though nothing is heard of it
         self._due: set[TaskUid] = set()  # to be read again though nothing was heard of them
         self._wake = asyncio.Event()
         self._work: set[asyncio.Task[None]] = set()
@@ -95,9 +96,15 @@ class Watcher:
 
     def forget(self, uid: TaskUid) -> None:
         """Report nothing more of this task."""
+        self._looks.pop(uid, None)
         if self._tasks.pop(uid, None) is not None:
             self._forgotten.add(uid)  # until its pod is gone
         self._ended.discard(uid)
+        self._late.came(uid)
+
+    def expect(self, uid: TaskUid) -> None:
+        """Know that this process is about to make the task's pod."""
+        self._late.expect(uid)
 
     def has_ended(self, uid: TaskUid) -> bool:
         """Whether it was reported that the task has ended."""
@@ -107,10 +114,10 @@ class Watcher:
         """Whether a node is part of the cluster, as far as is known; False also where nothing is known."""
         return self._nodes.has(name)
 
-    def places_of(self, uid: TaskUid) -> Places | None:
-        """Where the pod of a task is; None for a task without one, as far as is known."""
+    def pod_of(self, uid: TaskUid) -> Object | None:
+        """The pod of a task, slim; None for a task without one, as far as is known."""
         known = self._tasks.get(uid)
-        return places_of(known.pod) if known is not None else None
+        return known.pod if known is not None else None
 
     def close(self) -> None:
         """Let :meth:`events` end."""
@@ -176,7 +183,7 @@ class Watcher:
                         due |= self._note(change)
                     news = asyncio.ensure_future(self._mirrors.take(handover))
                 now = self._calls.now()
-                due |= {uid for uid, known in self._tasks.items() if known.look_at is not None and known.look_at <= now}
+                due |= {uid for uid, at in self._looks.items() if at <= now}
                 self._read(due)
                 for event in self._take():
                     yield event
@@ -186,8 +193,15 @@ class Watcher:
 
     def _patience_left(self) -> float | None:
         """Seconds until some task reads differently though nothing is heard of it."""
-        times = [known.look_at for known in self._tasks.values() if known.look_at is not None]
+        times = self._looks.values()
         return max(0.05, (min(times) - self._calls.now()).total_seconds()) if times else None
+
+    def _read_at(self, uid: TaskUid, at: datetime | None) -> None:
+        """Read a task again at that time, instead of another."""
+        if at is None or uid not in self._tasks:
+            self._looks.pop(uid, None)
+        else:
+            self._looks[uid] = at
 
     def _take(self) -> list[EngineEvent]:
         nodes = self._nodes.take()
@@ -212,7 +226,11 @@ class Watcher:
         if uid is None or uid in self._forgotten:
             self._forgotten -= {uid} if isinstance(change, Gone) else set()
             return set()
-        known = self._tasks.setdefault(uid, _Known(found))
+        known = self._tasks.get(uid)
+        if known is None:
+            known = self._tasks[uid] = _Known(found)
+            if not self._late.came(uid) and self._listed and not isinstance(change, Gone):
+                self._spawn(known, self._settle_late(uid, known))
         known.pod = found
         if isinstance(change, Gone):
             self._gone(uid, known)
@@ -222,6 +240,7 @@ class Watcher:
     def _gone(self, uid: TaskUid, known: _Known) -> None:
         """A pod that is no longer there though its task is not forgotten: somebody took our finalizer off."""
         del self._tasks[uid]
+        self._looks.pop(uid, None)
         if uid in self._ended:
             return
         reading = self._reading(known)
@@ -238,19 +257,22 @@ class Watcher:
                 self.forget(marks.uid)
                 if late is not None:
                     await remove_pod(self._calls, places_of(late.pod), name_of(late.pod), uid_of(late.pod))
-            elif marks.uid in self._tasks:
-                if not marks.started:
-                    pod = self._tasks[marks.uid].pod
-                    await write_started(self._calls, places_of(pod), name_of(pod), uid_of(pod))
-            elif marks.started or marks.stop:
-                path = Places(marks.namespace).one(Kind.POD, naming.task_name(marks.uid))
-                found = await find(self._calls, path)
-                if found is not None:
-                    self._tasks[marks.uid] = _Known(slim_pod(found))
-                elif marks.started:
-                    self._report(vanished(marks.uid, None, self._calls.now()))
-                else:
-                    self._report(never_started(marks, self._calls.now()))
+            elif marks.uid not in self._tasks:
+                await self._settle_without_pod(marks)
+
+    async def _settle_without_pod(self, marks: Marks) -> None:
+        """A Secret whose pod is not in the mirror: of a start that was cut off, or somebody has removed the pod."""
+        places, name = Places(marks.namespace), naming.task_name(marks.uid)
+        found = await find(self._calls, places.one(Kind.POD, name))
+        had = found is None and await had_pod(self._calls, places, name)
+        if had:  # it may have been made between the two questions
+            found = await find(self._calls, places.one(Kind.POD, name))
+        if found is not None:
+            self._tasks[marks.uid] = _Known(slim_pod(found))
+        elif had:
+            self._report(vanished(marks.uid, None, self._calls.now()))
+        elif marks.stop:
+            self._report(never_started(marks, self._calls.now()))
 
     def _read(self, uids: Iterable[TaskUid]) -> None:
         for uid in uids:
@@ -258,10 +280,11 @@ class Watcher:
             if known is None or known.busy or uid in self._ended:
                 continue
             reading = self._reading(known)
-            known.trouble, known.look_at = reading.trouble, reading.look_at
+            known.trouble = reading.trouble
+            self._read_at(uid, reading.look_at)
             if known.copy is None and _is_leaving(known.pod):
                 known.copy = asyncio.create_task(self._copy_log(uid, known))
-            if reading.seen.state is TaskState.EXITED and self._still_copying(known):
+            if reading.seen.state is TaskState.EXITED and self._still_copying(uid, known):
                 continue
             if reading.decided:
                 self._spawn(known, self._decide(uid, known, reading.seen))
@@ -279,7 +302,7 @@ class Watcher:
         self._due.add(uid)
         self._wake.set()
 
-    def _still_copying(self, known: _Known) -> bool:
+    def _still_copying(self, uid: TaskUid, known: _Known) -> bool:
         """Whether the end of a task is not told yet, because the rest of its log is on its way."""
         if known.copy is None or known.copy.done():
             return False
@@ -288,7 +311,7 @@ class Watcher:
         if now >= known.copy_until:
             known.copy.cancel()
             return False
-        known.look_at = known.copy_until
+        self._read_at(uid, known.copy_until)
         return True
 
     def _reading(self, known: _Known) -> Reading:
@@ -329,17 +352,23 @@ class Watcher:
 
     @contextlib.asynccontextmanager
     async def _asking(self, uid: TaskUid, known: _Known) -> AsyncIterator[None]:
-        """Ask the cluster something about a task, which is read again then: at ``look_at``, or at once without."""
+        """Ask the cluster something about a task, which is read again then: at the time noted for it, or at once."""
         try:
             yield
         except EngineError as error:
             _log.warning("task %s: %s", uid, error)
-            known.look_at = self._calls.now() + AGAIN
+            self._read_at(uid, self._calls.now() + AGAIN)
         finally:
             known.busy = False
-            if known.look_at is None:
+            if uid not in self._looks:
                 self._due.add(uid)
             self._wake.set()
+
+    async def _settle_late(self, uid: TaskUid, known: _Known) -> None:
+        """Whether a pod that nobody here has made may run is said by its task's Secret."""
+        async with self._asking(uid, known):
+            if not await self._late.settle(uid, known.pod):
+                self.forget(uid)
 
     async def _look_inside(self, known: _Known, seen: TaskSeen) -> None:
         """Ask the launcher for its record. None is there while the command runs; its end makes the pod change."""
@@ -350,7 +379,7 @@ class Watcher:
                 if known.inside is None:
                     self._report(seen)
             if known.inside is None:
-                known.look_at = self._calls.now() + AGAIN
+                self._read_at(seen.uid, self._calls.now() + AGAIN)
 
     async def _decide(self, uid: TaskUid, known: _Known, seen: TaskSeen) -> None:
         """Write down that time has run out, on the very pod that was read; then delete the pod.
@@ -360,7 +389,7 @@ class Watcher:
         async with self._asking(uid, known):
             assert seen.exit is not None
             if not await self._nodes.confirm(self._calls, str(part(known.pod, "spec").get("nodeName") or "")):
-                known.look_at = self._calls.now() + AGAIN  # the mirror of nodes is behind
+                self._read_at(uid, self._calls.now() + AGAIN)  # the mirror of nodes is behind
                 return
             path = places_of(known.pod).one(Kind.POD, name_of(known.pod))
             about = {
@@ -371,7 +400,7 @@ class Watcher:
                 known.pod = slim_pod(await self._calls.patch(path, {"metadata": about}, Patch.MERGE))
                 await self._calls.delete(path, uid=uid_of(known.pod), grace_s=KEPT_GRACE_S)
             except (Conflict, NotFound):
-                known.look_at = self._calls.now() + AGAIN  # it is no longer as it was read: the mirror will say how
+                self._read_at(uid, self._calls.now() + AGAIN)  # it is no longer as it was read: the mirror will say how
 
 
 def _is_leaving(pod: Object) -> bool:

@@ -116,7 +116,7 @@ async def test_a_task_without_its_namespace_can_be_stopped_and_forgotten() -> No
 
     stopped = await ender.stop(uid, 1.0)
     assert stopped is not None
-    assert (stopped.uid, bool(stopped.stop), stopped.started) == (uid, True, "")
+    assert (stopped.uid, bool(stopped.stop)) == (uid, True)
     await ender.forget(uid, ended=True, keep=keep)
     there = Ender(Calls(Server("pai-closed")), Places("pai-closed"), "local")
     for act in (there.stop(uid, 1.0), there.forget(uid, ended=True, keep=keep)):

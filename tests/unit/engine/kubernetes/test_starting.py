@@ -17,12 +17,13 @@ from pai_backend.engine.kubernetes.client import Ask
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender
 from pai_backend.engine.kubernetes.failures import refusal
+from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import marks_of
-from pai_backend.engine.kubernetes.objects import Object, metadata
-from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.objects import Object, metadata, slim_pod
+from pai_backend.engine.kubernetes.places import Kind, Places
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import TaskUid
-from pai_backend.model.plan import RegistryLogin
+from pai_backend.model.plan import RegistryLogin, TaskPlan
 from pai_backend.model.pod_settings import PodSettings
 
 from .pods.conftest import MakePlan, make_plan, settings
@@ -42,10 +43,15 @@ class Server:
         self.objects: dict[str, Object] = {}
         self._refuse = refuse  # the collection in which nothing may be created
         self._version = 0
+        self._told: list[str] = []  # names of pods that there are events of
 
     async def send(self, ask: Ask) -> bytes:
         path = PurePosixPath(ask.request.path)
         kind = path.name if ask.method == "POST" else path.parent.name
+        if path.name == "events":
+            return json.dumps(
+                {"items": [each for each in self._told if each in dict(ask.query)["fieldSelector"]]}
+            ).encode()
         self.asked.append(f"{ask.method} {kind}")
         if ask.method == "POST":
             return self._create(ask, str(path), kind)
@@ -96,6 +102,14 @@ class Server:
     async def renew_credentials(self) -> bool:
         return False
 
+    def remove(self, kind: str) -> None:
+        """Let all objects of a kind be gone."""
+        self.objects = {path: each for path, each in self.objects.items() if f"/{kind}/" not in path}
+
+    def tell_of_pod(self, name: str) -> None:
+        """Have an event of a pod of that name."""
+        self._told.append(name)
+
     def named(self, kind: str) -> list[str]:
         """Names of the objects of a kind."""
         return [PurePosixPath(path).name for path in self.objects if PurePosixPath(path).parent.name == kind]
@@ -112,7 +126,7 @@ async def test_a_node_that_is_known_is_not_asked_for_and_the_pod_comes_last(
     await starter(server, settings, "carol").start(make_plan())
     assert server.asked[0] == "POST configmaps"
     assert sorted(server.asked[1:3]) == ["POST networkpolicies", "POST secrets"]
-    assert server.asked[3:] == ["POST pods", "PATCH secrets"]
+    assert server.asked[3:] == ["POST pods"]
 
 
 async def test_what_another_task_of_the_attempt_has_made_is_not_asked_for_but_for_its_owner(
@@ -125,7 +139,7 @@ async def test_what_another_task_of_the_attempt_has_made_is_not_asked_for_but_fo
     await starter(server, settings, "carol").start(other)
     assert server.asked[:2] == ["POST configmaps", "GET configmaps"]
     assert sorted(server.asked[2:4]) == ["POST networkpolicies", "POST secrets"]
-    assert server.asked[4:] == ["POST pods", "PATCH secrets"]
+    assert server.asked[4:] == ["POST pods"]
 
 
 async def test_a_node_that_nobody_has_told_of_is_asked_for(make_plan: MakePlan, settings: PodSettings) -> None:
@@ -171,24 +185,88 @@ async def assert_nothing_is_left(server: Server, uid: TaskUid) -> None:
     assert server.named("configmaps") == []
 
 
-class Sleepers(Server):
-    """Another controller starts, ends and forgets the task just before our pod is made."""
-
-    def _create(self, ask: Ask, path: str, kind: str) -> bytes:
-        if kind == "pods":
-            (secret,) = [each for path, each in self.objects.items() if "/secrets/" in path]
-            metadata(secret)["annotations"] |= {naming.STARTED: "theirs", naming.FORGOTTEN: "2026-11-21T00:00:00Z"}
-        return super()._create(ask, path, kind)
+async def cut_off_before_the_pod(server: Server, plan: TaskPlan, settings: PodSettings) -> None:
+    """What a controller leaves that is killed between Secret and pod."""
+    await starter(server, settings, "carol").start(plan)
+    server.remove("pods")
+    server.asked.clear()
 
 
-async def test_a_pod_that_comes_after_its_task_was_forgotten_is_taken_away_again(
+async def test_a_start_that_was_cut_off_before_the_pod_goes_on(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server()
+    await cut_off_before_the_pod(server, make_plan(), settings)
+    await starter(server, settings, "carol").start(make_plan())
+    assert server.named("pods") == [naming.task_name(make_plan().uid)]
+
+
+async def test_a_task_of_whose_pod_events_tell_is_not_started_a_second_time(
     make_plan: MakePlan, settings: PodSettings
 ) -> None:
-    server = Sleepers()
+    server = Server()
+    await cut_off_before_the_pod(server, make_plan(), settings)
+    server.tell_of_pod(naming.task_name(make_plan().uid))
+    await starter(server, settings, "carol").start(make_plan())
+    assert server.named("pods") == []
+    ender = Ender(Calls(server), Places("team"), "lab")
+    assert await ender.stop(make_plan().uid, 1) is None
+
+
+async def test_a_start_that_is_repeated_finds_its_pod(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server()
+    for _ in range(2):
+        await starter(server, settings, "carol").start(make_plan())
+    assert server.asked.count("POST pods") == 1
+
+
+@pytest.mark.parametrize(("mark", "may_run"), [(naming.FORGOTTEN, False), (naming.STOP, True)])
+async def test_a_pod_that_comes_after_its_task_was_stopped_or_forgotten_is_ended(
+    make_plan: MakePlan, settings: PodSettings, mark: str, may_run: bool
+) -> None:
+    """A controller that slept makes it; the one that watches now settles it."""
+    server = Server()
+    await starter(server, settings, "carol").start(make_plan())
+    (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
+    (pod,) = [each for path, each in server.objects.items() if "/pods/" in path]
+    metadata(secret)["annotations"][mark] = "2026-11-21T00:00:00Z"
+    assert await LatePods(Calls(server)).settle(make_plan().uid, pod) is may_run
+    assert "deletionTimestamp" in metadata(pod)
+    assert (metadata(pod)["finalizers"] is None) is not may_run
+
+
+async def test_a_pod_of_a_task_that_goes_on_is_left_alone(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server()
     await starter(server, settings, "carol").start(make_plan())
     (pod,) = [each for path, each in server.objects.items() if "/pods/" in path]
-    assert "deletionTimestamp" in metadata(pod)
-    assert metadata(pod)["finalizers"] is None
+    before = json.dumps(pod)
+    late = LatePods(Calls(server))
+    assert await late.settle(make_plan().uid, pod)
+    assert json.dumps(pod) == before
+    late.expect(make_plan().uid)
+    assert (late.came(make_plan().uid), late.came(make_plan().uid)) == (True, False)
+
+
+async def test_a_pod_that_is_known_is_not_asked_for_when_its_task_is_forgotten(
+    make_plan: MakePlan, settings: PodSettings
+) -> None:
+    server = Server()
+    await starter(server, settings, "carol").start(make_plan())
+    (pod,) = [slim_pod(each) for path, each in server.objects.items() if "/pods/" in path]
+    server.asked.clear()
+    ender = Ender(Calls(server), Places("team"), "lab")
+    await ender.forget(make_plan().uid, ended=True, keep=kept, pod=pod)
+    assert server.asked == ["PATCH secrets", "DELETE pods", "PATCH pods"]
+
+
+async def test_a_secret_that_is_no_tasks_is_not_touched(make_plan: MakePlan, settings: PodSettings) -> None:
+    server, name = Server(), naming.task_name(make_plan().uid)
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"theirs": "AA=="}}
+    await Calls(server).create(Places("team").all(Kind.SECRET), body)
+    with pytest.raises(StartRefused, match="no task's"):
+        await starter(server, settings, "carol").start(make_plan())
+    await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=True, keep=kept)
+    (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
+    assert secret["data"] == {"theirs": "AA=="}
+    assert "annotations" not in metadata(secret)
 
 
 async def kept(uid: TaskUid) -> bool:
@@ -205,8 +283,8 @@ async def test_forgetting_asks_no_more_than_it_must(make_plan: MakePlan, setting
     server.asked.clear()
     await Ender(Calls(server), Places("team"), "lab").forget(plan.uid, ended=True, keep=kept)
     # The log apart, which goes past these calls.
-    expected = ["GET pods", "GET secrets", "PATCH secrets", "DELETE pods", "PATCH pods"]
-    assert server.asked == [*expected[:3], *(["DELETE secrets"] if login else []), *expected[3:]]
+    expected = ["GET pods", "PATCH secrets", "DELETE pods", "PATCH pods"]
+    assert server.asked == [*expected[:2], *(["DELETE secrets"] if login else []), *expected[2:]]
     (pod,) = [each for path, each in server.objects.items() if "/pods/" in path]
     assert metadata(pod)["finalizers"] is None
     assert naming.login_name(plan.uid) not in server.named("secrets")
