@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from bench.figures import CannotRun
+from bench.kubernetes.processors import apart, for_cluster
 from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.cluster import Cluster, started
 from tests.kubernetes.cluster.kubectl import Kubectl
@@ -29,12 +30,15 @@ async def real(*nodes: str) -> AsyncIterator[Cluster]:
 
 @asynccontextmanager
 async def simulated(nodes: int) -> AsyncIterator[Simulation]:
-    """A cluster of nodes that exist in the API alone. Raises CannotRun."""
+    """A cluster of nodes that exist in the API alone, on processors of its own. Raises CannotRun."""
     await asyncio.to_thread(_need_machine)
     place = await asyncio.to_thread(programs.build, *programs.CONTROL_PLANE, "kwok")
-    async with started(timing=RARE) as cluster:
-        simulation = Simulation(cluster)
-        simulation.start(place)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(apart())
+        with for_cluster():
+            cluster = await stack.enter_async_context(started(timing=RARE))
+            simulation = Simulation(cluster)
+            simulation.start(place)
         for first in range(0, nodes, NODES_AT_ONCE):
             await simulation.add_nodes(min(NODES_AT_ONCE, nodes - first), GPUS)
         await _make_namespace(cluster.kubectl)

@@ -1,0 +1,50 @@
+"""Processors of their own for a cluster's control plane and for those who ask it.
+
+On one small machine a client that thinks takes the processors from the API server that it waits for: what it makes a
+second tells what both take together. Where real clusters run, the API server has its own machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from bench.figures import CannotRun
+
+_THREADS = Path("/proc/self/task")
+
+
+@contextlib.contextmanager
+def for_cluster() -> Iterator[None]:
+    """Let what is started in the block run on half of the processors, and us and whatever comes after it on the others.
+
+    All have all of them again after the outer :func:`apart`. Raises CannotRun on a machine with one.
+    """
+    everything = sorted(os.sched_getaffinity(0))
+    if len(everything) < 2:
+        raise CannotRun("a control plane with a processor of its own needs two")
+    half = len(everything) // 2
+    _move(everything[:half])
+    try:
+        yield
+    finally:
+        _move(everything[half:])
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Let this process have, after the block, the processors that it had before."""
+    before = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        _move(before)
+
+
+def _move(processors: Collection[int]) -> None:
+    """Let all threads of this process, and what they start from now on, run on these processors."""
+    for thread in _THREADS.iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread.name), processors)
