@@ -12,8 +12,10 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.counts import Health
 from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed
+from pai_backend.engine.kubernetes.nodes import slim_node
 from pai_backend.engine.kubernetes.objects import (
     Object,
+    Slim,
     metadata,
     namespace_of,
     slim_pod,
@@ -27,6 +29,7 @@ from pai_backend.engine.kubernetes.status.view import part
 EVENTS_MAX: Final = 20  # of one pod; a kubelet counts repetitions in one object
 
 
+_SLIM: Final[dict[str, Slim]] = {"pods": slim_pod, "nodes": slim_node}
 NODES_ALONE: Final = (Resource("nodes", NODES),)
 
 
@@ -58,8 +61,7 @@ class Mirrors:
     async def following(self, handover: Handover) -> AsyncIterator[None]:
         """Follow the cluster for the length of a block."""
         self._reflectors = [
-            Reflector(self._calls, each, handover, slim=self._slim_pod if each.name == "pods" else self.slim)
-            for each in self._resources
+            Reflector(self._calls, each, handover, slim=self._slim_of(each.name)) for each in self._resources
         ]
         self._running = [asyncio.create_task(each.run()) for each in self._reflectors]
         try:
@@ -93,8 +95,10 @@ class Mirrors:
             return without_managed_fields(found)
         return {"metadata": {key: metadata(found).get(key) for key in ("name", "namespace", "uid", "resourceVersion")}}
 
-    def _slim_pod(self, found: Object) -> Object:
-        return slim_pod(self.slim(found))
+    def _slim_of(self, resource: str) -> Slim:
+        """What is kept of the objects of a resource."""
+        further = _SLIM.get(resource)
+        return self.slim if further is None else lambda found: further(self.slim(found))
 
     def health(self) -> list[Health]:
         """How well each resource is known now; empty while nobody watches."""

@@ -75,6 +75,21 @@ def node_of(found: Object, gpus: GpuSettings, reading: NodeReading, tolerations:
         return Node(name=name, address=address, machine=name, cpus=0, memory_mb=0, ready=False, reason=reason)
 
 
+def slim_node(found: Object) -> Object:
+    """What is read of a node here. Heartbeats, images and what a machine is take most of a node's bytes."""
+    spec, status = part(found, "spec"), part(found, "status")
+    ready = [each for each in items(status, "conditions") if each.get("type") == "Ready"]
+    return {
+        "metadata": _only(metadata(found), "name", "uid", "resourceVersion", "labels"),
+        "spec": _only(spec, "taints", "unschedulable"),
+        "status": {**_only(status, "allocatable", "addresses"), "conditions": ready},
+    }
+
+
+def _only(found: Object, *names: str) -> Object:
+    return {name: found[name] for name in names if name in found}
+
+
 def away(found: Object) -> NodeAway | None:
     """Since when and why a node is not ready; None when it is, or when the cluster does not say since when."""
     condition = _ready(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_backend.engine.kubernetes.nodes import away, node_of, quantity
+from pai_backend.engine.kubernetes.nodes import away, node_of, quantity, slim_node
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.task import NodeAway
 from pai_backend.model.cluster_settings import NodeReading
@@ -153,6 +154,64 @@ def test_quantities_are_kubernetes_own(text: str, value: str) -> None:
 def test_what_is_no_quantity_is_an_error(text: object) -> None:
     with pytest.raises(ValueError, match="quantity"):
         quantity(text)
+
+
+odd = st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "1", "2Gi", "carol", "10.0.0.7", "Ready"])
+values = st.recursive(odd, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a"]), inner))
+
+
+def entries(*keys: str, **fixed: st.SearchStrategy[object]) -> st.SearchStrategy[Object]:
+    """Objects that have some of these keys, with values that ``fixed`` has for them, or with odd ones."""
+    return st.fixed_dictionaries({}, optional={key: fixed.get(key, odd) for key in keys})
+
+
+conditions = entries(
+    "type",
+    "status",
+    "reason",
+    "message",
+    "lastTransitionTime",
+    "lastHeartbeatTime",
+    type=st.sampled_from(["Ready", "DiskPressure"]),
+    status=st.sampled_from(["True", "False"]),
+    lastTransitionTime=st.just("2026-11-21T20:00:00Z"),
+)
+addresses = st.fixed_dictionaries({"type": st.sampled_from(["InternalIP", "Hostname"]), "address": odd})
+taints = entries("key", "value", "effect", effect=st.sampled_from(["NoSchedule", "NoExecute"]))
+nodes = entries(
+    "spec",
+    "status",
+    "kind",
+    spec=entries("taints", "unschedulable", "podCIDR", taints=values | st.lists(taints, max_size=2)),
+    status=entries(
+        "conditions",
+        "allocatable",
+        "addresses",
+        "images",
+        conditions=values | st.lists(conditions | values, max_size=3),
+        allocatable=values | st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), odd),
+        addresses=st.lists(addresses, max_size=2),
+    ),
+)
+
+
+@settings(deadline=None)
+@given(nodes, st.dictionaries(st.sampled_from(["zone", "nvidia.com/gpu.product"]), st.just("a")))
+def test_a_node_that_was_made_slim_reads_as_before(parts: Object, labels: dict[str, str]) -> None:
+    whole = {"metadata": {"name": "carol", "uid": "1", "resourceVersion": "2", "labels": labels}, **parts}
+    slim = slim_node(copy.deepcopy(whole))
+    assert node_of(slim, PLUGIN, PLAIN) == node_of(whole, PLUGIN, PLAIN)
+    assert away(slim) == away(whole)
+    assert slim_node(slim) == slim
+
+
+def test_what_is_not_read_of_a_node_is_not_kept() -> None:
+    """A kubelet tells up to 50 images, and beats its heart in each of the conditions."""
+    recorded = json.loads(RECORDED.read_text())
+    slim = slim_node(recorded)
+    assert node_of(slim, PLUGIN, PLAIN) == node_of(recorded, PLUGIN, PLAIN)
+    assert set(slim["status"]) <= {"addresses", "allocatable", "conditions"}
+    assert len(json.dumps(slim)) < len(json.dumps(recorded)) / 2
 
 
 @settings(deadline=None)
