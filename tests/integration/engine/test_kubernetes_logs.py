@@ -302,6 +302,26 @@ async def test_only_so_many_are_followed_at_once_but_all_ends_are(
     assert await kept(sources) == b"one\n"
 
 
+async def test_those_who_wait_for_a_turn_take_little_and_have_theirs_later(
+    kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
+) -> None:
+    collector = collectors()
+    others = [TaskUid(f"j0000000000000001-0-{number}-0") for number in range(1000)]
+    before = len(asyncio.all_tasks())
+    for uid in [*others, UID]:
+        collector.begin(uid)
+    await kubelet.until_asked(2)
+    # One gives turns; two are followed, each by what copies, and what reads for it.
+    assert len(asyncio.all_tasks()) - before < 20
+    await kubelet.prints(*PARTS)
+    for uid in others:
+        await collector.finish(uid)
+    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
+    await kubelet.ends()
+    await collector.to_the_end(UID)
+    assert await kept(sources) == kubelet.printed
+
+
 async def test_words_of_a_node_that_may_pass_and_words_that_do_not(
     kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector], monkeypatch: pytest.MonkeyPatch
 ) -> None:

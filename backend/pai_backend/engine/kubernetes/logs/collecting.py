@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final, ParamSpec, TypeVar
 
@@ -41,22 +41,26 @@ class Collector:
     def __init__(self, sources: Sources, followed: int) -> None:
         self._sources = sources
         self._slots = asyncio.Semaphore(followed)
-        self._tasks: dict[TaskUid, asyncio.Task[None]] = {}
-        self._begun: set[TaskUid] = set()  # of them: those whose turn has come
+        self._tasks: dict[TaskUid, asyncio.Task[None]] = {}  # whose logs are being collected
+        # Whose turn is still to come, in order, and before when on the loop's clock it does not: thousands may wait.
+        self._waiting: dict[TaskUid, float] = {}
+        self._calling: asyncio.Task[None] | None = None  # those who wait
 
     def begin(self, uid: TaskUid) -> None:
         """Collect the log of a task that runs, if it lasts and its turn comes. Idempotent."""
-        if uid not in self._tasks:
-            self._spawn(uid, self._in_turn(uid))
+        if uid not in self._tasks and uid not in self._waiting:
+            self._waiting[uid] = asyncio.get_running_loop().time() + BEGIN_S
+            if self._calling is None:
+                self._calling = asyncio.create_task(self._call())
 
     async def to_the_end(self, uid: TaskUid) -> None:
         """Collect the log until the task has ended, whether there is a turn or not; to be cancelled does not stop it.
 
         What cannot be had is logged: :meth:`finish` tells.
         """
-        if uid not in self._begun:
-            await self._stop(uid)
-            self._spawn(uid, self._collect(uid))
+        if uid not in self._tasks:
+            self._waiting.pop(uid, None)
+            self._spawn(uid)
         await asyncio.wait({self._tasks[uid]})
 
     async def finish(self, uid: TaskUid) -> None:
@@ -72,33 +76,46 @@ class Collector:
 
     async def aclose(self) -> None:
         """Stop; what was copied stays."""
+        self._waiting.clear()
+        if self._calling is not None:
+            self._calling.cancel()
+            await asyncio.wait({self._calling})
         for uid in list(self._tasks):
             await self._stop(uid)
 
-    def _spawn(self, uid: TaskUid, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
+    async def _call(self) -> None:
+        """Give turns, one after the other, until nobody waits."""
+        try:
+            while self._waiting:
+                uid, at = next(iter(self._waiting.items()))
+                await asyncio.sleep(at - asyncio.get_running_loop().time())
+                await self._slots.acquire()
+                if self._waiting.pop(uid, None) is None:  # it has ended meanwhile
+                    self._slots.release()
+                else:
+                    self._spawn(uid).add_done_callback(lambda _: self._slots.release())
+        finally:
+            self._calling = None
+
+    def _spawn(self, uid: TaskUid) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._collect(uid))
         self._tasks[uid] = task
 
         def over(_: asyncio.Task[None]) -> None:
             if self._tasks.get(uid) is task:
                 del self._tasks[uid]
-                self._begun.discard(uid)
 
         task.add_done_callback(over)
+        return task
 
     async def _stop(self, uid: TaskUid) -> None:
+        self._waiting.pop(uid, None)
         task = self._tasks.get(uid)
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
 
-    async def _in_turn(self, uid: TaskUid) -> None:
-        await asyncio.sleep(BEGIN_S)
-        async with self._slots:
-            await self._collect(uid)
-
     async def _collect(self, uid: TaskUid) -> None:
-        self._begun.add(uid)
         while True:
             try:
                 await self._copy(uid, growing=True)
