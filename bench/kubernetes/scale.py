@@ -5,6 +5,9 @@ Jobs are submitted while no controller runs, so that all wait when it starts. Th
 the same objects, with bodies copied from ours, just before on the same cluster: a ConfigMap, a NetworkPolicy, a Secret
 and a pod for each job. It keeps nothing, decides nothing and looks after nothing. What it creates of pods alone is told
 beside. Rates are of pods, from the first to the last, as a watch of the API server sees them come.
+
+The control plane has half of the processors, ours and the peer the other half (see ``processors``): what a controller
+thinks takes nothing from the API server, as where each has a machine of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from bench.processes import Running, running
 from bench.scene import document
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.engine.kubernetes import naming
-from tests.kubernetes.cluster.simulation import Simulation
+from tests.kubernetes.cluster.simulation import RUNS_FOR, Simulation
 
 NODES = 1_000
 JOBS = 5_000
@@ -37,7 +40,7 @@ CLIENTS = 16
 OURS = naming.selector({**naming.ours("local"), naming.COMPONENT: naming.Component.TASK})
 LOGS_FOLLOWED = 1  # kwok lets none be followed, so each would be read again and again; at its end each is copied
 THEIRS = "app.kubernetes.io/instance=plain"
-RUN_S = 60.0  # of a task, or twice as long as the peer's creating takes: ends do not come into placing
+RUN_S, RUN_TIMES = 60.0, 3  # of a task, or so often the peer's creating: ends do not come into placing
 FIRST_RUN_S = 20.0  # of the task whose objects are copied meanwhile
 PLACED_S, ENDED_S = 900.0, 1800.0
 KINDS = ("ConfigMap", "NetworkPolicy", "Secret", "Pod")
@@ -50,9 +53,9 @@ async def measure(jobs: int = JOBS, nodes: int = NODES, finished: int = FINISHED
             side = _Side(simulation, plain, Path(scratch))
             bodies = await side.bodies()
             peer = await side.plain_rate(bodies, jobs)
-            fresh = await side.ours(jobs, 0, max(RUN_S, 2 * jobs / peer))
+            fresh = await side.ours(jobs, 0, max(RUN_S, RUN_TIMES * jobs / peer))
             peer_again = await side.plain_rate(bodies, jobs)
-            full = await side.ours(jobs, finished, max(RUN_S, 2 * jobs / peer_again))
+            full = await side.ours(jobs, finished, max(RUN_S, RUN_TIMES * jobs / peer_again))
             alone = await side.plain_rate({"Pod": bodies["Pod"]}, jobs)
     told = f"a plain client makes {peer:.0f} 1/s, and {alone:.0f} 1/s of pods alone"
     return [
@@ -134,6 +137,7 @@ class _Side:
             for kind in (each for each in KINDS if each in bodies):
                 body = copy_of(bodies[kind], name, owner)
                 if kind == "Pod":
+                    body["metadata"]["annotations"][RUNS_FOR] = f"{PLACED_S}s"  # until it is deleted
                     _put_on(body, self._simulation.nodes[number % len(self._simulation.nodes)])
                 made = await self._plain.create(body)
                 owner = made if kind == "ConfigMap" else owner

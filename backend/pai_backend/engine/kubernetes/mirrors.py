@@ -29,6 +29,9 @@ from pai_backend.engine.kubernetes.status.view import part
 EVENTS_MAX: Final = 20  # of one pod; a kubelet counts repetitions in one object
 
 
+_UNREAD: Final = ("Scheduled", "Created", "Started", "Killing")
+"""Reasons of most events of pods that go well, of which nothing is read: they are not sent."""
+_EVENTS_READ: Final = ",".join(["involvedObject.kind=Pod", *(f"reason!={each}" for each in _UNREAD)])
 _SLIM: Final[dict[str, Slim]] = {"pods": slim_pod, "nodes": slim_node}
 NODES_ALONE: Final = (Resource("nodes", NODES),)
 
@@ -39,7 +42,7 @@ def of_tasks(places: Places, instance: str) -> tuple[Resource, ...]:
     return (
         Resource("pods", places.all(Kind.POD), (("labelSelector", tasks),)),
         *NODES_ALONE,
-        Resource("events", places.all(Kind.EVENT), (("fieldSelector", "involvedObject.kind=Pod"),)),
+        Resource("events", places.all(Kind.EVENT), (("fieldSelector", _EVENTS_READ),)),
     )
 
 

@@ -163,7 +163,7 @@ def _pulling(event: Object) -> str | None:
         case "Pulling":
             message = words(str(event.get("message")))
             return message[:1].lower() + message[1:]
-        case "Pulled" | "Created" | "Started":
+        case "Pulled":
             return ""
         case _:
             return None
