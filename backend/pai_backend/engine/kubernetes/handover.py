@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from pai_backend.engine.kubernetes.objects import Object, uid_of
 
-LIMIT = 20_000  # objects with news nobody took; a slim pod is about 7 KiB
+LIMIT = 20_000  # objects with news nobody took; a slim pod is 4 to 6 KiB
 
 
 @dataclass(frozen=True)
