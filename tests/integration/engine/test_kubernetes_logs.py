@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -383,3 +384,14 @@ async def test_how_long_a_log_is_while_its_pod_is_being_forgotten(
 
     kubelet.meanwhile = forgotten
     assert await TaskLogs(sources).extent(UID, LogStream.ALL) == (0, 12)
+
+
+async def test_a_pod_that_is_watched_here_is_not_asked_for(kubelet: Kubelet, sources: Sources) -> None:
+    """The API server has it running; what the watch says counts, and of pods that it does not know the API server's."""
+    status = {"containerStatuses": [{"name": "task", "state": {"terminated": {"exitCode": 0}}}]}
+    about = {"name": naming.task_name(UID), "annotations": {naming.TASK: UID}}
+    pod = {"metadata": about, "spec": {"nodeName": "carol"}, "status": {"phase": "Succeeded", **status}}
+    watching = replace(sources, mirrored=lambda uid: pod if uid == UID else None)
+    assert await watching.is_over(UID)
+    assert not await sources.is_over(UID)
+    assert await watching.has_pod(TaskUid("j0123456789abcdef-0-9-9"))

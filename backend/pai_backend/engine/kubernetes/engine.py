@@ -267,7 +267,8 @@ class KubernetesEngine:
                 calls = Calls(client, parallel=self._options.requests_at_once)
                 client.counts = self._counts
                 namespaces = Namespaces(client.namespace, self._options.namespace_per, self._options.owner_of)
-                sources = Sources(client, calls, self._places, self._options.kept_logs, self._options.log_bytes)
+                options = self._options
+                sources = Sources(client, calls, self._places, options.kept_logs, options.log_bytes, self._pod)
                 self._cluster = _Cluster(
                     client,
                     calls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,13 +22,17 @@ from pai_backend.model.ids import TaskUid
 
 @dataclass(frozen=True)
 class Sources:
-    """Of all tasks of a backend. ``limit``: bytes of a segment of what is kept."""
+    """Of all tasks of a backend. ``limit``: bytes of a segment of what is kept.
+
+    ``mirrored`` gives a task's pod, slim, where this process watches it: the cluster is not asked for it then.
+    """
 
     client: Client
     calls: Calls
     places: Find
     folder: Path
     limit: int
+    mirrored: Callable[[TaskUid], Object | None] = lambda uid: None
 
     def kept(self, uid: TaskUid) -> KeptLog:
         """The files of a task, which may not be there yet."""
@@ -57,7 +62,7 @@ class Sources:
         return view.over or view.task.ended is not None or (view.deleted_at is not None and not view.node)
 
     async def _pod(self, uid: TaskUid) -> Object | None:
-        return await find(self.calls, await self._path(uid, Kind.POD))
+        return self.mirrored(uid) or await find(self.calls, await self._path(uid, Kind.POD))
 
     async def _path(self, uid: TaskUid, kind: Kind) -> str:
         return (await self.places(uid)).one(kind, naming.task_name(uid))
