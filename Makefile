@@ -10,7 +10,7 @@ IMAGE  ?= jupyter-pai:latest
 ENGINE ?= local
 WORKERS ?= 4
 NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
-LONGER := deploy devices policies
+LONGER := deploy devices policies routes
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 

@@ -55,6 +55,10 @@ NOT_RUN = {
     ): "tests/kubernetes/deploy/test_install.py runs it with values for the test cluster",
     (
         "docs/install-kubernetes.md",
+        "kubectl -n pai create secret tls pai-tls --cert=tls.crt --key=tls.key",
+    ): "tests/kubernetes/routes runs it, and installs the values beside it",
+    (
+        "docs/install-kubernetes.md",
         "kubectl -n pai-tasks delete pods -l app.kubernetes.io/managed-by=jupyter-pai --wait=false",
     ): "removes what tests share",
     ("docs/engine-kubernetes.md", "kubectl create namespace try-policies"): (

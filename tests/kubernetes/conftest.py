@@ -29,6 +29,7 @@ GROUPS = {
     "deploy": "kubernetes-deploy",
     "devices": "kubernetes-deploy",
     "policies": "kubernetes-policies",
+    "routes": "kubernetes-routes",
 }
 
 

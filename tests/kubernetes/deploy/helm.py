@@ -31,14 +31,15 @@ class Helm:
         """Lint the chart with these values, strictly."""
         return await attempt(self._program, "lint", "--strict", CHART, *self._values(values))
 
-    async def template(self, values: Mapping[str, Any], namespace: str = "pai") -> Ended:
-        """Render it, whatever comes of it."""
+    async def template(self, values: Mapping[str, Any], namespace: str = "pai", kinds: Sequence[str] = ()) -> Ended:
+        """Render it, whatever comes of it, for a cluster that has these kinds besides its own."""
         words: Sequence[str | Path] = ("template", "pai", CHART, "--namespace", namespace, "--kube-version", VERSION)
-        return await attempt(self._program, *words, *self._values(values))
+        also = [f"--api-versions={each}" for each in kinds]
+        return await attempt(self._program, *words, *also, *self._values(values))
 
-    async def objects(self, values: Mapping[str, Any], namespace: str = "pai") -> list[Json]:
+    async def objects(self, values: Mapping[str, Any], namespace: str = "pai", kinds: Sequence[str] = ()) -> list[Json]:
         """The objects of it. Fails when it does not render."""
-        ended = await self.template(values, namespace)
+        ended = await self.template(values, namespace, kinds)
         assert ended.code == 0, ended.err
         return [each for each in yaml.safe_load_all(ended.out) if each is not None]
 

@@ -139,6 +139,22 @@ async def test_who_may_reach_tasks_is_who_the_backend_is(helm: Helm) -> None:
         assert door["pod_labels"].items() <= labels.items()
 
 
+@pytest.mark.parametrize(("kinds", "version"), [((), "v1alpha2"), ((f"{OTHERS[0]}/v1/TCPRoute",), "v1")])
+async def test_a_tcproute_is_of_the_version_that_the_cluster_has(
+    helm: Helm, kinds: tuple[str, ...], version: str
+) -> None:
+    (route,) = named(await helm.objects(full(EVERYTHING), kinds=kinds), "TCPRoute").values()
+    assert route["apiVersion"] == f"{OTHERS[0]}/{version}"
+
+
+async def test_time_outs_of_routes_are_the_controllers_own_unless_they_are_said(helm: Helm) -> None:
+    for told, expected in ((EVERYTHING["gatewayApi"], None), ({"timeouts": {"request": "0s"}}, {"request": "0s"})):
+        values = {**EVERYTHING, "gatewayApi": {**EVERYTHING["gatewayApi"], **told}}
+        (route,) = named(await helm.objects(full(values)), "HTTPRoute").values()
+        (rule,) = route["spec"]["rules"]
+        assert rule.get("timeouts") == expected
+
+
 async def test_figures_of_each_process_of_a_gateway_are_told_to_those_who_may_ask(helm: Helm) -> None:
     objects = await helm.objects(full(EVERYTHING))
     (written,) = named(objects, "ConfigMap").values()
