@@ -44,7 +44,7 @@ NOT_RUN = {
     (
         "docs/install-kubernetes.md",
         "make image IMAGE=registry.example.com/jupyter-pai:0.1.0    # the backend, by docker, podman or buildah",
-    ): "pushes to a registry; tests/kubernetes/deploy/test_image.py runs what builds the images",
+    ): "pushes to a registry; tests/kubernetes/deploy/test_built_image.py runs what builds the backend's",
     (
         "docs/install-kubernetes.md",
         "kubectl create namespace pai",

@@ -18,7 +18,7 @@ RECIPE = (ROOT / "deploy" / "image" / "Containerfile").read_text()
 
 
 def test_the_image_of_the_tests_is_the_recipes() -> None:
-    """What cannot be built here, without a registry, is at least told the same twice."""
+    """It is made in seconds and without a builder, so it is told twice; a builder's own is in ``test_built_image``."""
     user = re.findall(r"^USER (\S+)$", RECIPE, re.MULTILINE)
     entry = re.findall(r"^ENTRYPOINT (\[.+\])$", RECIPE, re.MULTILINE)
     variables = re.findall(r"^ENV (.+)$", RECIPE, re.MULTILINE)
