@@ -24,7 +24,7 @@ from pai_backend.model.job import Job, State
 from pai_backend.model.rights import Limits, limits_of
 from pai_backend.store.base import job_key_slots
 from pai_backend.store.grants import Act
-from pai_backend.store.keys import task_key
+from pai_backend.store.task_keys import kept as kept_keys
 from tests.integration.api.test_openpai_jobs import saved, submitted
 from tests.support.api_site import BOB, ROOT, ApiSite
 
@@ -296,6 +296,4 @@ def plain_parts(pems: list[str]) -> list[bytes]:
 
 async def sealed_bytes(api: ApiSite, slot: str) -> bytes:
     """What is stored of a key, as it is stored."""
-    kept = await api.store._database.read(partial(task_key, owner=slot))
-    assert kept is not None
-    return kept
+    return (await api.store._database.read(partial(kept_keys, owners=[slot])))[slot]
