@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -145,7 +146,23 @@ def test_what_is_rooted_is_built_in_its_own_module_with_what_that_replaces(world
     assert Path(world["CALLS"] + ".mod").read_text() == own
     assert "./webui/static/index.html" in Path(world["CALLS"] + ".tree").read_text().splitlines()
     assert build(world, "--missing", "traefik").stdout == ""
-    assert [path.name for path in place(world).iterdir() if path.name.startswith(".draft-")] == []
+    assert [path.name for path in place(world).iterdir() if path.name.startswith(".draft")] == []
+
+
+def test_nobody_waits_for_what_is_built_in_its_own_tree(world: dict[str, str]) -> None:
+    module_of(world, "traefik", {"go.mod": "module github.com/traefik/traefik/v3\n"})
+    assert build(world, "etcd").returncode == 0
+    with (place(world) / ".lock.traefik").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        draft = place(world) / ".draft.traefik-of-its-builder"
+        draft.mkdir()
+        waiting = subprocess.Popen([sys.executable, BUILDER, "traefik"], env=world, stdout=subprocess.DEVNULL)
+        assert build(world, "kubectl").returncode == 0
+        assert draft.exists()
+        assert waiting.poll() is None
+    assert waiting.wait(60) == 0
+    assert (place(world) / "traefik").exists()
+    assert not draft.exists()
 
 
 def test_files_of_a_module_are_a_directory_which_is_replaced_whole(world: dict[str, str]) -> None:
