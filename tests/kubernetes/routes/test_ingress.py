@@ -49,7 +49,6 @@ async def test_nobody_else_asks_the_api_past_the_door(front: Front) -> None:
         await stranger.is_shut_out([at["api"]])
 
 
-@pytest.mark.timeout(600)
 async def test_what_takes_minutes_is_not_ended(front: Front) -> None:
     """An upload, and a log of which nothing comes, at the same time."""
     begun = time.monotonic()

@@ -43,7 +43,7 @@ async def traefik(cluster: Cluster) -> AsyncIterator[Kubectl]:
     """kubectl in the namespace where it runs; with it go the kinds of the Gateway API, of which it is asked, too."""
     kinds = await asyncio.to_thread(programs.build, "gateway-api") / "gateway-api"
     reference = await _loaded(cluster)
-    await cluster.kubectl("apply", "--server-side", "-k", str(kinds))
+    await learn(cluster.kubectl, kinds)
     async with new_namespace(cluster, f"traefik-{uuid.uuid4().hex[:8]}") as kubectl:
         text = _MANIFEST.read_text().replace("NAMESPACE", kubectl.namespace).replace("IMAGE", reference)
         (configuration,) = told("traefik.yaml")
@@ -62,7 +62,17 @@ async def traefik(cluster: Cluster) -> AsyncIterator[Kubectl]:
             yield kubectl
         finally:
             await kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", given=text)
-            await cluster.kubectl("delete", "--ignore-not-found", "-k", str(kinds))
+            await cluster.kubectl("delete", "--ignore-not-found", *_files(kinds))
+
+
+async def learn(kubectl: Kubectl, kinds: Path) -> None:
+    """Tell an API server of the kinds in a directory, and wait until it serves them."""
+    await kubectl("apply", "--server-side", *_files(kinds))
+    await kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+
+
+def _files(kinds: Path) -> list[str]:
+    return [f"--filename={file}" for file in sorted(kinds.glob("*.k8s.io_*.yaml"))]
 
 
 async def conditions(kubectl: Kubectl, kind: str, name: str) -> dict[str, str]:
