@@ -83,13 +83,19 @@ class Plain:
                     await asyncio.sleep(PAUSE_S)
 
     @asynccontextmanager
-    async def watching(self, kind: str, selector: str = "", *, whole: bool = False) -> AsyncIterator[Watch]:
-        """Follow a kind from now on, for the length of a block; objects as a ``whole``, or their metadata."""
+    async def watching(
+        self, kind: str, selector: str = "", *, fields: str = "", whole: bool = False
+    ) -> AsyncIterator[Watch]:
+        """Follow a kind from now on, for the length of a block; objects as a ``whole``, or their metadata.
+
+        What no longer goes with ``selector`` of labels and ``fields`` is gone for the watch.
+        """
         accept = "application/json" if whole else METADATA
         async with self._session.get(self._path(kind), params={"limit": "1"}, headers={"Accept": LIST}) as answer:
             answer.raise_for_status()
             version = json.loads(await answer.read())["metadata"]["resourceVersion"]
-        query = {"watch": "1", **({"labelSelector": selector} if selector else {})}
+        chosen = {"labelSelector": selector, "fieldSelector": fields}
+        query = {"watch": "1", **{name: value for name, value in chosen.items() if value}}
         watch = Watch(version)
         reading = asyncio.create_task(self._read(watch, self._path(kind), query, accept))
         try:
@@ -173,7 +179,7 @@ async def connected(cluster: Cluster, namespace: str) -> AsyncIterator[Plain]:
     identity = authority.issue("admin")
     trust = ssl.create_default_context(cafile=str(authority.certificate))
     trust.load_cert_chain(identity.certificate, identity.key)
-    connector = aiohttp.TCPConnector(ssl=trust, limit=CONNECTIONS + 2)  # two watches beside the requests
+    connector = aiohttp.TCPConnector(ssl=trust, limit=CONNECTIONS + 3)  # watches beside the requests
     limit = aiohttp.ClientTimeout(total=None, sock_connect=10)
     async with aiohttp.ClientSession(
         cluster.plane.server, connector=connector, timeout=limit, read_bufsize=2**21

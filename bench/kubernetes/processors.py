@@ -6,10 +6,13 @@ second tells what both take together. Where real clusters run, the API server ha
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
+
+import psutil
 
 from bench.figures import CannotRun
 
@@ -48,3 +51,27 @@ def _move(processors: Collection[int]) -> None:
     for thread in _THREADS.iterdir():
         with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
             os.sched_setaffinity(int(thread.name), processors)
+
+
+async def quiet(busiest: float = 0.5, limit_s: float = 180.0) -> None:
+    """Return once what this process has started takes less than so many processors, for two seconds.
+
+    A control plane goes on for a while after what it was asked for is done: garbage collection looks for what is gone.
+    Raises TimeoutError.
+    """
+    calm = 0
+    async with asyncio.timeout(limit_s):
+        while calm < 2:
+            before = _used_s()
+            await asyncio.sleep(1.0)
+            calm = calm + 1 if _used_s() - before < busiest else 0
+
+
+def _used_s() -> float:
+    """CPU seconds of all that this process has started and that still runs."""
+    used = 0.0
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = child.cpu_times()
+            used += times.user + times.system
+    return used

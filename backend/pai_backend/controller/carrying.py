@@ -21,6 +21,8 @@ from pai_backend.model.job import TaskExit
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 64
+"""Effects under way. An engine bounds what it asks of others itself; more than that is being planned meanwhile."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 
@@ -41,7 +43,7 @@ class Carrier:
         report: Report,
         clock: Callable[[], datetime],
         grace_s: float,
-        at_once: int = 32,
+        at_once: int = AT_ONCE,
     ) -> None:
         self._engine = engine
         self._plan = plan
