@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,23 @@ class Site:
         finally:
             await client.aclose()
 
+    @asynccontextmanager
+    async def sleeper(self, plan: TaskPlan) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """Another backend, which falls asleep in a start just before it makes the pod; call it to wake it up."""
+        client = await connect(self.access)
+        try:
+            calls = Sleeper(client)
+            starting = asyncio.create_task(Starter(calls, Places(client.namespace), INSTANCE, self.pods).start(plan))
+            await calls.sleeps.wait()
+
+            async def wake() -> None:
+                calls.wakes.set()
+                await starting
+
+            yield wake
+        finally:
+            await client.aclose()
+
     async def aclose(self) -> None:
         for each in self._made:
             await each.aclose()
@@ -90,6 +109,20 @@ class CutOff(Calls):
     def _die(self, verb: str, path: str) -> None:
         if verb == self._verb and self._part in path:
             raise Unreachable("killed", sent=False)
+
+
+class Sleeper(Calls):
+    """Calls of a backend that sleeps before it makes a pod."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self.sleeps, self.wakes = asyncio.Event(), asyncio.Event()
+
+    async def create(self, path: str, body: Object, **options: Any) -> Object:
+        if path.endswith("/pods"):
+            self.sleeps.set()
+            await self.wakes.wait()
+        return await super().create(path, body, **options)
 
 
 @pytest_asyncio.fixture
@@ -143,6 +176,25 @@ async def test_a_stop_in_the_middle_of_a_start_wins(site: Site, namespace: Kubec
         await engine.start(plan)
     assert (await namespace.get("pods"))["items"] == []
     async with watching(site.engine()) as watch:
+        assert [seen.state for seen in watch.of(plan.uid)] == [TaskState.EXITED]
+
+
+@pytest.mark.parametrize("forgets", [True, False], ids=["forgotten", "stopped"])
+async def test_a_pod_that_comes_when_its_task_was_given_up_is_ended_by_whoever_watches(
+    site: Site, namespace: Kubectl, forgets: bool
+) -> None:
+    plan = site.plan("sleep 1000")
+    engine = site.engine()
+    async with watching(engine) as watch, site.sleeper(plan) as wake:
+        await engine.stop(plan.uid, 1.0)
+        assert await watch.state(plan.uid, TaskState.EXITED)
+        if forgets:
+            await engine.forget(plan.uid)
+        await wake()
+        if not forgets:
+            await namespace.until_phase(naming.task_name(plan.uid), "Failed")
+            await engine.forget(plan.uid)
+        await namespace("wait", "--for=delete", f"pod/{naming.task_name(plan.uid)}", "--timeout=60s")
         assert [seen.state for seen in watch.of(plan.uid)] == [TaskState.EXITED]
 
 
