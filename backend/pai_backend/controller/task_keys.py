@@ -7,6 +7,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_backend.access.keys import make_ed25519, public_line
+from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.store.base import Store, job_key_slots, peer_key_slot, slot_of
@@ -47,10 +48,15 @@ class TaskKeys:
         self._coming |= dict.fromkeys(slots, coming := asyncio.create_task(self._kept(job.uid, slots, first=first)))
         try:
             await coming
+        except ReadOnlyJob:
+            self._drop(slots)  # it was stopped meanwhile: nothing starts
         except BaseException:
-            for slot in slots:
-                self._coming.pop(slot, None)
+            self._drop(slots)
             raise
+
+    def _drop(self, slots: Sequence[str]) -> None:
+        for slot in slots:
+            self._coming.pop(slot, None)
 
     async def of(self, job: Job, task: Task) -> Keys:
         """The keys of a task: of its slot, kept over attempts, and of its job. Raises Unavailable, ReadOnlyJob."""

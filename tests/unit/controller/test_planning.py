@@ -109,3 +109,14 @@ async def test_the_key_of_peers_goes_with_the_job_and_does_not_come_back(tmp_pat
         assert await world.store.task_keys(peer_key_slot(job.uid)) is None
         with pytest.raises(ReadOnlyJob):
             await world.store.keep_task_keys({peer_key_slot(job.uid): ("private", "ssh-ed25519 AAAA")})
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_is_stopped_while_it_is_placed_needs_no_keys(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as world:
+        job = await world.submit(SPEC)
+        running = await world.running(job)
+        await world.store.request_stop(job.uid, job.user, datetime.now(UTC))
+        await world.final(job)
+        await Planner(world.store).prepare(running, {task.uid for task in running.tasks})
+        assert await world.store.task_keys(peer_key_slot(job.uid)) is None
