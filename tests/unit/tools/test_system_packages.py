@@ -97,8 +97,9 @@ def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
     programs = "bash ssh ssh-keygen python3 chromium sshd git curl wget javac mvn pg_config dpkg apt-get"
     programs += " rsync plink puttygen dbclient dropbearconvert sshfs"  # what people log in with
     programs += (
-        " go containerd runc iptables conntrack ip nsenter busybox debootstrap zstd buildah faketime"  # nodes of Kubernetes
+        " go containerd runc iptables conntrack ip nsenter busybox debootstrap zstd faketime"  # Kubernetes' nodes
     )
+    programs += " buildah"  # the image of the backend
     programs += " bash-static patchelf gcc musl-gcc"  # the runtime bundle
     for program in programs.split():
         machine.add(program)
