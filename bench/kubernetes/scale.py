@@ -66,6 +66,7 @@ async def measure(jobs: int = JOBS, nodes: int = NODES, finished: int = FINISHED
             100 * full.rate.running / peer_again.running,
             f"{full.rate} with {finished} finished jobs; plain client {peer_again}, {alone} of pods alone",
         ),
+        Figure("created_share", 100 * fresh.rate.created / peer.created, "until they are there; what follows waits"),
         Figure("controller_memory", max(fresh.mib, full.mib), f"{fresh.mib:.0f} with an empty database"),
         Figure(
             "controller_cores",

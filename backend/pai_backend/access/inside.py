@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pai_backend.access.keys import public_line
+from pai_backend.model.ids import JobUid
 from pai_backend.store.grants import UserCa
+
+
+def peers_line(peer_key: str, job: JobUid) -> str:
+    """The authorized_keys line by which the other tasks of a job come in: they all have this key (private PEM)."""
+    return f"{public_line(peer_key)} pai-peers-{job}"
 
 
 def user_ca_lines(cas: Sequence[UserCa], job_alias: str, task_alias: str) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from pydantic import SecretStr
 
 from pai_backend.access.broker.authority import accepted
+from pai_backend.access.gateway.names import SSH_LABEL
 from pai_backend.access.hostca import certify_host, host_ca_key, names_of_task
-from pai_backend.access.inside import user_ca_lines
+from pai_backend.access.inside import peers_line, user_ca_lines
 from pai_backend.access.keys import gateway_public_key, public_line
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.image_logins import ImageLogins
 from pai_backend.controller.shared_reads import Shared
-from pai_backend.controller.task_keys import SSH_LABEL, TaskKeys, peers_line
+from pai_backend.controller.task_keys import TaskKeys
 from pai_backend.controller.team_storages import with_storages
 from pai_backend.engine.base import SshPlan, StartRefused, TaskPlan
 from pai_backend.launch.jupyter import TOKEN_VARIABLE
@@ -104,7 +105,7 @@ class Planner:
             authorized_keys=(
                 self._gateway_key,
                 *keys.public,
-                peers_line(keys, job.uid),
+                peers_line(keys.peers, job.uid),
                 *user_ca_lines(await self._user_cas.ask(), job.alias, names[-1]),
             ),
             peers=PeerAccess(key=SecretStr(keys.peers), host_ca=public_line(ca)),

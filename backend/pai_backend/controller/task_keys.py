@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
+from pai_backend.access.gateway.names import SSH_LABEL
 from pai_backend.access.keys import make_ed25519, public_line
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.store.base import Store, job_key_slots, peer_key_slot, slot_of
-
-SSH_LABEL = "ssh"
-"""The port label every v1 task has implicitly (OpenPAI v1); its SSH server listens on the first one."""
 
 MANY = 50
 """Keys that are made in a thread: each takes a tenth of a millisecond."""
@@ -86,8 +84,3 @@ def _made(names: Collection[str]) -> dict[str, tuple[str, str]]:
 
 def _has_ssh(job: Job, task: Task) -> bool:
     return any(port.label == SSH_LABEL for port in job.spec.role(task.role).ports)
-
-
-def peers_line(keys: Keys, uid: JobUid) -> str:
-    """The authorized_keys line by which the other tasks of a job come in."""
-    return f"{public_line(keys.peers)} pai-peers-{uid}"

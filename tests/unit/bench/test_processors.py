@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.support.interpreters import run_alone
 
 PROGRAM = """
 import os, subprocess, sys, threading
@@ -34,5 +34,5 @@ assert told == [ours], "a thread that was there already stayed where it was"
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux binds processes to processors")
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one processor")
 def test_a_cluster_and_its_clients_have_half_of_the_processors_each_and_all_again_afterwards() -> None:
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    ended = run_alone(PROGRAM)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+from tests.support.interpreters import run_alone
 
-ROOT = Path(__file__).parents[4]
 MODULES = 100
 """More than are loaded, those of urllib3 and six included; the whole library is more than 800."""
 
@@ -43,14 +40,8 @@ assert client.V1Node(kind="Node").kind == "Node"
 
 
 def run(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT / "backend"), "PATH": "/usr/bin:/bin", "HOME": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    """What it prints; it must succeed."""
+    done = run_alone(program)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

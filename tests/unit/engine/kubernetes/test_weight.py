@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[4]
+from tests.support.interpreters import run_alone
 
 LOCAL = """
 import asyncio, pkgutil, sys
@@ -44,25 +42,14 @@ print(*sorted(name for name in sys.modules if name.startswith(words)))
 """
 
 
-def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT / "backend"), "PATH": "/usr/bin:/bin", "HOME": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-
 def test_nothing_of_it_is_imported_while_the_local_engine_runs(tmp_path: Path) -> None:
-    done = run(LOCAL.format(prelude="", root=str(tmp_path / "engine"), conclusion=TELL))
+    done = run_alone(LOCAL.format(prelude="", root=str(tmp_path / "engine"), conclusion=TELL))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
 
 
 def test_the_local_engine_runs_where_the_library_is_not_installed(tmp_path: Path) -> None:
-    done = run(LOCAL.format(prelude=HIDE, root=str(tmp_path / "engine"), conclusion=""))
+    done = run_alone(LOCAL.format(prelude=HIDE, root=str(tmp_path / "engine"), conclusion=""))
     assert done.returncode == 0, done.stderr
 
 
@@ -70,5 +57,5 @@ def test_the_local_engine_runs_where_the_library_is_not_installed(tmp_path: Path
     "module", ["reflection", "handover", "objects", "failures", "retrying", "access", "kubeconfig"]
 )
 def test_the_parts_without_requests_need_no_http_library(module: str) -> None:
-    done = run(f"import sys\n{HIDE}\nimport pai_backend.engine.kubernetes.{module}")
+    done = run_alone(f"import sys\n{HIDE}\nimport pai_backend.engine.kubernetes.{module}")
     assert done.returncode == 0, done.stderr
