@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,8 +53,9 @@ class BackendFiles:
         """What is there, and how much of an unfinished upload."""
         answer = await self._client.request("HEAD", fs_path(path), also=REFUSALS)
         if answer.code in REFUSALS and answer.code != NOT_FOUND:
-            # An answer to HEAD has no body, so the reason is asked for with one that has.
-            await self._client.request("GET", fs_path(path), query={"length": 0, "limit": 1})
+            await self._raise_reason(path)
+            # It was refused for a moment, as by a backend that starts, and is not any more.
+            answer = await self._client.request("HEAD", fs_path(path), also=(NOT_FOUND,))
         headers = answer.headers
         return RemoteFile(
             exists=answer.code != NOT_FOUND,
@@ -62,6 +64,11 @@ class BackendFiles:
             modified=_local_time(headers),
             kept=int(headers.get("X-Pai-Kept", "0")),
         )
+
+    async def _raise_reason(self, path: str) -> None:
+        """Ask for what a refused HEAD, which is answered without a body, does not tell. Returns when it is gone."""
+        with contextlib.suppress(NotFound):
+            await self._client.request("GET", fs_path(path), query={"length": 0, "limit": 1})
 
     async def listing(self, path: str) -> list[wire.FileEntry]:
         """All entries of a directory, by name."""
