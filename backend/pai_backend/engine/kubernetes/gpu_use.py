@@ -27,20 +27,26 @@ WHOLE: Final = frozenset({0, 14})  # 14 warns of a GPU's memory of its faults, a
 
 # Where it is where PATH does not say: with the container toolkit, on GKE, in Docker Desktop on Windows. GKE's needs its
 # library named, too. A program that hangs or never stops talking is killed, and does not stay behind in the container.
+# Its exit code comes as a last line, of five bytes at most with what ends the reading: a `wait` for a process
+# substitution says 255 now and then (bash 5.2, 1 in 600).
 _SCRIPT: Final = """
 export PATH="${PATH:+$PATH:}/usr/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib"
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64"
-exec 3< <(exec nvidia-smi --query-gpu=index,utilization.gpu --format=csv,noheader,nounits)
-IFS= read -r -N "$2" -t "$1" -u 3 said
+ask() {
+  trap 'kill -KILL $!; exit' TERM
+  nvidia-smi --query-gpu=index,utilization.gpu --format=csv,noheader,nounits &
+  wait $!
+  printf '\\n%d' $?
+}
+exec 3< <(ask)
+IFS= read -r -N $(($2 + 5)) -t "$1" -u 3 said
 case $? in
-  0) kill -KILL $!; exit 125 ;;
+  0) kill -TERM $!; exit 125 ;;
   1) ;;
-  *) kill -KILL $!; exit 124 ;;
+  *) kill -TERM $!; exit 124 ;;
 esac
-wait $!
-code=$?
-printf %s "$said"
-exit $code
+printf %s "${said%$'\\n'*}"
+exit "${said##*$'\\n'}"
 """
 
 _WORDS: Final[Mapping[int, str]] = MappingProxyType(
