@@ -351,6 +351,13 @@ class Store(Protocol):
         """Events of one job with ``seq > after``, in order; of one type only, when it is given."""
         ...
 
+    async def news(self, uid: JobUid, after: int, limit: int = 1000) -> tuple[list[Event], bool]:
+        """Events of one job with ``seq > after``, in order, and whether no other will come behind them.
+
+        One read for whoever follows: thousands may, and each change of a job wakes some. Raises NoSuchJob.
+        """
+        ...
+
     async def recent_events(self, position: str | None, user: str | None, limit: int = 1000) -> tuple[list[Event], str]:
         """Events of all (or one user's) jobs after an opaque position, and the next position.
 

@@ -15,10 +15,11 @@ from sqlalchemy import Connection, bindparam, func, insert, select
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Event, Job
+from pai_backend.model.job import Event, Job, State
 from pai_backend.store.base import NewEvent
+from pai_backend.store.lookup import no_such_job
 from pai_backend.store.rows import AnyRow, Values
-from pai_backend.store.tables import events
+from pai_backend.store.tables import events, jobs
 
 _COLUMNS = (events.c.position, events.c.job, events.c.seq, events.c.at, events.c.type, events.c.payload)
 _INSERT = insert(events)
@@ -29,6 +30,7 @@ _OF_JOB = (
     .limit(bindparam("most"))
 )
 _OF_JOB_AND_TYPE = _OF_JOB.where(events.c.type == bindparam("type"))
+_STATE = select(jobs.c.state).where(jobs.c.uid == bindparam("uid"))
 _NEWEST = select(func.coalesce(func.max(events.c.position), 0))
 _RECENT = (
     select(*_COLUMNS).where(events.c.position > bindparam("after")).order_by(events.c.position).limit(bindparam("most"))
@@ -69,6 +71,16 @@ def of_job(conn: Connection, uid: JobUid, after: int, limit: int, type_: str | N
     if type_ is None:
         return [_event(row) for row in conn.execute(_OF_JOB, bounds)]
     return [_event(row) for row in conn.execute(_OF_JOB_AND_TYPE, {**bounds, "type": type_})]
+
+
+def news(conn: Connection, uid: JobUid, after: int, limit: int) -> tuple[list[Event], bool]:
+    """Events of a job as :func:`of_job`, and whether they are the last ones. Raises NoSuchJob."""
+    # First, so that where nothing holds the two reads together no event of an ended job comes after them.
+    state = conn.execute(_STATE, {"uid": uid}).scalar_one_or_none()
+    if state is None:
+        raise no_such_job(uid)
+    found = of_job(conn, uid, after, limit)
+    return found, State(state).final and len(found) < limit
 
 
 def recent(conn: Connection, position: str | None, user: str | None, limit: int) -> tuple[list[Event], str]:

@@ -280,6 +280,10 @@ class SqlStore:
         """The job's log."""
         return await self._database.read(partial(events.of_job, uid=uid, after=after, limit=limit, type_=type_))
 
+    async def news(self, uid: JobUid, after: int, limit: int = 1000) -> tuple[list[Event], bool]:
+        """The job's log, and whether that is all of it."""
+        return await self._database.read(partial(events.news, uid=uid, after=after, limit=limit))
+
     async def recent_events(self, position: str | None, user: str | None, limit: int = 1000) -> tuple[list[Event], str]:
         """The log of all jobs."""
         return await self._database.read(partial(events.recent, position=position, user=user, limit=limit))

@@ -199,6 +199,19 @@ async def test_events_are_read_on_from_any_point(store: SqlStore) -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(("state", "over"), [(State.RUNNING, False), (State.SUCCEEDED, True)])
+async def test_who_follows_is_told_when_no_event_will_come_behind(store: SqlStore, state: State, over: bool) -> None:
+    """Only with the last page: a page that is full may have others behind it."""
+    new = [NewEvent("job.state", {"number": number}) for number in range(1, 6)]
+    job = await store.submit(make_job(state=state), b"", "", "", new)
+    assert await store.news(job.uid, 0, 3) == (await store.events(job.uid, limit=3), False)
+    assert await store.news(job.uid, 3, 3) == (await store.events(job.uid, after=3), over)
+    assert await store.news(job.uid, 5) == ([], over)
+    with pytest.raises(NoSuchJob):
+        await store.news(make_uid(7), 0)
+
+
+@pytest.mark.asyncio
 async def test_recent_events_start_at_the_present_and_go_on_in_portions(store: SqlStore) -> None:
     await store.submit(make_job("before", uid=make_uid(100)), b"", "", "", [NewEvent("job.submitted")])
     nothing, position = await store.recent_events(None, None)

@@ -44,14 +44,15 @@ class HistoryService:
         with self._ctx.changes.of_job(uid) as news:
             while True:
                 news.take_note()
-                # The state is read before the events: when it is final, the events read after it are all there are.
-                ended = (await self._ctx.store.job(uid)).state.final
-                while page := await self._ctx.store.events(uid, after, PAGE):
+                more = True
+                while more:
+                    page, ended = await self._ctx.store.news(uid, after, PAGE)
                     for event in page:
                         yield event
-                    after = page[-1].seq
-                if ended:
-                    return
+                    if ended:
+                        return
+                    after = page[-1].seq if page else after
+                    more = len(page) == PAGE
                 await news.wait()
 
     async def follow_all(self, user: User, position: str | None) -> AsyncIterator[PlacedEvent]:
