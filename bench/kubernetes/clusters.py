@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from bench.figures import CannotRun
-from bench.kubernetes.processors import apart, for_cluster
+from bench.kubernetes.processors import apart
 from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.cluster import Cluster, started
 from tests.kubernetes.cluster.kubectl import Kubectl
@@ -21,11 +21,15 @@ NODES_AT_ONCE = 100  # are added within kubectl's time also on a busy machine
 
 @asynccontextmanager
 async def real(*nodes: str) -> AsyncIterator[Cluster]:
-    """A cluster of nodes that run pods. Raises CannotRun."""
+    """A cluster of nodes that run pods, on processors of their own. Raises CannotRun."""
     await asyncio.to_thread(_need_machine)
-    async with started(nodes) as cluster:
-        await _make_namespace(cluster.kubectl)
-        yield cluster
+    await asyncio.to_thread(programs.build, *programs.CONTROL_PLANE, *programs.NODE)
+    with apart() as others:
+        async with started() as cluster:
+            with others():
+                await cluster.add_nodes(nodes)
+            await _make_namespace(cluster.kubectl)
+            yield cluster
 
 
 @asynccontextmanager
@@ -34,8 +38,8 @@ async def simulated(nodes: int) -> AsyncIterator[Simulation]:
     await asyncio.to_thread(_need_machine)
     place = await asyncio.to_thread(programs.build, *programs.CONTROL_PLANE, "kwok")
     async with AsyncExitStack() as stack:
-        stack.enter_context(apart())
-        with for_cluster():
+        others = stack.enter_context(apart())
+        with others():
             cluster = await stack.enter_async_context(started(timing=RARE))
             simulation = Simulation(cluster)
             simulation.start(place)

@@ -1,7 +1,7 @@
-"""Processors of their own for a cluster's control plane and for those who ask it.
+"""Processors of their own for a part of a cluster, as it has its own machines where real clusters run.
 
-On one small machine a client that thinks takes the processors from the API server that it waits for: what it makes a
-second tells what both take together. Where real clusters run, the API server has its own machines.
+On one small machine a client that thinks takes the processors from the API server that it waits for, and from the
+nodes: what it makes a second tells what all take together.
 """
 
 from __future__ import annotations
@@ -9,41 +9,45 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 
 from bench.figures import CannotRun
 
+Others = Callable[[], AbstractContextManager[None]]
+"""Makes a block in which what is started runs on the processors that are not ours."""
+
 _THREADS = Path("/proc/self/task")
 
 
 @contextlib.contextmanager
-def for_cluster() -> Iterator[None]:
-    """Let what is started in the block run on half of the processors, and us and whatever comes after it on the others.
+def apart() -> Iterator[Others]:
+    """Leave us, and what we start in the block, one half of the processors; those of ``with others():`` the other half.
 
-    All have all of them again after the outer :func:`apart`. Raises CannotRun on a machine with one.
+    After the block we have all again. Raises CannotRun on a machine with one.
     """
     everything = sorted(os.sched_getaffinity(0))
     if len(everything) < 2:
-        raise CannotRun("a control plane with a processor of its own needs two")
+        raise CannotRun("a cluster with a processor of its own needs two")
     half = len(everything) // 2
-    _move(everything[:half])
-    try:
-        yield
-    finally:
-        _move(everything[half:])
+    theirs, ours = everything[:half], everything[half:]
 
+    @contextlib.contextmanager
+    def others() -> Iterator[None]:
+        _move(theirs)
+        try:
+            yield
+        finally:
+            _move(ours)
 
-@contextlib.contextmanager
-def apart() -> Iterator[None]:
-    """Let this process have, after the block, the processors that it had before."""
-    before = os.sched_getaffinity(0)
+    _move(ours)
     try:
-        yield
+        yield others
     finally:
-        _move(before)
+        _move(everything)
 
 
 def _move(processors: Collection[int]) -> None:

@@ -2,10 +2,10 @@
 that takes of the controller; with an empty database, and with 100,000 finished jobs in it.
 
 Jobs are submitted while no controller runs, so that all wait when it starts. The peer is a plain client that creates
-the same objects, with bodies copied from ours, just before on the same cluster: a ConfigMap, a NetworkPolicy, a Secret
-and a pod for each job. It keeps nothing, decides nothing and looks after nothing. What it creates of pods alone is told
-beside. Rates are of pods, from when the first is there until the last runs, as watches of the API server see it: who
-only creates leaves most of what scheduler and kubelets have to do for later. The rate of creating is told beside, too.
+the same objects, with bodies copied from ours, just before on the same cluster: a Secret and a pod for each job. It
+keeps nothing, decides nothing and looks after nothing. What it creates of pods alone is told beside. Rates are of pods,
+from when the first is there until the last runs, as watches of the API server see it: who only creates leaves most of
+what scheduler and kubelets have to do for later. The rate of creating is told beside, too.
 
 The control plane has half of the processors, ours and the peer the other half (see ``processors``): what a controller
 thinks takes nothing from the API server, as where each has a machine of its own.
@@ -45,7 +45,7 @@ THEIRS = "app.kubernetes.io/instance=plain"
 RUN_S, RUN_TIMES = 60.0, 3  # of a task, or so often the peer's creating: ends do not come into placing
 FIRST_RUN_S = 20.0  # of the task whose objects are copied meanwhile
 PLACED_S, ENDED_S = 900.0, 1800.0
-KINDS = ("ConfigMap", "NetworkPolicy", "Secret", "Pod")
+KINDS = ("Secret", "Pod")
 
 
 async def measure(jobs: int = JOBS, nodes: int = NODES, finished: int = FINISHED) -> list[Figure]:
@@ -130,9 +130,7 @@ class _Side:
         async with self._placing(1, 0, FIRST_RUN_S) as placing:
             await placing.watch.until(lambda: len(placing.watch.added) == 1, PLACED_S)
             (pod,) = placing.watch.added
-            (owner,) = placing.watch.latest[pod]["metadata"]["ownerReferences"]
-            names = {"ConfigMap": owner["name"], "NetworkPolicy": owner["name"], "Secret": pod, "Pod": pod}
-            found = {kind: await self._plain.get(kind, names[kind]) for kind in KINDS}
+            found = {kind: await self._plain.get(kind, pod) for kind in KINDS}
             await placing.ended(1)
         await self._plain.delete_all(*KINDS)
         return found
@@ -159,7 +157,7 @@ class _Side:
                     body["metadata"]["annotations"][RUNS_FOR] = f"{PLACED_S}s"  # until it is deleted
                     _put_on(body, self._simulation.nodes[number % len(self._simulation.nodes)])
                 made = await self._plain.create(body)
-                owner = made if kind == "ConfigMap" else owner
+                owner = made if kind == "Secret" else owner
 
         await quiet()
         async with self._watching(THEIRS) as (watch, runs):

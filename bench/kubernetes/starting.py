@@ -1,5 +1,9 @@
 """From submit to RUNNING on a real cluster of two nodes: one task, and twenty at once, beside bare pods.
 
+The nodes have half of the processors, control plane and clients the other half (see ``processors``): what a backend and
+an API server think takes nothing from a kubelet, as where each has a machine of its own. Each side begins when the
+cluster has nothing to do, since nodes go on clearing up after pods that are gone.
+
 Both sides run the same image and command with the same requests and the same limits on system calls (which cost a
 container runtime more than anything else that a pod may ask for), one after the other in turn. The peer's pod has an
 init container of the same image that puts the runtime bundle in place, as a task's has; without it, which is told
@@ -24,6 +28,7 @@ from bench.kubernetes import cpu
 from bench.kubernetes.clusters import NAMESPACE, real
 from bench.kubernetes.configuration import write_config
 from bench.kubernetes.plain import Object, Plain, Watch, at_once, connected
+from bench.kubernetes.processors import quiet
 from bench.processes import running
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.endpoint import Endpoint
@@ -34,7 +39,7 @@ from tests.kubernetes.cluster import images
 from tests.kubernetes.runtime_image import loaded
 
 ROUNDS, TOGETHER = 7, 20
-ROUNDS_TOGETHER = 3
+ROUNDS_TOGETHER = 5
 LIMIT_S = 300.0
 COMMAND = "sleep 1000"
 OURS = "app.kubernetes.io/managed-by=jupyter-pai"
@@ -43,9 +48,7 @@ OURS = "app.kubernetes.io/managed-by=jupyter-pai"
 async def measure(*, tells_cpu: bool = False) -> list[Figure]:
     """The figures of starting. ``tells_cpu`` prints who used the processors in a first round of twenty."""
     async with _scene() as scene:
-        await scene.job("warm-up", 1)
-        await scene.pods("warm-up", 1, init=True)
-        await scene.pods("warm-up-bare", 1, init=False)
+        await _in_turn(scene, 1, TOGETHER)  # does not count: whatever is done for the first time
         if tells_cpu:
             scene.tells_cpu = True
             await _in_turn(scene, 1, TOGETHER)
@@ -73,7 +76,7 @@ def _figure(name: str, times: Times) -> Figure:
 async def _in_turn(scene: _Scene, rounds: int, count: int) -> Times:
     times = Times([], [], [])
     for number in range(rounds):
-        name = f"r{count}-{number}{'-cpu' if scene.tells_cpu else ''}"
+        name = f"{scene.title()}-{number}"
         times.ours.append(await scene.job(name, count))
         times.with_init.append(await scene.pods(name, count, init=True))
         times.bare.append(await scene.pods(f"{name}-bare", count, init=False))
@@ -86,9 +89,16 @@ class _Scene:
     def __init__(self, client: AsyncClient, plain: Plain, runtime_image: str) -> None:
         self._client, self._plain, self._runtime = client, plain, runtime_image
         self.tells_cpu = False
+        self._rounds = 0
+
+    def title(self) -> str:
+        """A name that no round had before."""
+        self._rounds += 1
+        return f"r{self._rounds}"
 
     async def job(self, name: str, count: int) -> float:
         """Submit so many jobs at once; milliseconds until all run. They are gone afterwards."""
+        await quiet()
         before = self._look()
         took_s = await at_once(lambda number: self._until_running(f"{name}-{number}"), count, count)
         self._tell(f"{count} jobs", before)
@@ -107,6 +117,7 @@ class _Scene:
 
     async def pods(self, name: str, count: int, *, init: bool) -> float:
         """Create so many pods at once; milliseconds until all run. They are gone afterwards."""
+        await quiet()
         async with self._plain.watching("Pod", "bench=peer", whole=True) as watch:
             before, began = self._look(), time.perf_counter()
             await at_once(lambda number: self._plain.create(self._pod(f"{name}-{number}", init=init)), count, count)

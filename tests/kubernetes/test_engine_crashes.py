@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
 from pai_backend.engine.base import TaskPlan, TaskState
 from pai_backend.engine.kubernetes import naming
@@ -20,10 +21,12 @@ from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, task_uid
 from pai_backend.model.job import Causer
 from pai_backend.model.node import Placement
+from pai_backend.model.plan import RegistryLogin
 from pai_backend.model.pod_settings import PodSettings
 from pai_backend.testing.engine_contract import watching
 from tests.kubernetes.cluster.kubectl import Kubectl
@@ -65,7 +68,8 @@ class Site:
         """Start a task as a backend does that is killed just before such a request, or after it (created)."""
         client = await connect(self.access)
         try:
-            starter = Starter(CutOff(client, verb, part), Places(client.namespace), INSTANCE, self.pods)
+            calls = CutOff(client, verb, part)
+            starter = Starter(calls, Places(client.namespace), INSTANCE, self.pods, Policies(calls))
             with pytest.raises(Unreachable):
                 await starter.start(plan)
         finally:
@@ -77,7 +81,8 @@ class Site:
         client = await connect(self.access)
         try:
             calls = Sleeper(client)
-            starting = asyncio.create_task(Starter(calls, Places(client.namespace), INSTANCE, self.pods).start(plan))
+            starter = Starter(calls, Places(client.namespace), INSTANCE, self.pods, Policies(calls))
+            starting = asyncio.create_task(starter.start(plan))
             await calls.sleeps.wait()
 
             async def wake() -> None:
@@ -231,3 +236,22 @@ async def test_nothing_but_a_mark_without_secrets_is_left_of_a_forgotten_task(si
     secrets = (await namespace.get("secrets"))["items"]
     assert [each["metadata"]["name"] for each in secrets] == [naming.task_name(plan.uid)]
     assert "data" not in secrets[0]
+
+
+async def test_one_deletion_collects_all_of_a_job_with_one_task(site: Site, namespace: Kubectl) -> None:
+    """Its Secret owns the pod, and the Secret that its image is fetched with; the pod stays until its exit is kept."""
+    login = RegistryLogin(username="u", password=SecretStr("p"), registry_uri="registry.example")
+    plan = site.plan("sleep 1000").model_copy(update={"image_login": login})
+    name = naming.task_name(plan.uid)
+    engine = site.engine()
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        await watch.state(plan.uid, TaskState.RUNNING)
+        await namespace("delete", "secret", name)
+        await namespace("wait", "--for=delete", "--timeout=60s", f"secret/{naming.login_name(plan.uid)}")
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+        assert ended is not None
+        assert (ended.reason, ended.causer) == ("vanished", Causer.PLATFORM)
+        await engine.forget(plan.uid)
+    await namespace("wait", "--for=delete", f"pod/{name}", "--timeout=60s")
+    assert (await namespace.get("secrets"))["items"] == []

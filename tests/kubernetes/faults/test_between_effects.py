@@ -34,7 +34,6 @@ from tests.support.fault_proxy import LoseAnswer
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 A_LIFE = {
-    "POST configmaps": 1,
     "POST secrets": 1,
     "POST networkpolicies": 1,
     "POST pods": 1,

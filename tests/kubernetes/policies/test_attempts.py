@@ -58,36 +58,66 @@ async def forbid_more_policies(kubectl: Kubectl) -> None:
     await until(counted, "the quota to be counted", 30)
 
 
+def two_attempts() -> list[list[TaskPlan]]:
+    """The first on carol, and the next on dan; each has two tasks, since those of one have no policy of their own."""
+    return [tasks_of(JOB, "alice", [node, node], attempt=n) for n, node in enumerate((CAROL, DAN))]
+
+
 async def test_a_second_attempt_is_shut_from_its_first_moment(guard: Guard, namespace_of_test: Kubectl) -> None:
-    """Its pod is not made before its policy is there: where none may be made, the task waits."""
-    (first,), (again,) = (tasks_of(JOB, "alice", [node], attempt=n) for n, node in enumerate((CAROL, DAN)))
-    await guard.start(first)
-    await guard.addresses(first)
+    """Its pods are not made before its policy is there: where none may be made, the tasks wait."""
+    first, again = two_attempts()
+    await guard.start(*first)
+    await guard.addresses(*first)
     await forbid_more_policies(namespace_of_test)
     with pytest.raises(EngineError, match="quota"):
-        await guard.start(again)
-    assert await names(namespace_of_test, "pods") == {naming.task_name(first.uid)}
+        await guard.start(again[0])
+    assert await names(namespace_of_test, "pods") == {naming.task_name(each.uid) for each in first}
     await namespace_of_test("delete", "quota", "policies")
-    await guard.start(again)
-    assert await names(namespace_of_test, "networkpolicies") == {policy_of(first), policy_of(again)}
-    target = f"{(await guard.addresses(again))[0]}:{PORT}"
-    await Knocker(namespace_of_test, naming.task_name(again.uid)).until_it_hears({target: SERVED})
+    await guard.start(*again)
+    assert await names(namespace_of_test, "networkpolicies") == {policy_of(first[0]), policy_of(again[0])}
+    target = f"{(await guard.addresses(*again))[0]}:{PORT}"
+    await Knocker(namespace_of_test, naming.task_name(again[0].uid)).until_it_hears({target: SERVED})
     # Attempts of one job are no peers: what is left of the first has no business with the second.
     (stranger,) = await let_in(namespace_of_test, stand_in("stranger", DAN, {}))
-    for each in (stranger, Knocker(namespace_of_test, naming.task_name(first.uid))):
+    for each in (stranger, Knocker(namespace_of_test, naming.task_name(first[0].uid))):
         await each.is_shut_out([target])
 
 
 async def test_a_policy_goes_with_its_attempt_and_no_other_does(guard: Guard, namespace_of_test: Kubectl) -> None:
-    first, again = (tasks_of(JOB, "alice", [CAROL], attempt=n)[0] for n in range(2))
+    first, again = two_attempts()
+    await guard.start(*first, *again)
+    target = f"{(await guard.addresses(*again))[0]}:{PORT}"
+    await Knocker(namespace_of_test, naming.task_name(again[0].uid)).until_it_hears({target: SERVED})
+    for each in first:
+        await guard.end(each)
+    await sweep(namespace_of_test, datetime.now(UTC) + 2 * TOMBSTONE)
+    await namespace_of_test("wait", "--for=delete", "--timeout=60s", f"networkpolicy/{policy_of(first[0])}")
+    assert await names(namespace_of_test, "networkpolicies") == {policy_of(again[0])}
+    (stranger,) = await let_in(namespace_of_test, stand_in("stranger", DAN, {}))
+    await stranger.is_shut_out([target])
+    assert await guard.dialled(again[0]) == b"served\n"
+
+
+async def test_tasks_without_peers_share_a_policy_that_stays(guard: Guard, namespace_of_test: Kubectl) -> None:
+    """None is made before it is there; each is shut to all, also to another one of them; and it goes with none."""
+    first, again = (tasks_of(JOB, "alice", [node], attempt=n)[0] for n, node in enumerate((CAROL, DAN)))
+    await forbid_more_policies(namespace_of_test)
+    with pytest.raises(EngineError, match="quota"):
+        await guard.start(first)
+    assert await names(namespace_of_test, "pods") == set()
+    await namespace_of_test("delete", "quota", "policies")
     await guard.start(first, again)
+    (shared,) = await names(namespace_of_test, "networkpolicies")
+    assert await names(namespace_of_test, "configmaps") == {"kube-root-ca.crt"}
     target = f"{(await guard.addresses(first, again))[1]}:{PORT}"
     await Knocker(namespace_of_test, naming.task_name(again.uid)).until_it_hears({target: SERVED})
+    (stranger,) = await let_in(namespace_of_test, stand_in("stranger", DAN, {}))
+    for each in (stranger, Knocker(namespace_of_test, naming.task_name(first.uid))):
+        await each.is_shut_out([target])
     await guard.end(first)
     await sweep(namespace_of_test, datetime.now(UTC) + 2 * TOMBSTONE)
-    await namespace_of_test("wait", "--for=delete", "--timeout=60s", f"networkpolicy/{policy_of(first)}")
-    assert await names(namespace_of_test, "networkpolicies") == {policy_of(again)}
-    (stranger,) = await let_in(namespace_of_test, stand_in("stranger", DAN, {}))
+    await namespace_of_test("wait", "--for=delete", "--timeout=60s", f"secret/{naming.task_name(first.uid)}")
+    assert await names(namespace_of_test, "networkpolicies") == {shared}
     await stranger.is_shut_out([target])
     assert await guard.dialled(again) == b"served\n"
 

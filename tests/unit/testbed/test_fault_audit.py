@@ -153,7 +153,7 @@ async def test_a_port_that_is_still_leased_is_found(store: SqlStore) -> None:
 
 def thing(kind: str, owner: str = "", **more: Any) -> Json:
     """An object of ours."""
-    about: Json = {"name": "it", "uid": f"uid-of-{kind}", "annotations": {}}
+    about: Json = {"name": "it", "uid": f"uid-of-{kind}", "annotations": {}, "labels": {}}
     return {"kind": kind, "metadata": about | ({"ownerReferences": [{"uid": owner}]} if owner else {}), **more}
 
 
@@ -167,6 +167,10 @@ async def test_objects_that_are_left_over_are_found(store: SqlStore, monkeypatch
     mark["metadata"]["annotations"][naming.FORGOTTEN] = full["metadata"]["annotations"][naming.FORGOTTEN] = "now"
     full["data"] = {"command.gz": "eA=="}
     shared = {"configmaps": [thing("ConfigMap")], "networkpolicies": [thing("NetworkPolicy", owner="uid-of-ConfigMap")]}
+    policy = thing("NetworkPolicy")
+    policy["metadata"]["labels"][naming.COMPONENT] = "policy"
+    world.objects = {"networkpolicies": [policy]}
+    assert await found(store, world) == []
     world.objects = {"secrets": [mark], **shared}
     assert await found(store, world) == []
     for secret in (unmarked, full):

@@ -40,6 +40,7 @@ from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.places import Kind, Places, places_of
 from pai_backend.engine.kubernetes.pods import layout
+from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
@@ -93,6 +94,7 @@ class _Cluster:
     logs: TaskLogs
     collector: Collector
     dialer: Dialer
+    policies: Policies
 
 
 class KubernetesEngine:
@@ -184,7 +186,9 @@ class KubernetesEngine:
         places = cluster.namespaces.of_plan(plan)
         if self._watcher is not None:
             self._watcher.expect(plan.uid)
-        await Starter(cluster.calls, places, self._options.instance, self._options.pods, self._has_node).start(plan)
+        options = self._options
+        starter = Starter(cluster.calls, places, options.instance, options.pods, cluster.policies, self._has_node)
+        await starter.start(plan)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds, rounded up; durable on return."""
@@ -276,6 +280,7 @@ class KubernetesEngine:
                     TaskLogs(sources),
                     Collector(sources, self._options.logs_followed),
                     Dialer(client, calls, self._places),
+                    Policies(calls),
                 )
             return self._cluster
 

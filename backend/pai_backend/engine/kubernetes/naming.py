@@ -58,6 +58,8 @@ INPUTS: Final = PREFIX + "inputs"
 """Annotation of a pod: the names of what is fetched into its working directory, for people."""
 KEEP: Final = PREFIX + "keep"
 """Annotation of a pod: its task would be kept if its command failed."""
+POLICY: Final = PREFIX + "policy"
+"""Label of a pod without peers: which of the NetworkPolicies that such pods of a namespace share is its."""
 FINALIZER: Final = PREFIX + "exit"
 """Keeps a pod that was deleted, by whomever, until its exit is recorded elsewhere."""
 
@@ -68,6 +70,7 @@ class Component(StrEnum):
     JOB = "job"
     TASK = "task"
     LOGIN = "login"
+    POLICY = "policy"
 
 
 def namespace_of(base: str, per: NamespacePer, *, virtual_cluster: str, user: str) -> str:
@@ -107,6 +110,11 @@ def login_name(uid: TaskUid) -> str:
 def attempt_name(job: JobUid, attempt: int) -> str:
     """The name of what the tasks of a job's attempt share: ConfigMap (their owner), Service, NetworkPolicy."""
     return f"{dns_label(job, LABEL_MAX - 16)}-a{attempt}"
+
+
+def policy_name(instance: str, digest: str) -> str:
+    """The name of the NetworkPolicy that tasks without peers share in their namespace; others have other digests."""
+    return f"{dns_label(instance, LABEL_MAX - len(digest) - 1)}-{digest}"
 
 
 def host_name(role: str, index: int) -> str:

@@ -26,13 +26,13 @@ async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> 
     pod = await find(calls, path)
     if pod is None or part(pod, "status").get("phase") in ("Failed", "Succeeded"):
         return
-    owner = next((each for each in metadata(pod).get("ownerReferences") or () if each.get("kind") == "ConfigMap"), None)
-    if owner is None:
-        return
     shared = any(volume.get("name") == JOB_VOLUME for volume in part(pod, "spec").get("volumes") or ())
+    owner = next((each for each in metadata(pod).get("ownerReferences") or () if each.get("kind") == "ConfigMap"), None)
+    if shared and owner is None:
+        return
     digest = hashlib.sha256(job_info.encode()).hexdigest()[:16]
     try:
-        if shared:
+        if shared and owner is not None:
             await calls.patch(places.one(Kind.CONFIG_MAP, str(owner["name"])), attempt_files(job_info), Patch.MERGE)
         else:
             secret = places.one(Kind.SECRET, naming.task_name(uid))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
@@ -16,13 +17,23 @@ from pai_backend.engine.kubernetes.namespaces import is_missing
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of
 from pai_backend.engine.kubernetes.places import Kind, Places, node
 from pai_backend.engine.kubernetes.pods.job import attempt_map, network_policy, service
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import Owner, owned
 from pai_backend.engine.kubernetes.pods.pod import build_pod
-from pai_backend.engine.kubernetes.pods.secret import login_secret, mark_secret, task_secret
+from pai_backend.engine.kubernetes.pods.secret import is_alone, login_secret, mark_secret, task_secret
+from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.status.refusals import start_error
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import PodSettings
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A task's Secret as the API server has it."""
+
+    secret: Object
+    marks: Marks | None
+    """What it says where it was there already; None: it was made now."""
 
 
 class Starter:
@@ -34,12 +45,14 @@ class Starter:
         places: Places,
         instance: str,
         settings: PodSettings,
+        policies: Policies,
         has_node: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._calls = calls
         self._places = places
         self._instance = instance
         self._settings = settings
+        self._policies = policies
         self._has_node = has_node
 
     async def start(self, plan: TaskPlan) -> None:
@@ -52,22 +65,24 @@ class Starter:
             await self._check_node(plan.placement.node)
             owner = await self._owner(plan)
             pod, secret = await self._built(plan, owner)
-            shared = [service(plan, owner, self._settings), network_policy(plan, owner, self._settings)]
             # Side by side, and both awaited whatever comes of the other.
-            marks, trouble = await asyncio.gather(
-                self._make_secret(secret), self._make_all(shared), return_exceptions=True
+            made, trouble = await asyncio.gather(
+                self._make_secret(secret), self._share(plan, owner), return_exceptions=True
             )
-            if isinstance(marks, BaseException):
-                raise marks
-            if marks is None or not await self._is_done(plan.uid, marks):
-                await self._make_pod(pod, login_secret(plan, owner), trouble)
+            if isinstance(made, BaseException):
+                raise made
+            if made.marks is None or not await self._is_done(plan.uid, made.marks):
+                login = login_secret(plan, owner)
+                if is_alone(plan):
+                    pod, login = owned(pod, made.secret), login and owned(login, made.secret)
+                await self._make_pod(pod, login, trouble)
         except Refused as refused:
             raise await self._explained(refused) from None
 
     async def _built(self, plan: TaskPlan, owner: Owner) -> tuple[Object, Object]:
         """The task's pod and Secret, before either is made.
 
-        Of a plan that cannot be built a Secret without it is made: the ConfigMap goes by the marks of its tasks.
+        Of a plan that cannot be built a Secret without it is made: what is shared goes by the marks of its tasks.
         """
         try:
             return build_pod(plan, owner, self._settings, plan.tolerations), task_secret(plan, owner, self._settings)
@@ -94,29 +109,37 @@ class Starter:
             raise StartRefused(f"the cluster has no node {name!r}") from None
 
     async def _owner(self, plan: TaskPlan) -> Owner:
-        """The attempt's ConfigMap, made by whichever of its tasks comes first."""
+        """The attempt's ConfigMap, made by whichever of its tasks comes first; of a task alone its Secret, to come."""
+        if is_alone(plan):
+            return Owner(self._places.namespace, naming.task_name(plan.uid), "", self._instance, "Secret")
         body = attempt_map(plan, self._places.namespace, self._instance)
         name = name_of(body)
         try:
             found = await self._calls.create(self._places.all(Kind.CONFIG_MAP), body)
         except AlreadyExists:
             found = await self._calls.get(self._places.one(Kind.CONFIG_MAP, name))
-        if "deletionTimestamp" in metadata(found):
-            raise EngineError(f"what the tasks of its job share ({name}) is being deleted; it starts when that is done")
+        _need_owner(found, f"what the tasks of its job share ({name})")
         return Owner(self._places.namespace, name, uid_of(found), self._instance)
 
-    async def _make_secret(self, secret: Object) -> Marks | None:
-        """Make the task's Secret. None when it was made now, else what the one says that was there already."""
+    async def _share(self, plan: TaskPlan, owner: Owner) -> None:
+        """Make what the tasks of an attempt share, or all that have no peers, so that they may be reached."""
+        policy = network_policy(plan, owner, self._settings)
+        if not is_alone(plan):
+            await self._make_all([service(plan, owner, self._settings), policy])
+        elif policy is not None:
+            await self._policies.ensure(policy, self._places)
+
+    async def _make_secret(self, secret: Object) -> _Made:
+        """Make the task's Secret, unless it is there."""
         try:
-            await self._calls.create(self._places.all(Kind.SECRET), secret)
+            return _Made(await self._calls.create(self._places.all(Kind.SECRET), secret), None)
         except AlreadyExists:
             found = await self._calls.get(self._places.one(Kind.SECRET, name_of(secret)))
-        else:
-            return None
         marks = marks_of(found)
         if marks is None:
             raise StartRefused(f"a Secret {name_of(secret)} that is no task's is in the way; delete it")
-        return marks
+        _need_owner(found, f"the Secret {name_of(secret)} of its plan")
+        return _Made(found, marks)
 
     async def _is_done(self, uid: TaskUid, marks: Marks) -> bool:
         """Whether a start that others have begun has nothing more to do: the task was stopped, or it had a pod."""
@@ -147,6 +170,12 @@ class Starter:
             if body is not None:
                 with contextlib.suppress(AlreadyExists):
                     await self._calls.create(self._places.all(_KINDS[str(body["kind"])]), body)
+
+
+def _need_owner(found: Object, what: str) -> None:
+    """Raises EngineError when it is being deleted, and with it what it would own."""
+    if "deletionTimestamp" in metadata(found):
+        raise EngineError(f"{what} is being deleted; it starts when that is done")
 
 
 _KINDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -21,6 +22,9 @@ from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.objects import Object, metadata, slim_pod
 from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.pods.job import network_policy
+from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.policies import SURE_S, Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.plan import RegistryLogin, TaskPlan
@@ -116,17 +120,78 @@ class Server:
 
 
 def starter(server: Server, settings: PodSettings, *nodes: str) -> Starter:
-    return Starter(Calls(server), Places("team"), "lab", settings, lambda name: name in nodes)
+    calls = Calls(server)
+    return Starter(calls, Places("team"), "lab", settings, Policies(calls), lambda name: name in nodes)
 
 
 async def test_a_node_that_is_known_is_not_asked_for_and_the_pod_comes_last(
     make_plan: MakePlan, settings: PodSettings
 ) -> None:
     server = Server()
-    await starter(server, settings, "carol").start(make_plan())
+    await starter(server, settings, "carol").start(make_plan(job_tasks=2))
     assert server.asked[0] == "POST configmaps"
     assert sorted(server.asked[1:3]) == ["POST networkpolicies", "POST secrets"]
     assert server.asked[3:] == ["POST pods"]
+
+
+async def test_a_job_of_one_task_is_a_secret_that_owns_a_pod(make_plan: MakePlan, settings: PodSettings) -> None:
+    """So that deleting it deletes all; the policy is shared with all others of its kind."""
+    server = Server()
+    given = RegistryLogin(username="u", password=SecretStr("p"), registry_uri="registry.example")
+    starts = starter(server, settings, "carol")
+    await starts.start(make_plan(image_login=given))
+    assert sorted(server.asked[:2]) == ["POST networkpolicies", "POST secrets"]
+    assert server.asked[2:] == ["POST secrets", "POST pods"]
+    name, login = naming.task_name(make_plan().uid), naming.login_name(make_plan().uid)
+    places = Places("team")
+    owners = [
+        metadata(server.objects[place])["ownerReferences"]
+        for place in (places.one(Kind.POD, name), places.one(Kind.SECRET, login))
+    ]
+    expected = {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": "uid-of-secrets"}
+    assert owners == [[{**expected, "controller": True, "blockOwnerDeletion": False}]] * 2
+    assert "ownerReferences" not in metadata(server.objects[places.one(Kind.SECRET, name)])
+    server.asked.clear()
+    await starts.start(make_plan(uid=TaskUid("j0123456789abcdee-0-0-0")))
+    assert server.asked == ["POST secrets", "POST pods"]
+
+
+async def test_a_task_whose_secret_is_being_deleted_waits(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server()
+    await cut_off_before_the_pod(server, make_plan(), settings)
+    (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
+    metadata(secret)["deletionTimestamp"] = "2026-11-22T00:00:00Z"
+    with pytest.raises(EngineError, match="is being deleted"):
+        await starter(server, settings, "carol").start(make_plan())
+    assert server.named("pods") == []
+
+
+async def test_many_tasks_that_begin_together_make_sure_of_their_policy_once_a_minute(
+    make_plan: MakePlan, settings: PodSettings
+) -> None:
+    server, now = Server(), 0.0
+    calls = Calls(server)
+    policies = Policies(calls, lambda: now)
+    body = network_policy(make_plan(), Owner("team", "t", "", "lab", "Secret"), settings)
+    assert body is not None
+    await asyncio.gather(*(policies.ensure(body, Places("team")) for _ in range(20)))
+    await policies.ensure(body, Places("other"))
+    assert server.asked == ["POST networkpolicies"] * 2
+    now = SURE_S + 1
+    server.remove("networkpolicies")
+    await policies.ensure(body, Places("team"))
+    await policies.ensure(body, Places("team"))
+    assert len(server.asked) == 3
+    assert server.named("networkpolicies") == [metadata(body)["name"]]
+
+
+async def test_a_policy_that_was_refused_is_asked_for_again(make_plan: MakePlan, settings: PodSettings) -> None:
+    server = Server(refuse="networkpolicies")
+    starts = starter(server, settings, "carol")
+    for _ in range(2):
+        with pytest.raises(EngineError):
+            await starts.start(make_plan())
+    assert server.asked.count("POST networkpolicies") == 2
 
 
 async def test_what_another_task_of_the_attempt_has_made_is_not_asked_for_but_for_its_owner(
@@ -156,25 +221,29 @@ async def test_nothing_runs_unprotected_where_the_policy_is_refused(make_plan: M
     assert server.named("pods") == []
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
 async def test_a_task_that_is_refused_for_good_is_forgotten_so_that_its_attempt_goes_with_it(
-    make_plan: MakePlan, settings: PodSettings
+    make_plan: MakePlan, settings: PodSettings, tasks: int
 ) -> None:
     server = Server(refuse="pods")
     with pytest.raises(StartRefused):
-        await starter(server, settings, "carol").start(make_plan())
+        await starter(server, settings, "carol").start(make_plan(job_tasks=tasks))
     await assert_nothing_is_left(server, make_plan().uid)
 
 
-async def test_an_attempt_of_a_plan_that_cannot_be_built_goes_too(make_plan: MakePlan, settings: PodSettings) -> None:
+@pytest.mark.parametrize("tasks", [1, 2])
+async def test_an_attempt_of_a_plan_that_cannot_be_built_goes_too(
+    make_plan: MakePlan, settings: PodSettings, tasks: int
+) -> None:
     server = Server()
     with pytest.raises(StartRefused, match="cannot be given to a process"):
-        await starter(server, settings, "carol").start(make_plan(env={"A=B": ""}))
+        await starter(server, settings, "carol").start(make_plan(env={"A=B": ""}, job_tasks=tasks))
     assert server.named("pods") == []
     await assert_nothing_is_left(server, make_plan().uid)
 
 
 async def assert_nothing_is_left(server: Server, uid: TaskUid) -> None:
-    """The controller forgets what was refused for good, and the attempt is swept when that is long ago."""
+    """The controller forgets what was refused for good, and what owns its attempt is swept when that is long ago."""
     await Ender(Calls(server), Places("team"), "lab").forget(uid, ended=True, keep=kept)
     (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
     assert "data" not in secret
@@ -182,7 +251,7 @@ async def assert_nothing_is_left(server: Server, uid: TaskUid) -> None:
     assert marks is not None
     assert marks.forgotten is not None
     await Ender(Calls(server), Places("team"), "lab").sweep([marks], marks.forgotten + 2 * TOMBSTONE)
-    assert server.named("configmaps") == []
+    assert server.named("configmaps" if marks.owner is not None else "secrets") == []
 
 
 async def cut_off_before_the_pod(server: Server, plan: TaskPlan, settings: PodSettings) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes import naming
@@ -16,11 +19,9 @@ from pai_backend.model.pod_settings import FrontDoor, Names, Network, PodSetting
 
 
 def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
-    """The ConfigMap of the attempt that a task belongs to; whichever task comes first makes it.
+    """The ConfigMap of the attempt that a task with peers belongs to; whichever task comes first makes it.
 
-    It owns all the others; the only task of a job has nothing to read in it.
-
-    Raises StartRefused when the job info is more than a ConfigMap can hold.
+    It owns all the others. Raises StartRefused when the job info is more than a ConfigMap can hold.
     """
     job = job_of(plan.uid)
     return {
@@ -32,7 +33,8 @@ def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
             "labels": _labels(instance, job, plan.job_attempt),
             "annotations": {naming.JOB: job, naming.USER: plan.user, naming.VIRTUAL_CLUSTER: plan.virtual_cluster},
         },
-        **({} if is_alone(plan) else {"data": {layout.HOSTS: ""}, **attempt_files(plan.job_info)}),
+        "data": {layout.HOSTS: ""},
+        **attempt_files(plan.job_info),
     }
 
 
@@ -78,19 +80,60 @@ def network_policy(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Objec
     What a task may connect to is left alone. Source: Kubernetes documentation, "Network Policies": a pod's own
     node is always let in, so that kubelet and port-forward work.
     """
-    if not settings.network_policy or settings.network is not Network.POD:
+    if not _has_policy(settings):
         return None
+    if is_alone(plan):
+        return _shared_policy(owner, settings)
     job = job_of(plan.uid)
-    peers = {"podSelector": {"matchLabels": naming.job_labels(owner.instance, job, plan.job_attempt)}}
+    peers = naming.job_labels(owner.instance, job, plan.job_attempt)
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": metadata(owner, owner.name, _labels(owner.instance, job, plan.job_attempt)),
-        "spec": {
-            "podSelector": peers["podSelector"],
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": [peers, *map(_from, settings.front_doors)]}],
+        "spec": _let_in(peers, [{"podSelector": {"matchLabels": peers}}, *map(_from, settings.front_doors)]),
+    }
+
+
+def policy_label(plan: TaskPlan, owner: Owner, settings: PodSettings) -> dict[str, str]:
+    """The label by which the pod of a task without peers is under the policy that such tasks share, if there is one."""
+    return {naming.POLICY: policy_of(owner.instance, settings)} if is_alone(plan) and _has_policy(settings) else {}
+
+
+def _has_policy(settings: PodSettings) -> bool:
+    return settings.network_policy and settings.network is Network.POD
+
+
+def _shared_policy(owner: Owner, settings: PodSettings) -> Object:
+    """That of all tasks without peers in a namespace: the only thing that differs among them would be its name.
+
+    It stays when they are gone, and never changes: with other front doors another one is made, for later tasks.
+    """
+    name = policy_of(owner.instance, settings)
+    labels = naming.ours(owner.instance)
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": {**labels, naming.COMPONENT: naming.Component.POLICY},
         },
+        "spec": _let_in({**labels, naming.POLICY: name}, list(map(_from, settings.front_doors))),
+    }
+
+
+def policy_of(instance: str, settings: PodSettings) -> str:
+    """The name of that policy, also the value of the label by which pods are under it."""
+    doors = json.dumps([_from(door) for door in settings.front_doors], sort_keys=True)
+    return naming.policy_name(instance, hashlib.sha256(doors.encode()).hexdigest()[:10])
+
+
+def _let_in(pods: Mapping[str, str], sources: Sequence[Object]) -> Object:
+    """A policy's spec. No rule lets nobody in; one with no sources would let in everybody."""
+    return {
+        "podSelector": {"matchLabels": dict(pods)},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": list(sources)}] if sources else [],
     }
 
 

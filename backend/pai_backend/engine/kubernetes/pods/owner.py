@@ -1,5 +1,6 @@
 """Who owns the objects of an attempt: its ConfigMap, so that one deletion collects them all.
 
+Of a job with one task that is the task's Secret, which there is anyway: in a burst of jobs every object counts.
 A ConfigMap, and no custom resource, because any cluster has it and no rights beyond a namespace are needed; and no
 Job or workload of Kubernetes' own, whose controllers would act on our pods.
 """
@@ -9,35 +10,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.objects import Object, name_of, namespace_of, uid_of
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The ConfigMap of an attempt, as it is in the cluster."""
+    """The object that owns all others: the ConfigMap of an attempt, or the Secret of the only task of a job."""
 
     namespace: str
     name: str
     uid: str
-    """Given by the API server when it was made; a ConfigMap of the same name made later has another."""
+    """Given by the API server when it was made, and empty before that; one of the same name made later has another."""
     instance: str
     """Name of the backend, for labels."""
+    kind: str = "ConfigMap"
 
 
 def metadata(
     owner: Owner, name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
 ) -> Object:
-    """The metadata of an object that the attempt's ConfigMap owns."""
-    reference = {
+    """The metadata of an object that the owner owns, or will: one that is not made yet is named by nobody."""
+    found: Object = {"name": name, "namespace": owner.namespace, "labels": dict(labels)}
+    if owner.uid:
+        found["ownerReferences"] = [_reference(owner)]
+    if annotations:
+        found["annotations"] = dict(annotations)
+    return found
+
+
+def owned(body: Object, owner: Object) -> Object:
+    """``body`` as the object that ``owner`` owns, as the API server has that."""
+    made = Owner(namespace_of(owner), name_of(owner), uid_of(owner), "", str(owner["kind"]))
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": [_reference(made)]}}
+
+
+def _reference(owner: Owner) -> Object:
+    return {
         "apiVersion": "v1",
-        "kind": "ConfigMap",
+        "kind": owner.kind,
         "name": owner.name,
         "uid": owner.uid,
         # Of the kinds of owner this is the one that counts when a node is drained: a pod without is in the way.
         "controller": True,
         "blockOwnerDeletion": False,
     }
-    found: Object = {"name": name, "namespace": owner.namespace, "labels": dict(labels), "ownerReferences": [reference]}
-    if annotations:
-        found["annotations"] = dict(annotations)
-    return found

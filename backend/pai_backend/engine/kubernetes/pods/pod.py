@@ -14,6 +14,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.devices import device_variables, init_resources, resources
+from pai_backend.engine.kubernetes.pods.job import policy_label
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
 from pai_backend.engine.kubernetes.pods.secret import keeps_hosts, remote_outputs
 from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, task_security
@@ -67,6 +68,7 @@ def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: 
         {
             **settings.labels,
             **naming.task_labels(owner.instance, plan),
+            **policy_label(plan, owner, settings),
             naming.COMPONENT: naming.Component.TASK,
         },
         {

@@ -10,6 +10,7 @@ import kubernetes_validate
 import pytest
 
 from pai_backend.engine.base import StartRefused
+from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.pods.job import (
     attempt_files,
     attempt_map,
@@ -18,6 +19,7 @@ from pai_backend.engine.kubernetes.pods.job import (
 )
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.pod_settings import FrontDoor, PodSettings
 
 from .conftest import MakePlan
@@ -39,12 +41,6 @@ def test_the_map_of_an_attempt_has_the_job_info(make_plan: MakePlan) -> None:
     assert gzip.decompress(base64.b64decode(found["binaryData"]["job-info.json.gz"])).decode() == '{"作业": 1}'
     assert found["data"] == {"hosts": ""}
     assert found == attempt_map(make_plan(job_info='{"作业": 1}', job_tasks=5, index=4), "team", "lab")
-    kubernetes_validate.validate(found, "1.34.0", strict=True)
-
-
-def test_the_map_of_a_job_with_one_task_is_an_owner_and_nothing_else(make_plan: MakePlan) -> None:
-    found = attempt_map(make_plan(job_info="{}"), "team", "lab")
-    assert found.keys() == {"apiVersion", "kind", "metadata"}
     kubernetes_validate.validate(found, "1.34.0", strict=True)
 
 
@@ -85,7 +81,7 @@ class TestNetworkPolicy:
     """Who may reach the ports of a task."""
 
     def test_peers_may_and_nobody_else(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
-        found = network_policy(make_plan(), owner, settings)
+        found = network_policy(make_plan(job_tasks=2), owner, settings)
         assert found is not None
         assert found["spec"] == {
             "podSelector": {"matchLabels": PEERS},
@@ -99,8 +95,11 @@ class TestNetworkPolicy:
             FrontDoor(pod_labels={"app": "proxy"}),
             FrontDoor(cidr="10.0.0.0/8"),
         )
-        found = network_policy(make_plan(), owner, settings.model_copy(update={"front_doors": doors}))
+        behind = settings.model_copy(update={"front_doors": doors})
+        found, alone = (network_policy(make_plan(job_tasks=tasks), owner, behind) for tasks in (2, 1))
         assert found is not None
+        assert alone is not None
+        assert alone["spec"]["ingress"][0]["from"] == found["spec"]["ingress"][0]["from"][1:]
         assert found["spec"]["ingress"][0]["from"][1:] == [
             {
                 "podSelector": {"matchLabels": {"app": "gateway"}},
@@ -111,12 +110,39 @@ class TestNetworkPolicy:
         ]
         kubernetes_validate.validate(found, "1.34.0", strict=True)
 
+    def test_one_is_shared_by_tasks_without_peers_and_lets_in_nobody(
+        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+    ) -> None:
+        """No rule at all; a rule without sources would let in everybody."""
+        plan = make_plan(job_tasks=1)
+        found, pod = network_policy(plan, owner, settings), build_pod(plan, owner, settings)
+        assert found is not None
+        assert found["spec"]["ingress"] == []
+        assert found["spec"]["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        assert found == network_policy(make_plan(uid=TaskUid("j0123456789abcdee-0-0-0")), owner, settings)
+        with_peers = build_pod(make_plan(job_tasks=2), owner, settings)
+        assert not found["spec"]["podSelector"]["matchLabels"].items() <= with_peers["metadata"]["labels"].items()
+        kubernetes_validate.validate(found, "1.34.0", strict=True)
+
+    def test_with_other_front_doors_there_is_another(
+        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+    ) -> None:
+        """Tasks that run stay under the one that they began with."""
+        doors = [(), (FrontDoor(cidr="10.0.0.0/8"),), (FrontDoor(cidr="10.0.0.0/9"),)]
+        found = [
+            network_policy(make_plan(), owner, settings.model_copy(update={"front_doors": each})) for each in doors
+        ]
+        assert len({each["metadata"]["name"] for each in found if each is not None}) == 3
+
     @pytest.mark.parametrize("off", [{"network_policy": False}, {"network": "host"}, {"network": "host-port"}])
     def test_none_is_made_where_it_would_not_hold(
         self, make_plan: MakePlan, owner: Owner, off: dict[str, object]
     ) -> None:
         settings = PodSettings.model_validate({"runtime_image": "r", **off})
-        assert network_policy(make_plan(), owner, settings) is None
+        for tasks in (1, 2):
+            plan = make_plan(job_tasks=tasks)
+            assert network_policy(plan, owner, settings) is None
+            assert naming.POLICY not in build_pod(plan, owner, settings)["metadata"]["labels"]
 
     def test_a_door_is_either_labels_or_addresses(self) -> None:
         with pytest.raises(ValueError, match="either labels or cidr"):

@@ -10,6 +10,7 @@ from pydantic import SecretStr, ValidationError
 
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.pods.job import policy_of
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.model.labels import Effect, Operator, Toleration
@@ -62,6 +63,7 @@ def test_the_pod_of_a_task(make_plan: MakePlan, owner: Owner, settings: PodSetti
                 "jupyter-pai/index": "3",
                 "jupyter-pai/user": "alice",
                 "jupyter-pai/virtual-cluster": "default",
+                "jupyter-pai/policy": policy_of("lab", settings),
             },
             "annotations": {
                 "kubectl.kubernetes.io/default-container": "task",
