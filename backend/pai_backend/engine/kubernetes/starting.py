@@ -111,14 +111,14 @@ class Starter:
     async def _owner(self, plan: TaskPlan) -> Owner:
         """The attempt's ConfigMap, made by whichever of its tasks comes first; of a task alone its Secret, to come."""
         if is_alone(plan):
-            return Owner(self._places.namespace, naming.task_name(plan.uid), "", self._instance, "Secret")
+            return Owner(self._places.namespace, naming.task_name(plan.uid), "", self._instance)
         body = attempt_map(plan, self._places.namespace, self._instance)
         name = name_of(body)
         try:
             found = await self._calls.create(self._places.all(Kind.CONFIG_MAP), body)
         except AlreadyExists:
             found = await self._calls.get(self._places.one(Kind.CONFIG_MAP, name))
-        _need_owner(found, f"what the tasks of its job share ({name})")
+        _refuse_deleted(found, f"what the tasks of its job share ({name})")
         return Owner(self._places.namespace, name, uid_of(found), self._instance)
 
     async def _share(self, plan: TaskPlan, owner: Owner) -> None:
@@ -138,7 +138,8 @@ class Starter:
         marks = marks_of(found)
         if marks is None:
             raise StartRefused(f"a Secret {name_of(secret)} that is no task's is in the way; delete it")
-        _need_owner(found, f"the Secret {name_of(secret)} of its plan")
+        if not marks.final:
+            _refuse_deleted(found, f"the Secret {name_of(secret)} of its plan")
         return _Made(found, marks)
 
     async def _is_done(self, uid: TaskUid, marks: Marks) -> bool:
@@ -172,7 +173,7 @@ class Starter:
                     await self._calls.create(self._places.all(_KINDS[str(body["kind"])]), body)
 
 
-def _need_owner(found: Object, what: str) -> None:
+def _refuse_deleted(found: Object, what: str) -> None:
     """Raises EngineError when it is being deleted, and with it what it would own."""
     if "deletionTimestamp" in metadata(found):
         raise EngineError(f"{what} is being deleted; it starts when that is done")

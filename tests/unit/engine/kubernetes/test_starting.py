@@ -166,13 +166,25 @@ async def test_a_task_whose_secret_is_being_deleted_waits(make_plan: MakePlan, s
     assert server.named("pods") == []
 
 
+@pytest.mark.parametrize("mark", [naming.STOP, naming.FORGOTTEN])
+async def test_a_task_that_was_stopped_is_done_also_while_its_secret_is_deleted(
+    make_plan: MakePlan, settings: PodSettings, mark: str
+) -> None:
+    server = Server()
+    await cut_off_before_the_pod(server, make_plan(), settings)
+    (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
+    metadata(secret)["deletionTimestamp"] = metadata(secret)["annotations"][mark] = "2026-11-22T00:00:00Z"
+    await starter(server, settings, "carol").start(make_plan())
+    assert server.named("pods") == []
+
+
 async def test_many_tasks_that_begin_together_make_sure_of_their_policy_once_a_minute(
     make_plan: MakePlan, settings: PodSettings
 ) -> None:
     server, now = Server(), 0.0
     calls = Calls(server)
     policies = Policies(calls, lambda: now)
-    body = network_policy(make_plan(), Owner("team", "t", "", "lab", "Secret"), settings)
+    body = network_policy(make_plan(), Owner("team", "t", "", "lab"), settings)
     assert body is not None
     await asyncio.gather(*(policies.ensure(body, Places("team")) for _ in range(20)))
     await policies.ensure(body, Places("other"))

@@ -123,9 +123,12 @@ def _shared_policy(owner: Owner, settings: PodSettings) -> Object:
 
 
 def policy_of(instance: str, settings: PodSettings) -> str:
-    """The name of that policy, also the value of the label by which pods are under it."""
-    doors = json.dumps([_from(door) for door in settings.front_doors], sort_keys=True)
-    return naming.policy_name(instance, hashlib.sha256(doors.encode()).hexdigest()[:10])
+    """The name of that policy, also the value of the label by which pods are under it.
+
+    It has a digest of all that the policy says, so that one of a later version that says more is another one.
+    """
+    said = json.dumps(_let_in(naming.ours(instance), list(map(_from, settings.front_doors))), sort_keys=True)
+    return naming.policy_name(instance, hashlib.sha256(said.encode()).hexdigest()[:10])
 
 
 def _let_in(pods: Mapping[str, str], sources: Sequence[Object]) -> Object:

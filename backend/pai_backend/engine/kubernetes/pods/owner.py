@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pai_backend.engine.kubernetes.objects import Object, name_of, namespace_of, uid_of
+from pai_backend.engine.kubernetes.objects import Object, name_of, uid_of
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The object that owns all others: the ConfigMap of an attempt, or the Secret of the only task of a job."""
+    """The ConfigMap of an attempt, as it is in the cluster; of a job with one task its Secret, before that is made."""
 
     namespace: str
     name: str
     uid: str
-    """Given by the API server when it was made, and empty before that; one of the same name made later has another."""
+    """Given by the API server when it was made; one of the same name made later has another. Empty: not made yet."""
     instance: str
     """Name of the backend, for labels."""
-    kind: str = "ConfigMap"
 
 
 def metadata(
@@ -32,7 +31,7 @@ def metadata(
     """The metadata of an object that the owner owns, or will: one that is not made yet is named by nobody."""
     found: Object = {"name": name, "namespace": owner.namespace, "labels": dict(labels)}
     if owner.uid:
-        found["ownerReferences"] = [_reference(owner)]
+        found["ownerReferences"] = [_reference("ConfigMap", owner.name, owner.uid)]
     if annotations:
         found["annotations"] = dict(annotations)
     return found
@@ -40,16 +39,16 @@ def metadata(
 
 def owned(body: Object, owner: Object) -> Object:
     """``body`` as the object that ``owner`` owns, as the API server has that."""
-    made = Owner(namespace_of(owner), name_of(owner), uid_of(owner), "", str(owner["kind"]))
-    return {**body, "metadata": {**body["metadata"], "ownerReferences": [_reference(made)]}}
+    reference = _reference(str(owner["kind"]), name_of(owner), uid_of(owner))
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}}
 
 
-def _reference(owner: Owner) -> Object:
+def _reference(kind: str, name: str, uid: str) -> Object:
     return {
         "apiVersion": "v1",
-        "kind": owner.kind,
-        "name": owner.name,
-        "uid": owner.uid,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
         # Of the kinds of owner this is the one that counts when a node is drained: a pod without is in the way.
         "controller": True,
         "blockOwnerDeletion": False,
