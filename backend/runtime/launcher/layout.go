@@ -35,7 +35,6 @@ const (
 	sshConfigFile  = stateDirectory + "/ssh_config" // what ssh in the task is told of its peers; follows the job info
 	emptyDirectory = stateDirectory + "/empty"      // where the server's part without rights is locked in: accounts.c
 	serverPipe     = stateDirectory + "/sshd.pipe"
-	serverNotices  = stateDirectory + "/sshd.notices"
 	serverLog      = stateDirectory + "/sshd.log"
 
 	workDirectory  = "/pai/work"

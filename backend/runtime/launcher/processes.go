@@ -33,12 +33,12 @@ func family() map[int][]process {
 }
 
 // descendants are the living processes below this one, but for those below and including `without`.
-func descendants(without int) []process {
+func descendants(without map[int]bool) []process {
 	children := family()
 	var all []process
 	for next := []int{os.Getpid()}; len(next) > 0; next = next[1:] {
 		for _, child := range children[next[0]] {
-			if child.pid != without {
+			if !without[child.pid] {
 				all = append(all, child)
 				next = append(next, child.pid)
 			}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	serverStart  = 10 * time.Second
 	firstPause   = time.Second
 	longestPause = time.Minute
+	clientsMost  = 300       // connections at once, logged in or not; who comes then waits in the kernel
 	logBytes     = 256 << 10 // of the server's own words, twice: /pai/state is memory
 )
 
-// server is the bundle's sshd on the task's port. A server that ends is started again, less and less often.
+// server lets clients in by the bundle's sshd, one for each connection, as inetd does: nothing of it runs while nobody
+// is there. Source: sshd(8), -i.
 type server struct {
-	port  int // 0: the task has none
-	pid   int // 0: it does not run
-	begun time.Time
-	next  time.Time // not to be started before
-	pause time.Duration
-	pipe  *os.File
-	ready chan struct{}
+	port    int // 0: the task has none
+	listens bool
+	next    time.Time // not to be tried before
+	pause   time.Duration
+	pipe    *os.File
+	came    chan *os.File // connections that no sshd has yet
+	serving map[int]bool  // process ids of sshds
 }
 
 // prepare writes what the server needs besides the plan's files.
@@ -51,92 +52,92 @@ func (s *server) prepare(port int) error {
 	if s.pipe, err = os.OpenFile(serverPipe, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: serverNotices, Net: "unixgram"})
-	if err != nil {
-		return err
-	}
-	s.port, s.ready = port, make(chan struct{}, 1)
-	go s.awaitReady(notices)
+	s.port, s.came, s.serving = port, make(chan *os.File), map[int]bool{}
 	go keepWords(s.pipe)
 	return nil
 }
 
-// tend starts the server when it does not run and its time has come.
+// tend begins to listen when that is to be tried: the port may be somebody else's, who may leave it.
 func (s *server) tend(now time.Time) {
-	if s.port == 0 || s.pid != 0 || now.Before(s.next) {
+	if s.port == 0 || s.listens || now.Before(s.next) {
 		return
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	listener, err := listenOn(s.port)
 	if err != nil {
-		s.failed(now, err)
+		if s.pause == 0 {
+			say("the SSH server does not listen on port %d, and tries again: %v", s.port, err)
+		}
+		s.pause = min(max(2*s.pause, firstPause), longestPause)
+		s.next = now.Add(s.pause)
 		return
 	}
-	defer null.Close()
-	arguments := []string{sshd, "-D", "-f", sshdConfig, "-p", strconv.Itoa(s.port), "-h", privateHostKey, "-E", serverPipe}
+	s.listens = true
+	go s.accept(listener)
+}
+
+// listenOn listens on all addresses. How a connection is kept alive is sshd's to say.
+func listenOn(port int) (net.Listener, error) {
+	how := net.ListenConfig{KeepAlive: -1}
+	how.SetMultipathTCP(false)
+	return how.Listen(context.Background(), "tcp", ":"+strconv.Itoa(port))
+}
+
+// accept hands over whoever comes, for ever. What cannot be accepted now (too many open files) is accepted later.
+func (s *server) accept(listener net.Listener) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			say("an SSH client could not come in: %v", err)
+			time.Sleep(firstPause)
+			continue
+		}
+		file, err := connection.(*net.TCPConn).File()
+		connection.Close()
+		if err == nil {
+			s.came <- file
+		}
+	}
+}
+
+// arrivals are connections to be served; none while so many are served already.
+func (s *server) arrivals() <-chan *os.File {
+	if len(s.serving) >= clientsMost {
+		return nil
+	}
+	return s.came
+}
+
+// serve gives a connection an sshd of its own.
+func (s *server) serve(connection *os.File) {
+	defer connection.Close()
+	pid, err := startServer(connection.Fd(), s.pipe.Fd())
+	if err != nil {
+		say("an SSH client could not be served: %v", err)
+		return
+	}
+	s.serving[pid] = true
+}
+
+func startServer(socket, words uintptr) (int, error) {
+	if err := syscall.SetNonblock(int(socket), false); err != nil {
+		return 0, err
+	}
+	arguments := []string{sshd, "-i", "-f", sshdConfig, "-h", privateHostKey, "-E", serverPipe}
 	if exists(hostCertificate) {
 		arguments = append(arguments, "-c", hostCertificate)
 	}
-	// Nothing of the image reaches it: neither its libraries nor its configuration of OpenSSL.
-	world := []string{"PATH=" + usualPath, "OPENSSL_CONF=" + os.DevNull, "NOTIFY_SOCKET=" + serverNotices}
-	pid, err := syscall.ForkExec(sshd, arguments, &syscall.ProcAttr{
-		Dir:   "/",
-		Env:   world,
-		Files: []uintptr{null.Fd(), null.Fd(), s.pipe.Fd()},
+	return syscall.ForkExec(sshd, arguments, &syscall.ProcAttr{
+		Dir: "/",
+		// Nothing of the image reaches it: neither its libraries nor its configuration of OpenSSL.
+		Env:   []string{"PATH=" + usualPath, "OPENSSL_CONF=" + os.DevNull},
+		Files: []uintptr{socket, socket, words},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
-	if err != nil {
-		s.failed(now, err)
-		return
-	}
-	s.pid, s.begun = pid, now
-}
-
-func (s *server) failed(now time.Time, err error) {
-	say("the SSH server could not be started: %v", err)
-	s.begun = now
-	s.ended(now)
-}
-
-// ended notes that it is no more.
-func (s *server) ended(now time.Time) {
-	if now.Sub(s.begun) > longestPause {
-		s.pause = 0
-	}
-	s.pause = min(max(2*s.pause, firstPause), longestPause)
-	s.pid, s.next = 0, now.Add(s.pause)
-}
-
-// listens tells whether it has said that it listens: somebody else may be on its port, so trying to connect tells less.
-func (s *server) listens() bool {
-	select {
-	case <-s.ready:
-		return true
-	default:
-		return false
-	}
-}
-
-// awaitReady takes what the server says to a service manager. Source: sd_notify(3); Debian's sshd does it.
-func (s *server) awaitReady(notices *net.UnixConn) {
-	buffer := make([]byte, 4096)
-	for {
-		count, err := notices.Read(buffer)
-		if err != nil {
-			say("whether the SSH server listens is not known: %v", err)
-			return
-		}
-		if bytes.Contains(buffer[:count], []byte("READY=1")) {
-			select {
-			case s.ready <- struct{}{}:
-			default: // of a server that came back; nobody waits for that
-			}
-		}
-	}
 }
 
 // visited tells whether somebody is logged in.
 func (s *server) visited() bool {
-	return s.pid != 0 && len(family()[s.pid]) > 0
+	return len(s.serving) > 0
 }
 
 // keepWords keeps the last of what the server says.

@@ -100,7 +100,7 @@ func (t *task) awaitPeers() {
 	}
 }
 
-// serve writes what SSH sessions need, starts the server and waits until it listens.
+// serve writes what SSH sessions need, and lets clients in.
 func (t *task) serve() error {
 	if err := writeAccount(t.world); err != nil {
 		return err
@@ -120,10 +120,6 @@ func (t *task) serve() error {
 		return err
 	}
 	t.server.tend(time.Now())
-	up := t.until(serverStart, func() bool { return t.server.pid == 0 || t.server.listens() })
-	if (!up || t.server.pid == 0) && !t.stopped {
-		say("the SSH server does not listen on port %d; its words are in %s", t.plan.sshPort, serverLog)
-	}
 	return nil
 }
 
@@ -157,7 +153,7 @@ func (t *task) execute() *verdict {
 	return &verdict{"start-failed", "the command could not be executed: " + err.Error(), causer}
 }
 
-// turn waits for a signal, at most so long, and does what the signal or the time asks for.
+// turn waits for a signal or an SSH client, at most so long, and does what they or the time ask for.
 func (t *task) turn(limit time.Duration) {
 	select {
 	case got := <-t.signals:
@@ -166,6 +162,9 @@ func (t *task) turn(limit time.Duration) {
 		} else {
 			t.stop()
 		}
+		return
+	case connection := <-t.server.arrivals():
+		t.server.serve(connection)
 		return
 	case <-time.After(limit):
 	}
@@ -210,8 +209,8 @@ func (t *task) reap() {
 			return
 		case pid == t.main:
 			t.status = &status
-		case pid == t.server.pid:
-			t.server.ended(time.Now())
+		default:
+			delete(t.server.serving, pid)
 		}
 	}
 }
@@ -240,7 +239,7 @@ func (t *task) clearUp() int {
 
 func (t *task) leftovers() []process {
 	var found []process
-	for _, each := range descendants(t.server.pid) {
+	for _, each := range descendants(t.server.serving) {
 		if !ofSession(each.pid) {
 			found = append(found, each)
 		}
@@ -262,6 +261,8 @@ func (t *task) leave(found verdict) int {
 				return made.exitStatus()
 			}
 			t.reap()
+		case connection := <-t.server.arrivals():
+			t.server.serve(connection)
 		case <-time.After(refreshEvery):
 			t.shared.keepCurrent()
 			t.server.tend(time.Now())

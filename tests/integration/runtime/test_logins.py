@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ import pytest
 
 from tests.integration.runtime.rooms import Client, Container, Room, free_port, run, running, until
 
+SERVED_AT_ONCE = 300  # by docs/engine-kubernetes.md
 IMAGES = ["scratch", "busybox", "musl", "debian"]
 USERS: dict[str, dict[str, Any]] = {
     "root": {"uid": 0},
@@ -173,26 +175,68 @@ def test_a_server_of_the_image_runs_beside(debian: Path, bundle: Path, directory
         assert told[2] == (debian / "etc/ssh/key.pub").read_text().split()[1]
 
 
-def test_a_server_that_is_killed_comes_back(room: Room, client: Client) -> None:
+def test_no_server_runs_while_nobody_is_there(room: Room, client: Client) -> None:
     with running(room) as container:
         container.until_up()
-        first = server_of(container)
-        assert first
-        os.kill(first, signal.SIGKILL)
-        until(lambda: server_of(container) not in (0, first), "another server")
+        until(lambda: not servers_of(container), "the server of the first look to end")
+        with staying(room, client):
+            until(lambda: servers_of(container), "a server for the client")
+        until(lambda: not servers_of(container), "that server to end with its client")
+
+
+def test_a_server_that_is_killed_takes_nobody_else_with_it(room: Room, client: Client) -> None:
+    with running(room) as container:
         container.until_up()
-        assert client.ssh(room, "x@127.0.0.1", "true").returncode == 0
+        until(lambda: not servers_of(container), "the server of the first look to end")
+        with staying(room, client):
+            (first,) = servers_of(container)
+            with staying(room, client) as second:
+                os.kill(first, signal.SIGKILL)
+                until(lambda: first not in servers_of(container), "the first to be gone")
+                assert client.ssh(room, "x@127.0.0.1", "true").returncode == 0
+                assert second.communicate("still here\n", timeout=30) == ("still here\n", "")
 
 
-def server_of(container: Container) -> int:
-    """The process id of the listening server; 0: none."""
+def test_clients_beyond_the_most_wait_until_one_leaves(room: Room) -> None:
+    with running(room) as container, contextlib.ExitStack() as stack:
+        container.until_up()
+        until(lambda: not servers_of(container), "the server of the first look to end")
+        address = ("127.0.0.1", room.ssh_port)
+        first, *_ = [stack.enter_context(socket.create_connection(address)) for _ in range(SERVED_AT_ONCE)]
+        until(lambda: len(servers_of(container)) == SERVED_AT_ONCE, "all to be served")
+        late = stack.enter_context(socket.create_connection(address, timeout=30))
+        assert not select.select([late], [], [], 1.0)[0], "served beyond the most"
+        first.close()
+        assert late.recv(4) == b"SSH-"
+
+
+@contextmanager
+def staying(room: Room, client: Client) -> Iterator[subprocess.Popen[str]]:
+    """A client that is logged in, and says what it is told to, until the end of the block."""
+    command = ["ssh", *client.options(room), "x@127.0.0.1", "echo here; exec cat"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "here\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def servers_of(container: Container) -> list[int]:
+    """Process ids of the servers that the launcher has started."""
     threads = Path(f"/proc/{container.launcher}/task").iterdir()
     pids = [pid for thread in threads for pid in (thread / "children").read_text().split()]
-    for pid in pids:
-        with contextlib.suppress(FileNotFoundError):  # it ended while we looked
-            if Path(f"/proc/{pid}/exe").resolve().name == "sshd":
-                return int(pid)
-    return 0
+    return [int(pid) for pid in pids if program_of(pid) == "sshd"]
+
+
+def program_of(pid: str) -> str:
+    """The name of a process's program; nothing when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name  # of another root than ours
+    except FileNotFoundError:
+        return ""
 
 
 def first_words(server: socket.socket) -> bytes:

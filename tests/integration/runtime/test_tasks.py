@@ -262,8 +262,20 @@ def test_a_task_runs_although_its_ssh_port_is_taken(room: Room, client: Client) 
         room.ssh_port, room.authorized, room.command = other.getsockname()[1], [client.public], "echo done"
         with running(room) as container:
             assert container.wait() == 0
-            assert f"does not listen on port {room.ssh_port}" in container.said()
-            assert "Address already in use" in container.state("sshd.log").read_text()
+            told = container.said()
+            assert f"does not listen on port {room.ssh_port}" in told
+            assert "address already in use" in told
+
+
+def test_clients_come_in_once_the_ssh_port_is_free(room: Room, client: Client) -> None:
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as other:
+        room.ssh_port, room.authorized = other.getsockname()[1], [client.public]
+        with running(room) as container:
+            until(lambda: "does not listen" in container.said(), "the taken port to be told")
+            other.close()
+            container.until_up()
+            assert client.ssh(room, "x@127.0.0.1", "true").returncode == 0
+            assert container.said().count("does not listen") == 1
 
 
 def test_nothing_secret_is_said(room: Room, client: Client) -> None:
