@@ -16,8 +16,8 @@ from pai_backend.scheduling.cells.held import Held, State
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.group import Bound, Decision, Group, Placement, Preempt, Wait
 from pai_backend.scheduling.core.reason import Reason, WaitCode
+from pai_backend.scheduling.jobs.choice import Allows, choose
 from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.linear import Allows
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.queue import Entry
@@ -93,7 +93,7 @@ class JobsDecider:
             for pod in each.placement.pods:
                 self._memory.hold(asks[pod.ordinal], pod.node)
         if isinstance(decision, Bound) and unit.loose:
-            nodes = self._room.first_fit(unit.loose, self.allows)
+            nodes = choose(self._room, unit.loose, self.allows)
             assert not isinstance(nodes, Ask)
             for ask in unit.loose:
                 self._memory.hold(ask, nodes[ask.uid])
@@ -141,7 +141,7 @@ class JobsDecider:
                     beside.enter_context(self._memory.as_if(_spots(each, unit.asks_of(each.placement.group))))
             # The sets are kept up to date; sorting all nodes for a task that fits nowhere costs milliseconds.
             nowhere = any(not self._room.having(ask) for ask in {ask.kind: ask for ask in unit.loose}.values())
-            found = unit.loose[0] if nowhere else self._room.first_fit(unit.loose, self.allows)
+            found = unit.loose[0] if nowhere else choose(self._room, unit.loose, self.allows)
         if isinstance(found, Ask):
             if not entry.groups:
                 self._memory.nowhere.add(entry.needs)

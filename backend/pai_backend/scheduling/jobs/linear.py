@@ -1,8 +1,8 @@
-"""CPU and memory of nodes: what is taken, what is left, which nodes suit a task, and where one without cells goes."""
+"""CPU and memory of nodes: what is taken, what is left, and which nodes suit a task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -11,9 +11,6 @@ from pai_backend.model.node import Node
 from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.node_sets import NodeSets
 from pai_backend.scheduling.jobs.terms import Terms
-
-Allows = Callable[[Node, Ask], bool]
-"""Whether a node may be used for a task, apart from what is looked at here."""
 
 _Size = tuple[int, int, Terms]
 """CPUs, MiB and terms of a task."""
@@ -87,7 +84,7 @@ class Room:
 
     def is_free_for(self, ask: Ask, name: str) -> bool:
         """Whether the node has the CPU and memory now, may the task use it or not."""
-        return _fits(ask.cpus, ask.memory_mb, self.free(name))
+        return fits(ask.cpus, ask.memory_mb, self.free(name))
 
     def suited(self, ask: Ask) -> frozenset[str]:
         """Nodes that are ready and that the task may use, whatever room they have."""
@@ -109,7 +106,7 @@ class Room:
         return size[0] <= self._nodes[name].cpus and size[1] <= self._nodes[name].memory_mb
 
     def _has_room(self, size: _Size, name: str) -> bool:
-        return _fits(size[0], size[1], self.free(name))
+        return fits(size[0], size[1], self.free(name))
 
     def that_fit(self, name: str, asks: Sequence[Ask], leaving: Iterable[TaskUid] = ()) -> int:
         """How many of these tasks, from the first on, may use the node and fit there together."""
@@ -122,36 +119,7 @@ class Room:
                 return count
         return len(asks)
 
-    def first_fit(self, asks: Sequence[Ask], allows: Allows) -> Mapping[TaskUid, str] | Ask:
-        """A node for each of these tasks, holding nothing, or the first one that fits nowhere.
 
-        Nodes with a PreferNoSchedule taint that the task does not tolerate come last. Of the others, nodes without GPUs
-        come first, so that those with some stay free for tasks that need them; then by name.
-        """
-        left: dict[str, tuple[int, int]] = {}
-        found: dict[TaskUid, str] = {}
-        orders: dict[_Size, list[Node]] = {}
-        for ask in asks:
-            size = (ask.cpus, ask.memory_mb, ask.terms)
-            order = orders.get(size)
-            if order is None:
-                order = orders[size] = self._in_order(ask)
-            name = next((node.name for node in order if self._takes(node, ask, left) and allows(node, ask)), None)
-            if name is None:
-                return ask
-            cpus, memory_mb = left.get(name) or self.free(name)
-            left[name] = (cpus - ask.cpus, memory_mb - ask.memory_mb)
-            found[ask.uid] = name
-        return found
-
-    def _in_order(self, ask: Ask) -> list[Node]:
-        """The nodes with room for such a task now, the best first."""
-        nodes = (self._nodes[name] for name in self.having(ask))
-        return sorted(nodes, key=lambda node: (ask.terms.avoids(node), bool(node.gpus), node.name))
-
-    def _takes(self, node: Node, ask: Ask, left: Mapping[str, tuple[int, int]]) -> bool:
-        return _fits(ask.cpus, ask.memory_mb, left.get(node.name) or self.free(node.name))
-
-
-def _fits(cpus: int, memory_mb: int, free: tuple[int, int]) -> bool:
+def fits(cpus: int, memory_mb: int, free: tuple[int, int]) -> bool:
+    """Whether there is room for CPUs and MiB in what is free; what a task does not ask for may be overdrawn."""
     return (cpus <= free[0] or not cpus) and (memory_mb <= free[1] or not memory_mb)
