@@ -22,7 +22,7 @@ from bench.figures import Figure, percentile
 from bench.kubernetes.clusters import NAMESPACE, simulated, simulated_pods
 from bench.kubernetes.configuration import write_config
 from bench.kubernetes.plain import Plain, Watch, connected
-from bench.kubernetes.scale import OURS
+from bench.kubernetes.sides import OURS
 from bench.processes import Running, running
 from bench.scene import document
 from jupyter_pai.client import AsyncClient
