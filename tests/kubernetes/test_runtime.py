@@ -188,7 +188,7 @@ async def test_a_pod_that_is_deleted_ends_its_command_first(
     await bench.delete(name)
     found = record(await bench.over(name))
     assert (found.code, found.reason) == (4, "stopped")
-    assert (await said).endswith("saved\n")
+    assert "saved" in (await said).splitlines()  # and bash may say of its sleep that it was terminated
 
 
 async def test_a_key_that_is_taken_out_of_the_secret_is_refused(

@@ -400,7 +400,7 @@ async def test_a_taken_port_is_noted_and_tried_again(
         plan = make_plan("sleep 1000", ssh=client.plan)
         await engine.start(plan)
         state = await noted(note, "failed")
-        assert "address already in use" in state["error"]
+        assert "Address already in use" in state["error"]
     state = await noted(note, "listening")
     assert (await client.ssh("echo in")).stdout == b"in\n"
     await engine.stop(plan.uid, 0)

@@ -24,6 +24,8 @@ from typing import cast
 import asyncssh
 from asyncssh.forward import SSHForwarder
 
+from pai_backend.engine.local.accepting import Acceptor
+
 Offer = Callable[["_Arrived", str, int], Awaitable[object]]
 """Opens a channel to the client for a connection that came from an address and port. Raises ChannelOpenError."""
 
@@ -77,9 +79,9 @@ class _Arrived(Forwarder):
 class Listener(asyncssh.SSHListener):
     """What the client listens with in the task; it goes with the login, and so does a socket's file."""
 
-    def __init__(self, server: asyncio.Server, port: int = 0, path: str = "") -> None:
+    def __init__(self, acceptor: Acceptor, port: int = 0, path: str = "") -> None:
         super().__init__()
-        self._server = server
+        self._acceptor = acceptor
         self._port = port
         self._path = path
         self._file = os.stat(path).st_ino if path else 0
@@ -90,7 +92,7 @@ class Listener(asyncssh.SSHListener):
 
     def close(self) -> None:
         """Take no more connections; those that are open go on. Idempotent."""
-        self._server.close()
+        self._acceptor.close()
         path, self._path = self._path, ""
         if path:
             with contextlib.suppress(OSError):  # it has been moved away
@@ -98,8 +100,8 @@ class Listener(asyncssh.SSHListener):
                     os.unlink(path)
 
     async def wait_closed(self) -> None:
-        """Return when it is closed."""
-        await self._server.wait_closed()
+        """Return when it is closed, and every connection that came in time is on its way to the client."""
+        await self._acceptor.wait_closed()
 
 
 async def listening_on(
@@ -115,12 +117,11 @@ async def listening_on(
         end = cast("Callable[[], asyncssh.SSHTCPSession[bytes]]", arrived.other_end)
         await connection.create_connection(end, asked, listener.get_port(), host, origin)
 
-    loop = asyncio.get_running_loop()
     try:
-        server = await loop.create_server(lambda: _Arrived(connection, offer), address, port)
+        bound = socket.create_server((address, port))
     except _NO_ADDRESS as error:
         raise OSError(errno.EADDRNOTAVAIL, str(error)) from None
-    listener = Listener(server, server.sockets[0].getsockname()[1])
+    listener = Listener(Acceptor(bound, lambda: _Arrived(connection, offer)), bound.getsockname()[1])
     return listener
 
 
@@ -137,8 +138,7 @@ async def listening_on_socket(connection: asyncssh.SSHServerConnection, path: st
     bound = socket.socket(socket.AF_UNIX)
     try:
         bound.bind(path)
-        loop = asyncio.get_running_loop()
-        return Listener(await loop.create_unix_server(lambda: _Arrived(connection, offer), sock=bound), path=path)
+        return Listener(Acceptor(bound, lambda: _Arrived(connection, offer)), path=path)
     except _NO_ADDRESS as error:
         bound.close()
         raise OSError(errno.EADDRNOTAVAIL, str(error)) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import asyncssh
 
 from pai_backend.engine.guesses import Guessing
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ssh_session import Process, TaskWorld, serve
@@ -86,19 +88,19 @@ class TaskFiles(asyncssh.SFTPServer):
 class Listener:
     """The open SSH port of one task, with all connections that came in by it."""
 
-    def __init__(self, server: asyncio.Server, connections: set[asyncssh.SSHServerConnection]) -> None:
-        self._server = server
+    def __init__(self, acceptor: Acceptor, connections: set[asyncssh.SSHServerConnection]) -> None:
+        self._acceptor = acceptor
         self._connections = connections
 
     async def aclose(self) -> None:
         """Stop listening and end every connection; returns when they are ended."""
-        self._server.close()
+        self._acceptor.close()
+        await self._acceptor.wait_closed()
         open_now = list(self._connections)
         for connection in open_now:
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, "the task has ended")
         for connection in open_now:
             await connection.wait_closed()
-        await self._server.wait_closed()
 
 
 async def listen(
@@ -136,7 +138,8 @@ async def listen(
         login_timeout=LOGIN_TIMEOUT_S,
     )
     loop = asyncio.get_running_loop()
-    return Listener(await loop.create_server(lambda: Guessing(loop, options), LOOPBACK, port), connections)
+    bound = socket.create_server((LOOPBACK, port))
+    return Listener(Acceptor(bound, lambda: Guessing(loop, options)), connections)
 
 
 def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
