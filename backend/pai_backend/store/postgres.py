@@ -9,12 +9,15 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import URL, BigInteger, Connection, Engine, String, bindparam, func, select
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from pai_backend.model.errors import Bug, InvalidParameters
+from pai_backend.store.stalled import end_stalled_writer
 from pai_backend.store.tables import events
 
 T = TypeVar("T")
@@ -30,12 +33,10 @@ LOOK_S, LOST_S = 5.0, 0.5
 _CONNECTIONS = 6
 _CONNECT_S = 10.0
 _COMMAND_S = 60.0
-_SERVER_SETTINGS = {
-    "application_name": "jupyter-pai",
-    # A replica that is stopped in the middle of a write holds up all others: the server ends its transaction.
-    "idle_in_transaction_session_timeout": "15s",
-    "lock_timeout": "30s",
-}
+_PATIENCE_S = 15.0
+"""How long a replica that is stopped in the middle of a write may hold up all others."""
+
+_LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
 
 _log = logging.getLogger(__name__)
 _TAKE = func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger))
@@ -46,8 +47,9 @@ _LOCK_AND_NOTIFY = select(_TAKE, func.pg_notify(CHANNEL, bindparam("sender", typ
 class PostgresBacking:
     """The database of a team. Satisfies ``database.Backing``."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, patience_s: float = _PATIENCE_S) -> None:
         self._url = url.set(drivername="postgresql+asyncpg")
+        self._patience_s = patience_s
         self._reader: AsyncEngine | None = None
         self._writer: AsyncEngine | None = None
         self._seen = -1
@@ -69,7 +71,12 @@ class PostgresBacking:
                 pool_use_lifo=True,
                 hide_parameters=True,
                 connect_args={
-                    "server_settings": _SERVER_SETTINGS,
+                    "server_settings": {
+                        "application_name": "jupyter-pai",
+                        "idle_in_transaction_session_timeout": f"{self._patience_s * 1000:.0f}ms",
+                        # Longer: the server ends most who are stopped by itself, and we look after the others.
+                        "lock_timeout": f"{self._patience_s * 4 / 3 * 1000:.0f}ms",
+                    },
                     "timeout": _CONNECT_S,
                     "command_timeout": _COMMAND_S,
                 },
@@ -88,14 +95,26 @@ class PostgresBacking:
             return await conn.run_sync(query)
 
     async def write(self, change: Callable[[Connection], T], *, announce: bool) -> T:
-        """In a greenlet too, as the one writer of all processes."""
+        """In a greenlet too, as the one writer of all processes; a stalled one that is in the way is ended first."""
 
         def whole(conn: Connection) -> T:
             self._begin_write(conn, announce=announce)
             return change(conn)
 
+        try:
+            return await self._in_transaction(whole)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+                raise
+            end = partial(end_stalled_writer, key=WRITE_LOCK, patience_s=self._patience_s)
+            if not await self._in_transaction(end):
+                raise
+        _log.warning("%s had a writer that stood still for over %.0f s; it was ended", self.place, self._patience_s)
+        return await self._in_transaction(whole)
+
+    async def _in_transaction(self, change: Callable[[Connection], T]) -> T:
         async with self._opened(self._writer).begin() as conn:
-            return await conn.run_sync(whole)
+            return await conn.run_sync(change)
 
     def writing_engine(self) -> Engine:
         """The synchronous heart of the writing engine."""
