@@ -57,6 +57,10 @@ class Planner:
         """Have the keys of these tasks ready. Raises Unavailable; see :class:`TaskKeys`."""
         await self._keys.prepare(job, uids)
 
+    def forget(self, job: Job) -> None:
+        """Keep nothing of a job that is done with."""
+        self._keys.forget(job)
+
     async def plan(self, job: Job, task: Task, tolerations: tuple[Toleration, ...] = ()) -> TaskPlan:
         """The plan of a placed task; ``tolerations`` are those of tasks that have such a place.
 

@@ -52,6 +52,10 @@ class TaskKeys:
             self._drop(slots)
             raise
 
+    def forget(self, job: Job) -> None:
+        """Keep no keys of a job that is done with: tasks that were stopped before their first plan have left some."""
+        self._drop([slot_of(task.uid) for task in job.tasks])
+
     def _drop(self, slots: Sequence[str]) -> None:
         for slot in slots:
             self._coming.pop(slot, None)

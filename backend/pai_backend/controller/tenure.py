@@ -293,6 +293,7 @@ class Tenure:
         self._remember(saved)
         if saved.state.final and all(task.forgotten for task in saved.tasks):
             del self._jobs[saved.uid]
+            self._planner.forget(saved)
         self._carrier.carry(tuple(effect for effect in open_effects(saved) if effect not in already))
 
     async def _plan(self, uid: TaskUid) -> TaskPlan | None:

@@ -33,6 +33,7 @@ type task struct {
 	main    int // the command's pid, also its group and session; 0 before it runs
 	status  *syscall.WaitStatus
 	started time.Time
+	due     time.Time // when what is shared is looked at again
 	stopped bool
 	kills   int // of the out-of-memory killer, before the command ran
 }
@@ -162,16 +163,21 @@ func (t *task) turn(limit time.Duration) {
 		} else {
 			t.stop()
 		}
-		return
 	case connection := <-t.server.arrivals():
 		t.server.serve(connection)
-		return
 	case <-time.After(limit):
 	}
-	if t.plan != nil {
-		t.shared.keepCurrent()
-		t.server.tend(time.Now())
+	t.refresh(time.Now())
+}
+
+// refresh does what is due every second, however often something else happens.
+func (t *task) refresh(now time.Time) {
+	if t.plan == nil || now.Before(t.due) {
+		return
 	}
+	t.due = now.Add(refreshEvery)
+	t.shared.keepCurrent()
+	t.server.tend(now)
 }
 
 // until waits for a condition; false when it did not come in time, or the task was asked to end.
@@ -264,9 +270,8 @@ func (t *task) leave(found verdict) int {
 		case connection := <-t.server.arrivals():
 			t.server.serve(connection)
 		case <-time.After(refreshEvery):
-			t.shared.keepCurrent()
-			t.server.tend(time.Now())
 		}
+		t.refresh(time.Now())
 	}
 }
 

@@ -198,7 +198,10 @@ def test_a_running_task_says_so(room: Room, client: Client) -> None:
         assert client.ssh(room, "x@127.0.0.1", "/pai/runtime/bin/launch --is-running").returncode == 0
 
 
-def test_job_info_is_kept_current(room: Room) -> None:
+@pytest.mark.parametrize("command", [LASTING, "while :; do (sleep 0.1 &); sleep 0.1; done"], ids=["quiet", "orphans"])
+def test_job_info_is_kept_current(room: Room, command: str) -> None:
+    """Also where processes end all the time, each of which wakes the launcher."""
+    room.command = command
     with running(room) as container:
         file = container.state("job-info.json")
         until(file.exists, "job info")

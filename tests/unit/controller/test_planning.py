@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from pai_backend.model.spec import PortSpec
 from pai_backend.store.base import job_key_slots, peer_key_slot
 from pai_backend.store.grants import Act
 from pai_backend.testing.builders import make_role, make_spec
-from tests.support.scripted_cluster import cluster
+from tests.support.scripted_cluster import Cluster, cluster, controlled, opened
+from tests.support.scripted_engine import ScriptedEngine
 
 SSH = [PortSpec(label="ssh")]
 SPEC = make_spec(roles=[make_role("ps", ports=SSH), make_role("worker", ports=SSH)])
@@ -120,3 +122,19 @@ async def test_a_job_that_is_stopped_while_it_is_placed_needs_no_keys(tmp_path: 
         await world.final(job)
         await Planner(world.store).prepare(running, {task.uid for task in running.tasks})
         assert await world.store.task_keys(peer_key_slot(job.uid)) is None
+
+
+@pytest.mark.asyncio
+async def test_no_key_of_a_job_that_is_done_with_stays_in_memory(tmp_path: Path) -> None:
+    """Not even one that was made for a task which was stopped before its first plan."""
+    engine = ScriptedEngine()
+    async with opened(tmp_path) as store, controlled(store, engine) as controller:
+        world, planner = Cluster(store, engine), controller._planner
+        running = await world.running(await world.submit(SPEC))
+        await planner.prepare(running, {task.uid for task in running.tasks})
+        assert planner._keys._coming
+        await store.request_stop(running.uid, running.user, datetime.now(UTC))
+        await world.until(running.uid, lambda job: job.state.final and all(task.forgotten for task in job.tasks))
+        async with asyncio.timeout(10):
+            while planner._keys._coming:  # noqa: ASYNC110 - the controller tells nobody that it is done with a job
+                await asyncio.sleep(0.01)
