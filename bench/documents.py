@@ -14,6 +14,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, percentile
@@ -47,7 +48,7 @@ def _measured() -> list[Figure]:
     seeds = {name: _p50_ms((DOCUMENTS / name).read_bytes()) for name in SEEDS}
     slowest = max(seeds, key=lambda name: seeds[name])
     json_ms = _best_ms(lambda: json.loads(hostile_json.THOUSAND_ROLES), LARGE_RUNS)
-    times = {name: _best_ms(lambda text=text: _answered(text), HOSTILE_RUNS) for name, text in _hostile().items()}
+    times = {name: _best_ms(partial(_answered, text), HOSTILE_RUNS) for name, text in _hostile().items()}
     dearest = max(times, key=lambda name: times[name])
     memory = {name: _peak_mib(text) for name, text in _hostile().items()}
     largest = max(memory, key=lambda name: memory[name])

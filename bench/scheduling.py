@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from bench.figures import Figure, percentile
 from pai_backend.scheduling import Bound, Cluster, ClusterConfig, Group, Member, Preempt, Wait
@@ -30,7 +31,7 @@ REFERENCE = {10: 18_600, 100: 8_040, 1000: 2_240}
 
 async def measure() -> list[Figure]:
     """All figures of the scheduling benchmark."""
-    runs = {nodes: _best(lambda nodes=nodes: _run(nodes, 0.0)) for nodes in (100, 1000)}
+    runs = {nodes: _best(partial(_run, nodes, 0.0)) for nodes in (100, 1000)}
     mixed = _best(lambda: _run(1000, 0.3))
     large = _run(10_000, 0.0)
     uneven = _uneven(1000)

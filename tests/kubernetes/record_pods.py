@@ -60,9 +60,9 @@ async def record(wanted: list[str]) -> int:
         for node in await cluster.add_nodes(("carol", "dan")):
             await cluster.give_gpus(node.name, 1)
         for name in ("carol", "dan"):
-            node = await cluster.kubectl.get("node", name)
-            node["metadata"].pop("managedFields", None)
-            write(DATA / "nodes" / f"{name}.json", node)
+            found = await cluster.kubectl.get("node", name)
+            found["metadata"].pop("managedFields", None)
+            write(DATA / "nodes" / f"{name}.json", found)
         kubernetes = Kubernetes(cluster.kubectl.within("cases"), images.BUSYBOX, images.PYTHON)
         await kubernetes.kubectl("create", "namespace", "cases")
         await kubernetes.kubectl("wait", "--for=create", "--timeout=30s", "serviceaccount/default")

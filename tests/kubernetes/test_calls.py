@@ -148,7 +148,7 @@ async def test_an_authority_that_did_not_sign_the_certificate_is_an_error(
     path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN)))
     with pytest.raises(Untrusted, match=r"certificate of the API server is not accepted.*authority"):
         await version(await connect(Access(path)))
-    path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN, **{"insecure-skip-tls-verify": True})))
+    path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN, cluster={"insecure-skip-tls-verify": True})))
     assert (await version(await connect(Access(path)))).startswith("v1.")
 
 
@@ -165,7 +165,7 @@ async def test_a_token_that_is_refused_is_fetched_again_from_its_program(
         f"token = open({str(tmp_path / 'token')!r}).read()\nprint({json.dumps(said)!r}.replace('TOKEN', token))"
     )
     user = {"exec": {"apiVersion": api, "command": sys.executable, "args": [str(program)]}}
-    document = kubeconfig(api_server.url, user=user, **{"certificate-authority": str(api_server.authority)})
+    document = kubeconfig(api_server.url, user=user, cluster={"certificate-authority": str(api_server.authority)})
     (tmp_path / "config").write_text(yaml.safe_dump(document))
     monkeypatch.setattr(access_module, "REFUSED_S", 0.0)
     client = await connect(Access(tmp_path / "config"))
@@ -191,7 +191,7 @@ async def test_the_kubeconfigs_proxy_is_the_way_to_the_server(api_server: ApiSer
     async with connect_proxy() as (port, targets):
         cluster = {"proxy-url": f"http://127.0.0.1:{port}", "certificate-authority": str(api_server.authority)}
         path = tmp_path / "config"
-        path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN, **cluster)))
+        path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN, cluster=cluster)))
         assert (await version(await connect(Access(path)))).startswith("v1.")
         assert targets == [f"127.0.0.1:{api_server.port}"]
 
@@ -201,7 +201,7 @@ async def test_a_proxy_that_refuses_is_told_without_its_password(api_server: Api
     async with connect_proxy(refuses=True) as (port, _):
         cluster = {"proxy-url": f"http://me:hunter2@127.0.0.1:{port}"}
         path = tmp_path / "config"
-        path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN, **cluster)))
+        path.write_text(yaml.safe_dump(kubeconfig(api_server.url, token=TOKEN, cluster=cluster)))
         with pytest.raises(Unreachable, match="the proxy answers 407") as error:
             await version(await connect(Access(path)))
         assert "hunter2" not in str(error.value)

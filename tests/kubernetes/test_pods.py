@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes.failures import Forbidden
@@ -112,7 +113,7 @@ async def test_a_strict_server_takes_every_object(
             "keep_on_failure": True,
             "infiniband": settings.infiniband is not None,
             "inputs": (StagedInput(uri="/x", name="x", max_bytes=1),),
-            "image_login": RegistryLogin(username="u", password="p"),
+            "image_login": RegistryLogin(username="u", password=SecretStr("p")),
         }
     )
     for found in (

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-def kubeconfig(server: str, *, token: str = "", user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
-    """A document with one context, ``here``, of the namespace ``team``; extra keys go into its cluster."""
+
+def kubeconfig(
+    server: str, *, token: str = "", user: dict[str, Any] | None = None, cluster: Mapping[str, Any] = NOTHING
+) -> dict[str, Any]:
+    """A document with one context, ``here``, of the namespace ``team``; ``cluster`` are extra keys of its cluster."""
     return {
         "apiVersion": "v1",
         "kind": "Config",

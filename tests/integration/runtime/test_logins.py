@@ -214,8 +214,8 @@ def test_clients_beyond_the_most_wait_until_one_leaves(room: Room) -> None:
 def staying(room: Room, client: Client) -> Iterator[subprocess.Popen[str]]:
     """A client that is logged in, and says what it is told to, until the end of the block."""
     command = ["ssh", *client.options(room), "x@127.0.0.1", "echo here; exec cat"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "here\n"

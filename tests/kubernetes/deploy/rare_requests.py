@@ -17,6 +17,7 @@ from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement
@@ -62,7 +63,8 @@ async def ask_what_is_rarely_asked(kubeconfig: Path, namespace: str, runtime_ima
     try:
         calls, places = Calls(Forgetful(client)), Places(namespace)
         settings = PodSettings(runtime_image=runtime_image, names=Names.DNS, cpu_limits=False, grace_s=1)
-        starter, ender = Starter(calls, places, INSTANCE, settings), Ender(calls, places, INSTANCE)
+        starter = Starter(calls, places, INSTANCE, settings, Policies(calls))
+        ender = Ender(calls, places, INSTANCE)
         plans = [_plan(index, image) for index in (0, 1)]
         for plan in plans:
             await starter.start(plan)

@@ -154,7 +154,7 @@ class Release:
         token = (await self.kubectl("create", "token", account, "--duration=1h")).strip()
         plane = self.cluster.plane
         authority = str(plane.authority.certificate)
-        document = kubeconfig(plane.server, token=token, **{"certificate-authority": authority})
+        document = kubeconfig(plane.server, token=token, cluster={"certificate-authority": authority})
         path = self.place / f"{part}.kubeconfig"
         await asyncio.to_thread(path.write_text, yaml.safe_dump(document))
         return path

@@ -18,7 +18,8 @@ IDLE_S = 10
 MEET = "echo hello; getent hosts r-0 r-1; sleep 1000"
 OF_OTHER_SERVERS = {
     ("create", "pods/exec"),  # from 1.35 on, for what is a ``get`` before
-    *(("list", resource) for resource in ("pods", "nodes", "events")),  # of servers that do not stream lists
+    # Of servers that do not stream lists. Events are listed by all as well, where the pod of a task is missing.
+    *(("list", resource) for resource in ("pods", "nodes", "events")),
 }
 
 
@@ -67,7 +68,7 @@ async def test_each_part_asks_for_all_that_it_may_ask_and_for_nothing_else(
     for part in ("controller", "api", "gateway"):
         asked = release.requests(part)
         assert [each for each in asked if each[2] == 403] == []
-        assert {each[:2] for each in asked} == await release.rights(part) - OF_OTHER_SERVERS, part
+        assert {each[:2] for each in asked} | OF_OTHER_SERVERS == await release.rights(part) | OF_OTHER_SERVERS, part
 
 
 async def test_gpus_that_work_keep_a_job_that_nobody_uses_and_those_that_rest_do_not(release: Release) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ KUBELET, OWN = "kubelet.sock", "gpus-of-tests.sock"
 LOOK_EVERY_S = 0.1
 
 
-class Plugin(services.DevicePluginServicer):
+class Plugin(services.DevicePluginServicer):  # type: ignore[name-defined, misc] # made of the .proto when it runs
     """Answers one kubelet."""
 
     def __init__(self, count: int, sick: Path) -> None:
@@ -42,7 +43,7 @@ class Plugin(services.DevicePluginServicer):
                 devices=[messages.Device(ID=f"gpu-{index}", health=health) for index, health in enumerate(told)]
             )
             async with self._changed:
-                await self._changed.wait_for(lambda told=told: self._health != told)
+                await self._changed.wait_for(partial(self._differs, told))
 
     async def Allocate(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol says so
         """What each container gets for the devices that the kubelet has chosen for it."""
@@ -61,6 +62,9 @@ class Plugin(services.DevicePluginServicer):
             async with self._changed:
                 self._health = seen
                 self._changed.notify_all()
+
+    def _differs(self, told: list[str]) -> bool:
+        return self._health != told
 
     def _look(self) -> list[str]:
         sick = self._sick.read_text().split() if self._sick.exists() else []

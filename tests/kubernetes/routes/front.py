@@ -9,7 +9,6 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -54,8 +53,11 @@ class _Names(AbstractResolver):
 
     async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:
         """Called by aiohttp."""
-        about: dict[str, Any] = {"family": socket.AF_INET, "proto": 0, "flags": socket.AI_NUMERICHOST}
-        return [ResolveResult(hostname=host, host=self._address, port=port, **about)]
+        numeric = socket.AI_NUMERICHOST
+        found = ResolveResult(
+            hostname=host, host=self._address, port=port, family=socket.AF_INET, proto=0, flags=numeric
+        )
+        return [found]
 
     async def close(self) -> None:
         """Called by aiohttp."""
@@ -126,7 +128,7 @@ class Front:
         async with httpx.AsyncClient(
             transport=ByName(self.address, self.trust), timeout=60, follow_redirects=True, trust_env=False
         ) as client:
-            where = {"role": "r", "index": 0}
+            where: dict[str, str | int] = {"role": "r", "index": 0}
             given = await self.release.client.post(f"/api/v2/jobs/{job}/services/{label}/ticket", params=where)
             assert given.status_code == 201, given.text
             browser = Browser(self, client, given.json()["url"])

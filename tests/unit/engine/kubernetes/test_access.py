@@ -70,7 +70,7 @@ async def test_a_kubeconfig_gives_server_namespace_and_token(tmp_path: Path) -> 
 
 @pytest.mark.asyncio
 async def test_a_proxy_of_the_kubeconfig_is_used(tmp_path: Path) -> None:
-    document = kubeconfig(SERVER, token=TOKEN, **{"proxy-url": "http://127.0.0.1:3128"})
+    document = kubeconfig(SERVER, token=TOKEN, cluster={"proxy-url": "http://127.0.0.1:3128"})
     found = await find_cluster(Access(write(tmp_path / "config", document)))
     assert found.configuration.proxy == "http://127.0.0.1:3128"
 
@@ -82,7 +82,7 @@ async def test_certificates_are_checked_unless_the_file_says_otherwise(
     found = await find_cluster(Access(write(tmp_path / "config", kubeconfig(SERVER, token=TOKEN))))
     assert found.configuration.verify_ssl is True
     assert caplog.text == ""
-    document = kubeconfig(SERVER, token=TOKEN, **{"insecure-skip-tls-verify": True})
+    document = kubeconfig(SERVER, token=TOKEN, cluster={"insecure-skip-tls-verify": True})
     found = await find_cluster(Access(write(tmp_path / "config", document)))
     assert found.configuration.verify_ssl is False
     assert "is not checked" in caplog.text
@@ -111,7 +111,11 @@ def changed(**entries: Any) -> dict[str, Any]:
         (kubeconfig("10.0.0.1:6443", token=TOKEN), None, "no usable server"),
         (kubeconfig("http://10.0.0.1:8080", token=TOKEN), None, "plain http, where credentials can be read along"),
         (kubeconfig(SERVER, user={"tokenFile": "/nowhere"}), None, "the user of the context here gives no usable"),
-        (kubeconfig(SERVER, token=TOKEN, **{"certificate-authority": "/nowhere"}), None, "gives no usable credentials"),
+        (
+            kubeconfig(SERVER, token=TOKEN, cluster={"certificate-authority": "/nowhere"}),
+            None,
+            "gives no usable credentials",
+        ),
         (kubeconfig(SERVER, user={"exec": {"command": "no-such-program", "apiVersion": "v1"}}), None, "No such file"),
         (kubeconfig(SERVER, user={"exec": {"command": "a\0b", "apiVersion": "v1"}}), None, "it is no command"),
         (kubeconfig(SERVER, user={"exec": {"apiVersion": "v1"}}), None, "the command (none) cannot be run"),
@@ -142,7 +146,7 @@ async def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> N
 
 @pytest.mark.asyncio
 async def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
-    document = kubeconfig(SERVER, token=TOKEN, **{"certificate-authority-data": "bm9uc2Vuc2U="})
+    document = kubeconfig(SERVER, token=TOKEN, cluster={"certificate-authority-data": "bm9uc2Vuc2U="})
     with pytest.raises(AccessError, match="a certificate or key in it cannot be used"):
         await connect(Access(write(tmp_path / "config", document)))
 
