@@ -17,7 +17,7 @@ _END = text(
     WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1
       AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
       AND (held.classid::bigint << 32 | held.objid::bigint) = :key
-      AND activity.usename = current_user
+      AND activity.usename = session_user
       AND activity.wait_event_type = 'Client' AND activity.wait_event = 'ClientRead'
       AND activity.state_change < clock_timestamp() - make_interval(secs => :patience_s)
     """
