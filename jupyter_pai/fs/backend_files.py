@@ -105,11 +105,13 @@ class BackendFiles:
                 return found, _ahead_s(answer.headers)
 
     async def read(self, path: str, offset: int, length: int) -> Piece:
-        """At most ``length`` bytes."""
+        """At most ``length`` bytes. Raises ClientError for a directory, which is answered with what it holds."""
         answer = await self._client.request(
             "GET", fs_path(path), query={"offset": offset, "length": length}, timeout_s=PART_S
         )
         headers = answer.headers
+        if headers.get("X-Pai-Kind") != "file":
+            raise ClientError(f"{path} is a directory.", code="ConflictFileError", hint="Name a file.", status=409)
         size, modified = headers.get("X-Pai-Size", "0"), headers.get("Last-Modified", "")
         return Piece(answer.body, int(size), f"{size} {modified}")
 

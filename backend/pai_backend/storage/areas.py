@@ -73,10 +73,14 @@ class Area(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """Where a path lies; ``job`` is the job whose output it is."""
+    """Where a path lies; ``job`` is the job whose output it is.
+
+    ``top`` is true of the area's own directory, which is one also before anything is put there.
+    """
 
     area: Area
     job: str = ""
+    top: bool = False
 
 
 def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str]) -> Claim:
@@ -85,14 +89,14 @@ def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str
     Directories of the platform and shared ones come first: nobody owns them by being called like them.
     """
     if not parts:
-        return Claim(Area.TOP)
+        return Claim(Area.TOP, top=True)
     top = parts[0]
     if top in shared:
-        return Claim(Area.SHARED)
+        return Claim(Area.SHARED, top=len(parts) == 1)
     if top == OUTPUT and len(parts) > 1 and not admin:
-        return Claim(Area.OUTPUT, parts[1])
+        return Claim(Area.OUTPUT, parts[1], top=len(parts) == 2)
     if top == user and top != OUTPUT:
-        return Claim(Area.HOME)
+        return Claim(Area.HOME, top=len(parts) == 1)
     if admin:
         return Claim(Area.OTHER)
     places = ", ".join([f"/{user}", *(f"/{name}" for name in sorted(shared)), f"/{OUTPUT}/JOB"])

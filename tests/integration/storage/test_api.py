@@ -203,6 +203,29 @@ async def test_users_reach_their_own_and_what_is_shared_and_cannot_tell_what_els
     assert (root / "alice" / "f").read_bytes() == b"1"
 
 
+async def test_a_users_directory_is_one_before_anything_is_put_there(site: ApiSite, root: Path) -> None:
+    async with site.client() as client:
+        found = await client.head(fs("/alice"))
+        assert (found.status_code, found.headers["X-Pai-Kind"], found.headers["X-Pai-Kept"]) == (200, "directory", "0")
+        listed = await client.get(fs("/alice"))
+        assert (listed.status_code, listed.json()["data"], listed.headers["X-Pai-Kind"]) == (200, [], "directory")
+        assert (await client.head(fs("/alice/d"))).status_code == 404
+        assert untouched(root)
+
+
+@pytest.mark.parametrize("user", ["alice", "root"])
+async def test_a_users_directory_never_becomes_a_file(site: ApiSite, root: Path, user: str) -> None:
+    async with site.client() if user == "alice" else site.client(ROOT) as client:
+        refused = await client.put(fs(f"/{user}"), content=b"1")
+        assert (refused.status_code, refused.json()["code"]) == (409, "ConflictFileError")
+        assert untouched(root)
+        await client.put(fs("/team/f"), content=b"2")
+        refused = await client.post(fs(f"/{user}"), json={"source": "/team/f"})
+        assert (refused.status_code, "is a directory" in refused.json()["message"]) == (409, True)
+        assert not (root / user).exists()
+        assert (await client.put(fs(f"/{user}/f"), content=b"3")).status_code == 200
+
+
 async def test_a_jobs_output_is_its_owners_and_not_of_whoever_takes_the_name_later(site: ApiSite, root: Path) -> None:
     async with site.client() as alice, site.client(BOB) as bob:
         for client in (alice, bob):

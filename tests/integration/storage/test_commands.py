@@ -250,6 +250,19 @@ def test_a_mistake_is_said_with_a_remedy(shell: Shell, words: tuple[str, ...], e
     assert len(text.splitlines()) >= 2
 
 
+def test_a_new_users_directory_is_one_for_every_command(tmp_path: Path, code: Path) -> None:
+    with backend(tmp_path / "new") as started:
+        new = Shell(started, tmp_path)
+        home = f"pai://{new.user}"
+        status, out, said = new.run("fs", "cat", home)
+        assert (status, out, "is a directory" in said) == (2, "", True)
+        assert new.names(home) == []
+        new.ok("fs", "cp", home, "nothing")
+        assert list((tmp_path / "nothing").iterdir()) == []
+        new.ok("upload", "code/train.py", home)
+        assert new.names(home) == ["train.py"]
+
+
 def test_a_notebook_uploads(
     shell: Shell, home: str, code: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -122,7 +122,9 @@ class FileHandler(ApiHandler):
         """Bytes from ``offset`` on as ``application/octet-stream``; a directory as JSON."""
         info, _ = await self.service.stat(path)
         if info is None or info.directory:
-            return await self.service.listing(path, query.after, query.limit)
+            listing = await self.service.listing(path, query.after, query.limit)
+            self.set_header("X-Pai-Kind", "directory")
+            return listing
         await self._send(path, query.offset, query.length)
         return None
 

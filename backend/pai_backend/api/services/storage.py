@@ -49,10 +49,13 @@ class FileService:
 
     async def stat(self, text: str) -> tuple[Info | None, int]:
         """What is there (None: nothing), and how many bytes are kept of an unfinished upload of it."""
-        path, _ = await self._claimed(text)
+        path, where = await self._claimed(text)
         if not path:
             return Info("", True, 0, None), 0
-        return await self.do(lambda: self._look(path))
+        info, kept = await self.do(lambda: self._look(path))
+        if info is None and _is_made_when_used(where):
+            info = Info(path[-1], True, 0, None)
+        return info, kept
 
     def _look(self, path: Parts) -> tuple[Info | None, int]:
         kept = self.room.files.kept(path)
@@ -63,16 +66,16 @@ class FileService:
 
     async def listing(self, text: str, after: str, limit: int) -> FileListing:
         """Entries of a directory by name. At the top, users see what is theirs."""
-        path, _ = await self._claimed(text)
+        path, where = await self._claimed(text)
         if not path and not self._user.admin:
             infos = await self.do(self._top)
         else:
             try:
                 infos = await self.do(lambda: self.room.files.listing(path, after, limit + 1))
             except NoSuchFile:
-                if path not in ((), (self._user.name,)):
+                if not _is_made_when_used(where):
                     raise
-                infos = []  # the root, and everyone's own directory, are made when something is put there
+                infos = []
         entries = tuple(_entry(info) for info in infos[:limit])
         return FileListing(path=shown(path), data=entries, truncated=len(infos) > limit)
 
@@ -98,6 +101,7 @@ class FileService:
         Raises TooLarge, NoEnoughQuota, FileConflict before any byte is taken.
         """
         path, where = await self._claimed(text, writing=True)
+        _refuse_file_at_top(path, where)
         limit = await self._most_bytes(path, where)
         _check_size(length if length is not None else offset, limit, self.room)
         upload = await self.do(lambda: self.room.files.upload(path, offset))
@@ -124,6 +128,8 @@ class FileService:
         if not source or path[: len(source)] == source:
             raise InvalidParameters(f"{shown(source)} cannot be copied into itself.", hint="Name another place.")
         info = await self.do(lambda: self.room.files.stat(source))
+        if not info.directory:
+            _refuse_file_at_top(path, where)
         if self.room.quota_bytes and where.area is Area.HOME:
             size = await self.do(lambda: self.room.files.usage(source) if info.directory else info.size)
             _check_size(size, await self._most_bytes(path, where), self.room)
@@ -141,7 +147,7 @@ class FileService:
         with errors():
             path = parts_of(text)
             where = claim(self._user.name, self._user.admin, path, self.room.shared)
-        fixed = where.area is Area.TOP or (where.area is Area.SHARED and len(path) == 1)
+        fixed = where.top and where.area in (Area.TOP, Area.SHARED)
         if writing and fixed and not self._user.admin:
             raise Forbidden(f"{shown(path)} itself cannot be changed.", hint="Name something below it.")
         if writing and not path:
@@ -284,6 +290,17 @@ def _translated(fault: StorageFault) -> PaiError:
     }
     kind = kinds.get(type(fault), InvalidParameters)
     return kind(f"{fault.reason[:1].upper()}{fault.reason[1:]}.", hint=f"{fault.remedy[:1].upper()}{fault.remedy[1:]}.")
+
+
+def _is_made_when_used(where: Claim) -> bool:
+    """Whether this is a directory also while nothing is there: it is made when something is put into it."""
+    return where.top and where.area is not Area.OUTPUT
+
+
+def _refuse_file_at_top(path: Parts, where: Claim) -> None:
+    """A file there would leave its user, or everyone who shares the directory, without a place."""
+    if where.top:
+        raise FileConflict(f"{shown(path)} is a directory.", hint=f"Name a file in it, {shown(path)}/NAME.")
 
 
 def _check_size(size: int, limit: int, room: FileRoom) -> None:
