@@ -5,6 +5,8 @@ A worker that were given such a group last would be waited for by all others.
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 LONGEST = (
@@ -16,6 +18,12 @@ LONGEST = (
     "ui",
     "hdfs",
 )
+
+
+def pytest_configure() -> None:
+    """Take interrupts: a run in the background of a script ignores them, and what tests start would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)  # when every package has told the groups of its tests

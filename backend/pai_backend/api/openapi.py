@@ -143,6 +143,8 @@ def _responses(route: Route, operation: Operation, refs: dict[Any, Json]) -> Jso
             content = {"application/json": {"schema": refs[(operation.answer, _SERIALIZE)]}}
             if operation.ours is not None:
                 content[MEDIA_TYPE] = {"schema": refs[(operation.ours, _SERIALIZE)]}
+            if operation.or_bytes:
+                content["application/octet-stream"] = {"schema": {}}
         elif operation.status != 204:
             content = {operation.media_type: {"schema": {}}}
         about = {"description": operation.summary}

@@ -25,7 +25,8 @@ Verb = Callable[..., Coroutine[Any, Any, None]]
 class Operation:
     """What a verb takes and gives. ``raises`` are the errors it adds to those that every path has.
 
-    ``ours`` is the shape for clients that ask for our media type, where ``answer`` is OpenPAI's.
+    ``ours`` is the shape for clients that ask for our media type, where ``answer`` is OpenPAI's. With ``or_bytes`` the
+    answer may also be the bytes of a file.
     """
 
     summary: str
@@ -36,6 +37,7 @@ class Operation:
     takes_bytes: bool = False
     answer: type[BaseModel] | None = None
     ours: type[BaseModel] | None = None
+    or_bytes: bool = False
     media_type: str = "application/json"
     status: int = 200
     stream: str = ""

@@ -115,6 +115,7 @@ class FileHandler(ApiHandler):
             "A file's bytes, or what a directory holds.",
             query=FileQuery,
             answer=FileListing,
+            or_bytes=True,
             raises=(NoSuchFile, FileConflict, Forbidden, Unavailable),
         )
     )
@@ -161,7 +162,8 @@ class FileHandler(ApiHandler):
     @operation(
         Operation(
             "What is at a path, and in `X-Pai-Kept` how many bytes are kept of an unfinished upload.",
-            media_type="application/octet-stream",
+            answer=FileListing,
+            or_bytes=True,
             raises=(NoSuchFile, Forbidden, Unavailable, InvalidParameters),
         )
     )
@@ -183,8 +185,7 @@ class FileHandler(ApiHandler):
         self.set_header("X-Pai-Size", str(info.size))
         if info.modified is not None:
             self.set_header("Last-Modified", format_datetime(info.modified.astimezone(UTC), usegmt=True))
-        if not info.directory:
-            self.set_header("Content-Type", "application/octet-stream")
+        self.set_header("Content-Type", "application/json" if info.directory else "application/octet-stream")
 
     @operation(
         Operation(

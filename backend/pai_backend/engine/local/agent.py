@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_backend.engine.local import layout, processes
+from pai_backend.engine.local import dispositions, layout, processes
 from pai_backend.engine.local.hints import HintFifo
 from pai_backend.engine.local.locks import HANDOVER_S, take_lock
 from pai_backend.engine.local.reading import is_kept
@@ -46,8 +46,9 @@ class _Wanted:
 async def serve_agent(root: Path, stop: asyncio.Event) -> None:
     """Serve the tasks below ``root`` until ``stop`` is set; then end all sessions and return.
 
-    Raises BlockingIOError when another agent serves this root.
+    Call it in the main thread. Raises BlockingIOError when another agent serves this root.
     """
+    dispositions.ignore_alone()
     agent = Agent(root)
     lock = await asyncio.to_thread(_take_lock, root)
     try:

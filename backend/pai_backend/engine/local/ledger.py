@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
-from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local import dispositions, layout, processes, records
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
 from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.peers import config_text
@@ -131,6 +131,7 @@ class Ledger:
             ],
             setsid=True,
             setsigmask=_HARMLESS,
+            setsigdef=dispositions.EVERY,
         )
         self._shims[pid] = uid
 
