@@ -47,8 +47,19 @@ def backend(place: Path) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def pai(backend: Client, place: Path) -> Pai:
+    """``pai`` of a user whose SSH directory this module's tests share."""
+    return command_line(backend, place / "ssh")
+
+
+@pytest.fixture
+def pai_of_new_user(backend: Client, tmp_path: Path) -> Pai:
+    """``pai`` of a user in whose SSH directory nothing is."""
+    return command_line(backend, tmp_path / "ssh")
+
+
+def command_line(backend: Client, ssh: Path) -> Pai:
     endpoint = backend.api.endpoint
-    ours = {"PAI_URL": endpoint.url, "PAI_TOKEN": endpoint.token, "PAI_SSH_DIR": str(place / "ssh")}
+    ours = {"PAI_URL": endpoint.url, "PAI_TOKEN": endpoint.token, "PAI_SSH_DIR": str(ssh)}
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "jupyter_pai.cli", *words]
@@ -127,8 +138,10 @@ def test_the_doctor_says_what_a_small_image_lacks(backend: Client, pai: Pai, pla
     assert report["leftBehind"] == ""
 
 
-def test_the_guide_tells_where_the_task_is_and_writes_project_files(pai: Pai, place: Path, whole: str) -> None:
-    project = place / "project"
+def test_the_guide_tells_where_the_task_is_and_writes_project_files(
+    pai_of_new_user: Pai, tmp_path: Path, whole: str
+) -> None:
+    project, pai = tmp_path / "project", pai_of_new_user
     tried = pai("connect", whole, "--pycharm", str(project), "--dry-run")
     assert tried.returncode == 0, tried.stderr
     assert "+      <sshConfig id=" in tried.stdout
@@ -137,7 +150,7 @@ def test_the_guide_tells_where_the_task_is_and_writes_project_files(pai: Pai, pl
     done = pai("connect", whole, "--pycharm", str(project), "--json")
     guide = json.loads(done.stdout)
     where = subprocess.run(
-        ["ssh", "-F", str(place / "ssh" / "pai" / "lab" / "config"), whole, "pwd"],
+        ["ssh", "-F", str(tmp_path / "ssh" / "pai" / "lab" / "config"), whole, "pwd"],
         capture_output=True,
         text=True,
         check=True,
