@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from pai_backend.listening import bind, keep_port
 from pai_backend.roles.gateway import FIRST_PORT, PORTS_TRIED
 from pai_backend.runtime_files import read_json
 from tests.support.backend_process import START_S, backend, command, until
+from tests.support.command_lines import command_lines_with
 from tests.support.documents import scm_document
 
 pytestmark = pytest.mark.timeout(240)
@@ -55,8 +55,7 @@ def test_a_port_in_use_is_one_line_that_names_the_key(tmp_path: Path, key: str) 
         )
     assert ended.returncode == 2
     assert ended.stderr == f"pai_backend: {key}: 127.0.0.1:{port} cannot be had: Address already in use\n"
-    ours = [child for child in psutil.Process().children(recursive=True) if str(tmp_path) in " ".join(child.cmdline())]
-    assert ours == []
+    assert command_lines_with(f"{tmp_path}/") == []
 
 
 def test_a_gateway_whose_kept_port_another_has_takes_one_of_its_range(tmp_path: Path) -> None:

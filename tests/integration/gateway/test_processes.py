@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from jupyter_pai import broker
@@ -20,6 +19,7 @@ from jupyter_pai.sync import Client
 from tests.conformance.clients.entry import LIMIT_S, Entry
 from tests.conformance.engines.documents import v2, v2_role
 from tests.support.backend_process import command, kill, until
+from tests.support.command_lines import command_lines_with
 from tests.support.gateway_site import GatewaySite, Person, gateway_site, make_key, session
 from tests.support.ssh_world import free_port
 
@@ -183,5 +183,5 @@ def test_another_backend_does_not_get_into_the_port(site: GatewaySite, tmp_path:
     ended = subprocess.run(command(tmp_path / "data", *settings), capture_output=True, text=True, timeout=LIMIT_S)
     reason = f"gateway.port: 127.0.0.1:{site.port} cannot be had: Address already in use"
     assert (ended.returncode, ended.stderr) == (2, f"pai_backend: {reason}\n")
-    assert [each for each in psutil.Process().children() if str(tmp_path) in " ".join(each.cmdline())] == []
+    assert command_lines_with(f"{tmp_path}/") == []
     assert site.alice.ssh("echo in").out == b"in\n"

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 from cryptography import x509
@@ -24,6 +23,7 @@ from pai_backend.engine.kubernetes import credential_program
 from pai_backend.engine.kubernetes.access import Access, Credentials, find_cluster
 from pai_backend.engine.kubernetes.client import Client, connect
 from pai_backend.engine.kubernetes.failures import AccessError
+from tests.support.command_lines import command_lines_with
 from tests.support.kubeconfigs import kubeconfig
 
 TOKEN = "s3cr3t-token-of-alice"
@@ -289,7 +289,7 @@ async def test_a_credential_program_that_fails_is_told_without_what_it_wrote(
     assert expected in str(error.value)
     assert sys.executable in str(error.value)
     assert TOKEN not in str(error.value) + caplog.text
-    assert not running(str(tmp_path / "plugin.py")), "nothing of it is left behind"
+    assert command_lines_with(str(tmp_path / "plugin.py")) == [], "nothing of it is left behind"
 
 
 @pytest.mark.asyncio
@@ -314,8 +314,3 @@ async def test_files_beside_a_kubeconfig_are_found_wherever_the_backend_runs(tmp
     (tmp_path / "token").write_text(TOKEN)
     found = await find_cluster(Access(write(tmp_path / "config", kubeconfig(SERVER, user={"tokenFile": "token"}))))
     assert await bearer(found) == f"Bearer {TOKEN}"
-
-
-def running(word: str) -> bool:
-    """Whether some process has this word in its command line."""
-    return any(word in (process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
