@@ -75,7 +75,7 @@ class Area(Enum):
 class Claim:
     """Where a path lies; ``job`` is the job whose output it is.
 
-    ``top`` is true of the area's own directory, which is one also before anything is put there.
+    ``top`` is true of the area's own directory, and of those for outputs: no file may take their place.
     """
 
     area: Area
@@ -98,6 +98,6 @@ def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str
     if top == user and top != OUTPUT:
         return Claim(Area.HOME, top=len(parts) == 1)
     if admin:
-        return Claim(Area.OTHER)
+        return Claim(Area.OTHER, top=top == OUTPUT and len(parts) <= 2)
     places = ", ".join([f"/{user}", *(f"/{name}" for name in sorted(shared)), f"/{OUTPUT}/JOB"])
     raise NotAllowed("this is not a directory of yours", f"you may use what is below {places}")

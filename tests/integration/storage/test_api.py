@@ -213,17 +213,22 @@ async def test_a_users_directory_is_one_before_anything_is_put_there(site: ApiSi
         assert untouched(root)
 
 
-@pytest.mark.parametrize("user", ["alice", "root"])
-async def test_a_users_directory_never_becomes_a_file(site: ApiSite, root: Path, user: str) -> None:
-    async with site.client() if user == "alice" else site.client(ROOT) as client:
-        refused = await client.put(fs(f"/{user}"), content=b"1")
+@pytest.mark.parametrize(
+    ("token", "place"),
+    [(ALICE, "alice"), (ROOT, "root"), (ROOT, "team"), (ROOT, "Output"), (ROOT, "Output/job")],
+)
+async def test_what_belongs_to_users_or_jobs_never_becomes_a_file(
+    site: ApiSite, root: Path, token: str, place: str
+) -> None:
+    async with site.client(token) as client:
+        refused = await client.put(fs(f"/{place}"), content=b"1")
         assert (refused.status_code, refused.json()["code"]) == (409, "ConflictFileError")
         assert untouched(root)
-        await client.put(fs("/team/f"), content=b"2")
-        refused = await client.post(fs(f"/{user}"), json={"source": "/team/f"})
+        await client.put(fs(f"/{place.partition('/')[0]}/elsewhere/f"), content=b"2")
+        refused = await client.post(fs(f"/{place}"), json={"source": f"/{place.partition('/')[0]}/elsewhere/f"})
         assert (refused.status_code, "is a directory" in refused.json()["message"]) == (409, True)
-        assert not (root / user).exists()
-        assert (await client.put(fs(f"/{user}/f"), content=b"3")).status_code == 200
+        assert not (root / place).is_file()
+        assert (await client.put(fs(f"/{place}/d/f"), content=b"3")).status_code == 200
 
 
 async def test_a_jobs_output_is_its_owners_and_not_of_whoever_takes_the_name_later(site: ApiSite, root: Path) -> None:

@@ -294,11 +294,11 @@ def _translated(fault: StorageFault) -> PaiError:
 
 def _is_made_when_used(where: Claim) -> bool:
     """Whether this is a directory also while nothing is there: it is made when something is put into it."""
-    return where.top and where.area is not Area.OUTPUT
+    return where.top and where.area in (Area.TOP, Area.HOME, Area.SHARED)
 
 
 def _refuse_file_at_top(path: Parts, where: Claim) -> None:
-    """A file there would leave its user, or everyone who shares the directory, without a place."""
+    """A file there would leave its user, those who share the directory, or jobs' outputs, without a place."""
     if where.top:
         raise FileConflict(f"{shown(path)} is a directory.", hint=f"Name a file in it, {shown(path)}/NAME.")
 
