@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +113,7 @@ def backend(
                 process.kill()
                 process.wait()
         for child in family:
-            if child.is_running():
+            with suppress(psutil.NoSuchProcess):  # most have ended
                 child.kill()
 
 

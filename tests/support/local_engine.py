@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -43,7 +44,8 @@ class LocalBehind:
         """End everything that was started below the root."""
         victims = [p for p in psutil.process_iter() if _keeps(p, str(self._root)) or _lives_in(p, self._root)]
         for victim in victims:
-            victim.kill()
+            with suppress(psutil.NoSuchProcess):  # it has ended since
+                victim.kill()
 
 
 def _marked(process: psutil.Process, uid: str) -> bool:
