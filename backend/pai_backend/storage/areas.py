@@ -75,7 +75,8 @@ class Area(Enum):
 class Claim:
     """Where a path lies; ``job`` is the job whose output it is.
 
-    ``top`` is true of the area's own directory, and of those for outputs: no file may take their place.
+    ``top`` is true of what can only be a directory: the root, all that is right below it, and each job's output. A file
+    there would leave a user, those who share the directory, or a job without a place.
     """
 
     area: Area
@@ -90,14 +91,14 @@ def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str
     """
     if not parts:
         return Claim(Area.TOP, top=True)
-    top = parts[0]
-    if top in shared:
-        return Claim(Area.SHARED, top=len(parts) == 1)
-    if top == OUTPUT and len(parts) > 1 and not admin:
-        return Claim(Area.OUTPUT, parts[1], top=len(parts) == 2)
-    if top == user and top != OUTPUT:
-        return Claim(Area.HOME, top=len(parts) == 1)
+    first, top = parts[0], len(parts) <= (2 if parts[0] == OUTPUT else 1)
+    if first in shared:
+        return Claim(Area.SHARED, top=top)
+    if first == OUTPUT and len(parts) > 1 and not admin:
+        return Claim(Area.OUTPUT, parts[1], top)
+    if first == user and first != OUTPUT:
+        return Claim(Area.HOME, top=top)
     if admin:
-        return Claim(Area.OTHER, top=top == OUTPUT and len(parts) <= 2)
+        return Claim(Area.OTHER, top=top)
     places = ", ".join([f"/{user}", *(f"/{name}" for name in sorted(shared)), f"/{OUTPUT}/JOB"])
     raise NotAllowed("this is not a directory of yours", f"you may use what is below {places}")

@@ -209,13 +209,14 @@ async def test_a_users_directory_is_one_before_anything_is_put_there(site: ApiSi
         assert (found.status_code, found.headers["X-Pai-Kind"], found.headers["X-Pai-Kept"]) == (200, "directory", "0")
         listed = await client.get(fs("/alice"))
         assert (listed.status_code, listed.json()["data"], listed.headers["X-Pai-Kind"]) == (200, [], "directory")
+        assert found.headers["Content-Type"] == listed.headers["Content-Type"] == "application/json"
         assert (await client.head(fs("/alice/d"))).status_code == 404
         assert untouched(root)
 
 
 @pytest.mark.parametrize(
     ("token", "place"),
-    [(ALICE, "alice"), (ROOT, "root"), (ROOT, "team"), (ROOT, "Output"), (ROOT, "Output/job")],
+    [(ALICE, "alice"), *((ROOT, place) for place in ("root", "team", "alice", "Output", "Output/job"))],
 )
 async def test_what_belongs_to_users_or_jobs_never_becomes_a_file(
     site: ApiSite, root: Path, token: str, place: str
@@ -226,7 +227,7 @@ async def test_what_belongs_to_users_or_jobs_never_becomes_a_file(
         assert untouched(root)
         await client.put(fs(f"/{place.partition('/')[0]}/elsewhere/f"), content=b"2")
         refused = await client.post(fs(f"/{place}"), json={"source": f"/{place.partition('/')[0]}/elsewhere/f"})
-        assert (refused.status_code, "is a directory" in refused.json()["message"]) == (409, True)
+        assert (refused.status_code, "only be a directory" in refused.json()["message"]) == (409, True)
         assert not (root / place).is_file()
         assert (await client.put(fs(f"/{place}/d/f"), content=b"3")).status_code == 200
 

@@ -60,6 +60,12 @@ def test_parameters_and_errors_come_from_the_code(description: dict[str, Any]) -
     assert "InvalidProtocolError" in submit["responses"]["400"]["description"]
 
 
+@pytest.mark.parametrize("verb", ["get", "head"])
+def test_a_path_of_files_answers_a_listing_or_bytes(description: dict[str, Any], verb: str) -> None:
+    content = description["paths"]["/api/v2/fs/{path}"][verb]["responses"]["200"]["content"]
+    assert set(content) == {"application/json", "application/octet-stream"}
+
+
 def test_paths_without_a_token_are_those_of_the_page(description: dict[str, Any]) -> None:
     open_paths = {
         path

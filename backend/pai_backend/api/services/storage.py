@@ -298,9 +298,8 @@ def _is_made_when_used(where: Claim) -> bool:
 
 
 def _refuse_file_at_top(path: Parts, where: Claim) -> None:
-    """A file there would leave its user, those who share the directory, or jobs' outputs, without a place."""
     if where.top:
-        raise FileConflict(f"{shown(path)} is a directory.", hint=f"Name a file in it, {shown(path)}/NAME.")
+        raise FileConflict(f"{shown(path)} can only be a directory.", hint=f"Name a file in it, {shown(path)}/NAME.")
 
 
 def _check_size(size: int, limit: int, room: FileRoom) -> None:

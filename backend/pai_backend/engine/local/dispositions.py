@@ -15,7 +15,7 @@ _FIXED = (signal.SIGKILL, signal.SIGSTOP)
 EVERY = tuple(sorted(int(number) for number in signal.valid_signals() if number < 32 and number not in _FIXED))
 """Numbers of the signals that a task's first program begins with the default action of."""
 
-_IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, getattr(signal, "SIGXFSZ", None)})  # ``subprocess`` sets these back
+_IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})  # ``subprocess`` sets these back
 
 
 def ignore_alone() -> None:

@@ -63,7 +63,6 @@ def end_of_input(fd: int) -> bytes:
 
 if __name__ == "__main__":
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    for ignored_by_python in ("SIGPIPE", "SIGXFSZ"):  # a shell would pass that on: `yes | head` would be told to fail
-        if hasattr(signal, ignored_by_python):
-            signal.signal(getattr(signal, ignored_by_python), signal.SIG_DFL)
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):  # a shell would pass that on, and `yes | head` fail
+        signal.signal(ignored_by_python, signal.SIG_DFL)
     os.execv(sys.argv[1], sys.argv[1:])
