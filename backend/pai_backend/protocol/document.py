@@ -22,8 +22,8 @@ _V2_KEYS = ("protocolVersion", "protocol_version")
 _V2_LINE = re.compile(r"""protocol(?:V|_v)ersion["']?[ \t]*:""")  # begins with plain letters: searched for fast
 _YAML_LINE = re.compile(r"^(?:%YAML|---|(?:name|type|taskRoles|prerequisites)[ \t]*:)", re.MULTILINE)
 _YAML_NAMES = (".yaml", ".yml")
-_LEADING = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
-_FLOW_KEY = re.compile(r"""\{\s*+(?:\#[^\r\n]*+\s*+)*+[^\s"/}]""")
+_LEADING = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/)|)*+\*/|)*+")
+_FLOW_KEY = re.compile(r"""\{\s*+(?:\#[^\r\n]*+\s*+|)*+[^\s"/}]""")
 
 
 @dataclass(frozen=True)

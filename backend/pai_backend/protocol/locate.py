@@ -29,10 +29,11 @@ A text with escapes counts twice, because it is twice as dear to read.
 MAX_FLAWS: Final = 100
 """Reading stops here: beyond it the faults are no longer about what the author wrote."""
 
-# Atomic groups and possessive repeats: a long run of comments must not make the match try its pieces twice.
-_SPACE = r"[ \t\r\n]*+(?:/(?>/[^\r\n]*+|\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/)[ \t\r\n]*+)*+"
+# Atomic groups and possessive repeats: a long run of comments must not make the match try its pieces twice. A repeated
+# group ends with an empty alternative, here and in the other readers, because Python 3.11.2 needs it (gh-106052).
+_SPACE = r"[ \t\r\n]*+(?:/(?>/[^\r\n]*+|\*[^*]*+\*++(?:[^/*][^*]*+\*++|)*+/)[ \t\r\n]*+|)*+"
 _PLAIN = r"[^\"\\\x00-\x08\x0a-\x1f]*+"
-_CHARS = rf'{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*+'
+_CHARS = rf'{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN}|)*+'
 _GAP = re.compile(_SPACE)
 _END = r"(?![\w.+$-])"
 _SCALAR = rf'(?:"({_CHARS})"|({scalars.NUMBER}){_END}|(true|false|null){_END})'

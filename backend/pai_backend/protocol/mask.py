@@ -31,13 +31,13 @@ MAX_STEPS: Final = 200_000
 _T = TypeVar("_T")
 _BLANK = " \t\r\n"  # what YAML and JSON call white space; other spaces are text, and may be a secret's
 SECRET_NAME: Final = re.compile("PASSWORD|PASSWD|PASSPHRASE|PWD|TOKEN|SECRET|CREDENTIAL|KEY", re.IGNORECASE)
-_BEGINS_OBJECT = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+\{")
+_BEGINS_OBJECT = re.compile(r"\ufeff?(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/)|)*+\*/|)*+\{")
 # A line --- or ... ends a document wherever it stands (YAML 1.2, section 9.1.2).
 _MARKER = re.compile(r"(?:\A|(?<=[\r\n]))(?:---|\.\.\.)(?=[ \t\r\n]|\Z)")
-_NO_VALUE = re.compile(r"(?:[ \t]*+(?:[#%][^\r\n]*+)?+(?:[\r\n]++|\Z))*+\Z")
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*+(?:[ \t\r\n]++|#[^\r\n]*+)*+)*+")
+_NO_VALUE = re.compile(r"(?:[ \t]*+(?>[#%][^\r\n]*+|)(?:[\r\n]++|\Z)|)*+\Z")
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*+(?:[ \t\r\n]++|#[^\r\n]*+|)*+|)*+")
 _TAG = re.compile(r"![^\s,\[\]{}]*+[ \t]*+")
-_BLOCK = re.compile(r"[|>][-+0-9]*+([ \t]*+(?:#[^\r\n]*+)?+)")
+_BLOCK = re.compile(r"[|>][-+0-9]*+([ \t]*+(?>#[^\r\n]*+|))")
 
 
 def masked(source: bytes) -> bytes:

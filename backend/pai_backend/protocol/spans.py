@@ -19,7 +19,7 @@ from pai_backend.protocol.locate import MAX_DEPTH, Node
 
 MAX_EVENTS: Final = 2 * yaml_tree.MAX_NODES
 """Of one YAML text: twice the keys and values that a document is read with, for its lists and objects end as well."""
-_JSON_SCALAR = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[-+.0-9A-Za-z]++')
+_JSON_SCALAR = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+|)*+"|[-+.0-9A-Za-z]++')
 
 
 @dataclass(slots=True, eq=False)

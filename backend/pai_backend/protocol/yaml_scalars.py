@@ -19,11 +19,11 @@ _WORDS: Final[dict[str, bool | None]] = {
 }
 _FIRST = frozenset("0123456789+-.")
 _SHORT = 16  # characters; the commonest numbers by far, cheap to tell, and exact as a double
-_DECIMAL = re.compile(r"[-+]?+(?:[0-9]++|(?:\.[0-9]++|[0-9]++(?:\.[0-9]*+)?+)(?:[eE][-+]?+[0-9]++)?+)")
+_DECIMAL = re.compile(r"[-+]?+(?:[0-9]++|(?:\.[0-9]++|[0-9]++(?>\.[0-9]*+|))(?>[eE][-+]?+[0-9]++|))")
 _BASED = re.compile(r"0o[0-7]++|0x[0-9a-fA-F]++")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _LONGEST = 100  # characters, as in scalars.number
-_SPELLING = re.compile(r"(?:[&!]\S*+\s++)*+([-+.\w]++)", re.ASCII)
+_SPELLING = re.compile(r"(?:[&!]\S*+\s++|)*+([-+.\w]++)", re.ASCII)
 
 Plain = str | int | float | bool | None
 

@@ -26,7 +26,7 @@ MAX_DOCUMENTS: Final = 32
 # Each begins with one plain character: a search for it is some 80 times faster than one for either.
 _MARKERS = tuple(re.compile(rf"{begin}(---|\.\.\.)(?=[ \t\r\n]|\Z)") for begin in (r"\n", r"\r"))
 _FIRST_MARKER = re.compile(r"\ufeff?(---|\.\.\.)(?=[ \t\r\n]|\Z)")
-_BLANK = re.compile(r"(?:[ \t]*+(?:#[^\r\n]*+)?+(?:[\r\n]++|\Z))*+")
+_BLANK = re.compile(r"(?:[ \t]*+(?>#[^\r\n]*+|)(?:[\r\n]++|\Z)|)*+")
 _DIRECTIVE = re.compile(r"%([^\r\n]*+)(?:\r\n?|\n|\Z)")
 _VERSION = re.compile(r"YAML[ \t]+1\.[0-9]{1,3}[ \t]*+(?:#.*+)?")
 _JOB_LINE = re.compile(r"""(?:\A|(?<=[\r\n]))(?:["']?)type(?:["']?)[ \t]*+:[ \t]*+(?:["']?)job\b""")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_ANSI_C = re.compile(r"\$'(?:[^'\\]++|\\.)*+'?", re.DOTALL)
+_ANSI_C = re.compile(r"\$'(?:[^'\\]++|\\.|)*+'?", re.DOTALL)
 _SINGLE = re.compile(r"'[^']*+'?")
 _COMMENT = re.compile(r"#[^\n]*+")
 _HERE = re.compile(r"<<(-?)[ \t]*+(?:(['\"])([^'\"\n]++)\2|(\\?)([^\s'\"\\<>|&;()]++))")

@@ -20,7 +20,7 @@ DIRECTORIES: Final = {
 }
 """v1's directory fields -> those of a spec."""
 # Strings are passed over as wholes, so that what they hold is no comment.
-_COMMENT = re.compile(r'(?:[^"/]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|/(?![/*]))*+/[/*]', re.DOTALL)
+_COMMENT = re.compile(r'(?:[^"/]++|"[^"\\]*+(?:\\.[^"\\]*+|)*+"|/(?![/*])|)*+/[/*]', re.DOTALL)
 
 
 def note_source(document: Document, losses: Losses) -> None:
