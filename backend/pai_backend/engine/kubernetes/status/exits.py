@@ -83,11 +83,30 @@ def taken_away(view: PodView) -> Cause | None:
         return Cause("lost", _said("its node is no longer part of the cluster", _why(view)))
     if view.disruption in ("EvictionByEvictionAPI", "DeletionByTaintManager"):
         return Cause("drained", _said("its node was emptied", _why(view)))
+    if view.disruption == "TerminationByKubelet":
+        return _by_its_kubelet(_why(view))
+    if view.disruption:  # a reason that a later Kubernetes has, or an operator's own
+        return Cause("drained", _said("the cluster ended it", f"{view.disruption}: {_why(view)}"))
     if view.task.ended is not None and view.task.ended.reason in OUT_OF_SIGHT:
         return Cause("lost", _said("its node lost sight of it", words(view.task.ended.message)))
     if view.deleted_at is not None and stop is None and not view.reason:
         return Cause("vanished", "its pod was deleted by somebody else")
     return None
+
+
+def _by_its_kubelet(said: str) -> Cause:
+    """What a kubelet ended without giving the pod a reason, by the message of the condition."""
+    if "shutdown" in said:
+        return Cause("lost", _said("its node went away", said))
+    if "critical pod" in said:
+        return Cause("preempted", _said("the cluster gave its place to another pod", said), Causer.RESOURCE)
+    return Cause("evicted", _said("its node put it out", said), Causer.RESOURCE)
+
+
+def ended_by_itself(ended: Ended) -> bool:
+    """Whether the launcher recorded that the command ended without having been asked to."""
+    record = record_of(ended.message, ended.code)
+    return record is not None and record.by_itself
 
 
 def _ended_before(view: PodView, asked: datetime | None) -> bool:

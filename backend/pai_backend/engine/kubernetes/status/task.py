@@ -11,19 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from pydantic import ValidationError
 
 from pai_backend.engine.base import TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.status.exits import exit_of
+from pai_backend.engine.kubernetes.status.exits import ended_by_itself, exit_of
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
 from pai_backend.engine.kubernetes.status.waits import Trouble, waiting
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
+
+UNEXPLAINED: Final = "its command has ended; its node has not said why yet"
+"""Between the end of a container that was asked to end and the final phase of its pod."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,9 @@ def read_task(pod: Object, around: Around) -> Reading:
         return Reading(TaskSeen(view.uid, TaskState.EXITED, record.exit(), record.began))
     if around.node is not None:
         return _on_a_node_away(view, around, around.node)
+    if view.task.ended is not None:
+        seen = TaskSeen(view.uid, TaskState.RUNNING, since=view.task.ended.started_at, message=UNEXPLAINED)
+        return Reading(seen)
     if view.task.running_since is not None:
         return _running(view)
     return _waiting(view, around)
@@ -102,10 +109,15 @@ def verdict_of(view: PodView) -> TaskExit | None:
 
 
 def _is_over(view: PodView) -> bool:
-    """Whether nothing of the pod will run any more, and who deletes what never had a node need not be waited for."""
-    if view.over or view.task.ended is not None:
+    """Whether the pod has ended and says why, so far as it ever will.
+
+    A kubelet that evicts a pod, or shuts its node down, reports the end of the container first and the reason with the
+    final phase. Only a command that ended by itself needs no such reason. A pod without a node is over when deleted.
+    """
+    ended = view.task.ended
+    if view.over or (view.deleted_at is not None and (ended is not None or not view.node)):
         return True
-    return view.deleted_at is not None and not view.node
+    return ended is not None and ended_by_itself(ended)
 
 
 def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:

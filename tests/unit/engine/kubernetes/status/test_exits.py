@@ -120,6 +120,8 @@ class TestTakenAway:
 
     STOPPED = terminated(143, message=record(code=None, signal=15, reason="stopped"))
     LOW = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+    SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+    CRITICAL = "Preempted in order to admit critical pod"
     OWN_DISK = "Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. "
     VOLUME = 'Usage of EmptyDir volume "work" exceeds the limit "20Mi". '
     CONTAINER = 'Container task exceeded its local ephemeral storage limit "20Mi". '
@@ -139,6 +141,16 @@ class TestTakenAway:
             ({"conditions": disrupted("EvictionByEvictionAPI")}, "drained", PLATFORM, "emptied"),
             ({"conditions": disrupted("DeletionByTaintManager", "taint")}, "drained", PLATFORM, "taint"),
             ({"conditions": disrupted("DeletionByPodGC", "gone")}, "lost", PLATFORM, "gone"),
+            ({"conditions": disrupted("TerminationByKubelet", LOW)}, "evicted", RESOURCE, "low on resource"),
+            ({"conditions": disrupted("TerminationByKubelet", SHUTDOWN)}, "lost", PLATFORM, "shutdown"),
+            ({"conditions": disrupted("TerminationByKubelet", CRITICAL)}, "preempted", RESOURCE, "critical"),
+            (
+                {"reason": "Evicted", "message": LOW, "conditions": disrupted("TerminationByKubelet", LOW)},
+                "evicted",
+                RESOURCE,
+                "low on resource",
+            ),
+            ({"conditions": disrupted("MaintenanceByRobot", "soon")}, "drained", PLATFORM, "MaintenanceByRobot: soon"),
             ({"deleted": 8}, "vanished", PLATFORM, "deleted by somebody else"),
             ({"deleted": 8, "annotations": {naming.STOP: stamp(8)}}, "stopped", USER, "stopped on request"),
         ],
@@ -152,6 +164,22 @@ class TestTakenAway:
             assert (found.reason, found.causer, found.signal) == (reason, causer, number)
             assert words in found.message
             assert f"ended by signal {number}" in found.message
+
+    @pytest.mark.parametrize(
+        ("fields", "reason"),
+        [
+            ({"reason": "Evicted", "message": LOW}, "evicted"),
+            ({"reason": "Terminated", "message": SHUTDOWN}, "lost"),
+            ({"conditions": disrupted("TerminationByKubelet", SHUTDOWN)}, "lost"),
+            ({"conditions": disrupted("EvictionByEvictionAPI")}, "drained"),
+        ],
+    )
+    def test_a_command_that_exits_with_0_when_told_to_end_has_not_succeeded(
+        self, make_pod: MakePod, fields: dict[str, object], reason: str
+    ) -> None:
+        task = terminated(0, "Completed", record(code=0, reason="stopped"))
+        found = judged(make_pod(task, **{"phase": "Failed", **fields}))
+        assert (found.reason, found.code) == (reason, 0)
 
     def test_a_command_that_had_ended_by_itself_was_not_taken_away(self, make_pod: MakePod) -> None:
         pod = make_pod(terminated(3, message=record()), phase="Failed", deleted=20, reason="Evicted", message=self.LOW)

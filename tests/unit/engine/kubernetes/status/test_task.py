@@ -266,6 +266,37 @@ class TestVerdict:
         assert reading.seen.exit.code == 3
 
 
+class TestEndsThatAreNotExplainedYet:
+    """A kubelet reports the end of a container first, and why with the final phase of the pod."""
+
+    TOLD_TO_END = json.dumps(
+        {"version": 1, "code": 0, "reason": "stopped", "started": at(6).timestamp(), "at": at(8).timestamp()}
+    )
+    BY_ITSELF = TOLD_TO_END.replace("stopped", "exited")
+
+    @pytest.mark.parametrize("task", [terminated(0, message=TOLD_TO_END), terminated(137)])
+    def test_what_was_told_to_end_waits_for_the_reason(self, make_pod: MakePod, task: Object) -> None:
+        before = read(make_pod(task, phase="Running"))
+        after = read(make_pod(task, phase="Failed", reason="Terminated", message="imminent node shutdown"))
+        assert (before.seen.state, before.seen.since) == (TaskState.RUNNING, at(5))
+        assert "not said why" in before.seen.message
+        assert after.seen.exit is not None
+        assert after.seen.exit.reason == "lost"
+
+    def test_what_ended_by_itself_needs_none(self, make_pod: MakePod) -> None:
+        reading = read(make_pod(terminated(0, message=self.BY_ITSELF), phase="Running"))
+        assert reading.seen.exit is not None
+        assert (reading.seen.exit.reason, reading.seen.exit.code) == ("exited", 0)
+
+    def test_a_node_that_never_says_why_is_waited_for_as_long_as_any(self, make_pod: MakePod) -> None:
+        pod = make_pod(terminated(0, message=self.TOLD_TO_END), phase="Running")
+        away = NodeAway(at(10), "NotReady")
+        assert read(pod, 109, node=away).seen.exit is None
+        found = read(pod, 110, node=away).seen.exit
+        assert found is not None
+        assert found.reason == "lost"
+
+
 def test_a_pod_that_is_gone_without_us_is_a_task_that_vanished() -> None:
     seen = vanished(TaskUid(UID), at(5), at(10))
     assert seen.exit is not None
