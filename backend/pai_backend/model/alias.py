@@ -12,6 +12,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from pai_backend.model.ids import is_job_uid
 from pai_backend.model.spec import JobSpec
 
 JOB_MAX = 24
@@ -33,9 +34,10 @@ def slug(text: str, limit: int) -> str:
 
 
 def job_alias(name: str, suffix: str = "") -> str:
-    """The alias for a job of that name; ``suffix`` is added when the plain one is taken."""
+    """The alias for a job of that name; ``suffix`` is added when the plain one is taken. Never a uid of a job."""
     if not suffix:
-        return slug(name, JOB_MAX)
+        plain = slug(name, JOB_MAX)
+        return f"{plain[:-1]}-{plain[-1]}" if is_job_uid(plain) else plain
     return f"{slug(name, JOB_MAX - len(suffix) - 1)}-{suffix}"
 
 

@@ -6,13 +6,21 @@ task uid is a function of (job uid, attempt, role number, index), so a repeated 
 
 from __future__ import annotations
 
+import re
 from typing import NewType
 
 JobUid = NewType("JobUid", str)
-"""Opaque, chosen once at submit: ``j`` and 16 lower-case hexadecimal digits."""
+"""Opaque, chosen once at submit: ``j`` and 16 lower-case hexadecimal digits. No name and no alias has this form."""
 
 TaskUid = NewType("TaskUid", str)
 """``<job uid>-<role number>-<index>-<attempt>``, all decimal and from 0; DNS-safe."""
+
+_JOB_UID = re.compile(r"j[0-9a-f]{16}")
+
+
+def is_job_uid(text: str) -> bool:
+    """Whether a reference to a job is a uid, and so neither a name nor an alias."""
+    return _JOB_UID.fullmatch(text) is not None
 
 
 def task_uid(job: JobUid, role_number: int, index: int, attempt: int) -> TaskUid:

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exists, or_, select
 
 from pai_backend.model.errors import NoSuchJob
-from pai_backend.model.ids import JobUid
+from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Job
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import AnyRow, to_job
@@ -51,7 +51,6 @@ _BY_FULL_NAME = _MATCHES.where(jobs.c.name == bindparam("name_"), jobs.c.usernam
 _BY_ANY_NAME = _MATCHES.where(
     or_(
         jobs.c.alias == bindparam("name_"),
-        jobs.c.uid == bindparam("name_"),
         and_(jobs.c.name == bindparam("name_"), jobs.c.username == bindparam("username_")),
     )
 )
@@ -94,11 +93,13 @@ def by_alias(conn: Connection, alias: str, cipher: Cipher) -> Job | None:
 
 
 def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
-    """By ``user~name``, one's own bare name, alias or uid, in this order.
+    """By uid, by ``user~name``, or by the user's own bare name or any alias; the form says which of the three.
 
-    One's own name comes before an alias: else a stranger's job, whose alias is its bare name, would
-    hide one's own job of that name. Raises NoSuchJob, UnknownKey.
+    The user's own name comes before an alias: else a stranger's job, whose alias is its bare name, would
+    hide the user's job of that name. Raises NoSuchJob, UnknownKey.
     """
+    if is_job_uid(name):
+        return job(conn, JobUid(name), cipher)
     owner, tilde, rest = name.partition("~")
     if tilde:
         rows = conn.execute(_BY_FULL_NAME, {"name_": rest, "username_": owner}).all()
@@ -106,9 +107,7 @@ def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
         rows = conn.execute(_BY_ANY_NAME, {"name_": name, "username_": user}).all()
 
     def rank(row: AnyRow) -> int:
-        if row.name == name and row.username == user:
-            return 0
-        return 1 if row.alias == name else 2
+        return 0 if row.name == name and row.username == user else 1
 
     if not rows:
         raise no_such_job(name)

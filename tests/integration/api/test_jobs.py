@@ -58,6 +58,24 @@ async def test_the_name_parameter_replaces_the_documents_name(api: ApiSite) -> N
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("by_query", [False, True])
+async def test_a_job_is_not_called_like_anothers_uid(api: ApiSite, by_query: bool) -> None:
+    """Whoever stops or reads a job by its uid means that one."""
+    async with api.client() as client:
+        uid = (await submit(client))["uid"]
+        query = f"?name={uid}" if by_query else ""
+        refused = await client.post(f"/api/v2/jobs{query}", content=scm_document("other" if by_query else uid))
+        checked = (await client.post("/api/v2/validate", content=scm_document(uid))).json()
+        taken = (await client.get(f"/api/v2/jobs/{uid}")).json()
+    assert refused.status_code == 400
+    fault = refused.json()["errors"][0]
+    assert (fault["path"], fault["line"]) == (("?name", None) if by_query else ("$.jobName", 2))
+    assert "has the form of a job's uid" in fault["message"]
+    assert (checked["valid"], checked["errors"][0]["path"]) == (False, "$.jobName")
+    assert taken["name"] == "hello"
+
+
+@pytest.mark.asyncio
 async def test_the_document_comes_back_byte_for_byte_with_its_media_type(api: ApiSite) -> None:
     text = b"// with a comment\n" + scm_document()
     async with api.client() as client:

@@ -160,6 +160,20 @@ async def test_jobs_are_counted_by_state(store: SqlStore) -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("asking", ["mallory", "alice", None])
+async def test_a_uid_means_its_job_whatever_others_are_called(store: SqlStore, asking: str | None) -> None:
+    """Jobs stored before such names were refused may have them."""
+    victim = await store.submit(make_job("train", uid=make_uid(1), user="alice"), b"", "", "", [])
+    forged = make_job(victim.uid, uid=make_uid(2), user="mallory", alias=victim.uid)
+    await store.submit(forged, b"", "", "", [])
+
+    assert await store.find(victim.uid, asking) == victim
+    assert (await store.find(f"mallory~{victim.uid}", asking)).uid == make_uid(2)
+    with pytest.raises(NoSuchJob):
+        await store.find(make_uid(3), asking)
+
+
+@pytest.mark.asyncio
 async def test_a_job_is_found_by_each_of_its_names_and_ones_own_name_wins(store: SqlStore) -> None:
     hers = await store.submit(make_job("train", uid=make_uid(1), user="alice"), b"", "", "", [])
     his = await store.submit(make_job("train", uid=make_uid(2), user="bob"), b"", "", "", [])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_backend.model.alias import Target, job_alias, resolve, service_alias, slug, split, task_alias
+from pai_backend.model.ids import is_job_uid
 from pai_backend.model.spec import JobSpec, PortSpec
 from pai_backend.testing.builders import make_role, make_spec
 
@@ -29,6 +30,13 @@ def test_the_seeds_job_has_a_readable_name() -> None:
 def test_a_suffix_keeps_the_bound() -> None:
     assert job_alias("x" * 60, "ab12").endswith("-ab12")
     assert len(job_alias("x" * 60, "ab12")) <= 24
+
+
+@given(st.from_regex(r"[jJ][0-9a-fA-F]{16}[._~-]?", fullmatch=True))
+def test_an_alias_never_reads_as_a_uid(name: str) -> None:
+    alias = job_alias(name)
+    assert not is_job_uid(alias)
+    assert LABEL.fullmatch(alias)
 
 
 @given(text=st.text(max_size=80), limit=st.integers(10, 24))

@@ -27,7 +27,7 @@ from pai_backend.model.errors import (
     NoVirtualCluster,
     ReadOnlyJob,
 )
-from pai_backend.model.ids import JobUid
+from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Desired, Job
 from pai_backend.model.scrub import texts
 from pai_backend.model.spec import DocumentWarning, JobSpec
@@ -40,6 +40,8 @@ from pai_backend.validation import nearest
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
 MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
+_READS_AS_UID = "has the form of a job's uid, j and 16 hexadecimal digits, by which only that job is meant"
+_ANOTHER_NAME = "Choose another name."
 _SAID_OF_ANY_TEXT = ("application/octet-stream", "application/x-www-form-urlencoded", "text/plain")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
 
@@ -65,6 +67,8 @@ class JobService:
         """
         document = await self._read(text, filename)
         _check_secrets(document)
+        if name is None:
+            _check_name(document)
         spec = _renamed(document.spec, name)
         check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
         check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
@@ -79,6 +83,7 @@ class JobService:
         try:
             document = await self._read(text, filename)
             _check_secrets(document)
+            _check_name(document)
             check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
             check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
         except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage) as error:
@@ -175,6 +180,16 @@ def check_storages(user: User, document: Document, mounts: Sequence[Mount]) -> N
         raise NoSuchStorage(message, errors=[fault], hint=hint)
 
 
+def _check_name(document: Document) -> None:
+    """Refuse a name that reads as another job's uid. Raises DocumentError."""
+    if not is_job_uid(document.spec.name):
+        return
+    field = "name" if document.dialect.is_v2 else "jobName"
+    line, column = place_of(document, (field,)) or (None, None)
+    fault = Fault(path=f"$.{field}", message=f"{field} {_READS_AS_UID}", line=line, column=column, hint=_ANOTHER_NAME)
+    raise DocumentError(fault.message, errors=[fault], hint=_ANOTHER_NAME)
+
+
 def _check_secrets(document: Document) -> None:
     """Refuse more secrets than logs can be searched for at a bounded cost. Raises DocumentError."""
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts(document.secrets))
@@ -210,12 +225,9 @@ def _warnings(document: Document) -> tuple[DocumentWarning, ...]:
 def _renamed(spec: JobSpec, name: str | None) -> JobSpec:
     if name is None:
         return spec
-    if not _NAME.fullmatch(name):
-        fault = Fault(
-            path="?name",
-            message="name may hold letters, digits, and . _ ~ -, at most 255 of them.",
-            hint="Choose another name.",
-        )
+    wrong = "may hold letters, digits, and . _ ~ -, at most 255 of them." if not _NAME.fullmatch(name) else ""
+    if wrong or is_job_uid(name):
+        fault = Fault(path="?name", message=f"name {wrong or _READS_AS_UID}", hint=_ANOTHER_NAME)
         raise InvalidParameters(fault.message, errors=[fault], hint=fault.hint)
     return spec.model_copy(update={"name": name})
 
