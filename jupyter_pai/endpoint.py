@@ -11,9 +11,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from jupyter_pai.errors import InvalidDocument
+from pai_backend.model.urls import is_http_url
 
 APP = "jupyter-pai"
 
@@ -26,8 +26,7 @@ class Endpoint:
     token: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not is_http_url(self.url):
             raise InvalidDocument(
                 f"The backend's address {self.url!r} is no http:// or https:// URL.",
                 code="InvalidParametersError",

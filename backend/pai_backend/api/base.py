@@ -9,12 +9,13 @@ from collections.abc import Awaitable
 from http.client import responses
 from types import TracebackType
 from typing import Any, TypeVar, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import tornado.web
 import tornado.websocket
 from pydantic import BaseModel, ValidationError
 
+from pai_backend.access.proxy.visitor import same_host
 from pai_backend.api.context import ApiContext
 from pai_backend.api.errors import bad_body, bad_query, translate
 from pai_backend.api.wire import MEDIA_TYPE
@@ -278,7 +279,7 @@ class StreamHandler(BaseHandler, tornado.websocket.WebSocketHandler):
             )
 
     def _is_welcome(self, origin: str) -> bool:
-        return origin in self.ctx.site.allowed_origins or urlsplit(origin).netloc == self.request.host
+        return origin in self.ctx.site.allowed_origins or same_host(origin, self.request.host)
 
     def check_origin(self, origin: str) -> bool:
         """Called by tornado; ``prepare`` has answered it already."""

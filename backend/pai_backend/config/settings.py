@@ -21,6 +21,7 @@ from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels, NodeRule, Taint
+from pai_backend.model.urls import is_http_url
 
 
 class Role(StrEnum):
@@ -126,6 +127,13 @@ class ApiSettings(Model):
     max_document_bytes: int = Field(
         default=1_048_576, ge=1024, le=1_048_576, description="Largest job document that is accepted, in bytes."
     )
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value and not is_http_url(value):
+            raise ValueError("must be a URL such as https://pai.example.org")
+        return value
 
 
 class PortSettings(Model):

@@ -197,6 +197,7 @@ async def test_log_locations_lead_to_the_logs(api: ApiSite) -> None:
     [
         ("/api/v2/jobs/hello/events/stream", {"Origin": "https://evil.example"}, ALICE, 403),
         ("/api/v2/jobs/hello/events/stream", {"Origin": "null"}, ALICE, 403),
+        ("/api/v2/jobs/hello/events/stream", {"Origin": "http://[bad"}, ALICE, 403),
         ("/api/v2/jobs/hello/events/stream", {}, "wrong", 401),
         ("/api/v2/jobs/nothing/events/stream", {}, ALICE, 404),
         ("/api/v2/jobs/hello/events/stream?after=x", {}, ALICE, 400),

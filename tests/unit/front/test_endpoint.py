@@ -45,6 +45,8 @@ def test_a_named_data_directory_means_the_backend_that_lives_there(tmp_path: Pat
         ('url = "https://x"\nuser = "me"', "unknown key 'user'"),
         ("url = ", "cannot be read"),
         ('url = "ftp://x"\ntoken = "t"', "is no http:// or https:// URL"),
+        ('url = "http://[::1"\ntoken = "t"', "is no http:// or https:// URL"),
+        ('url = "http://x:http"\ntoken = "t"', "is no http:// or https:// URL"),
         ('url = "https://x"\ntoken_file = "none"', "cannot be read: No such file"),
     ],
 )

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from pai_backend.engine.kubernetes.failures import AccessError
+from pai_backend.model.urls import is_http_url
 
 _FILES = {"clusters": ("certificate-authority",), "users": ("client-certificate", "client-key", "tokenFile")}
 
@@ -76,10 +77,10 @@ def read_kubeconfig(paths: Sequence[Path], context: str | None) -> Kubeconfig:
 
 def _check_server(found: Kubeconfig, *, has_credentials: bool) -> None:
     """Raise AccessError for an address that cannot be used, or over which credentials could be read along."""
-    parts = urlsplit(found.server)
     where = f"{found.place}: the cluster of the context {found.context}"
-    if parts.scheme not in ("https", "http") or not parts.hostname:
+    if not is_http_url(found.server):
         raise AccessError(f"{where} has no usable server; it must be like https://HOST:6443")
+    parts = urlsplit(found.server)
     if parts.scheme == "http" and has_credentials and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise AccessError(f"{where} is reached over plain http, where credentials can be read along; use https")
 

@@ -109,6 +109,8 @@ def changed(**entries: Any) -> dict[str, Any]:
         (changed(users=[]), None, "names the user me, which is not there"),
         (kubeconfig("", token=TOKEN), None, "no usable server; it must be like https://HOST:6443"),
         (kubeconfig("10.0.0.1:6443", token=TOKEN), None, "no usable server"),
+        (kubeconfig("https://[::1:6443", token=TOKEN), None, "no usable server"),
+        (kubeconfig("https://10.0.0.1:api", token=TOKEN), None, "no usable server"),
         (kubeconfig("http://10.0.0.1:8080", token=TOKEN), None, "plain http, where credentials can be read along"),
         (kubeconfig(SERVER, user={"tokenFile": "/nowhere"}), None, "the user of the context here gives no usable"),
         (
