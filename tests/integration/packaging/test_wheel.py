@@ -67,8 +67,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the unpacked source distribution without Node."""
     out = tmp_path_factory.mktemp("wheel")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(out, filter="data")
+    run(["tar", "-xf", str(sdist)], out, dict(os.environ), 60)  # safe by itself; ``extractall`` needs Python 3.11.4
     [source] = [entry for entry in out.iterdir() if entry.is_dir()]
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
     run(command, source, no_node(out, Path(sys.executable)), BUILD_TIMEOUT_S)
