@@ -192,7 +192,7 @@ async def test_a_terminal_is_a_terminal_of_the_asked_type(
 async def test_window_changes_and_modes_reach_the_terminal(client: Client, task: TaskPlan) -> None:
     async with open_connection(client) as connection:
         process = await connection.create_process(
-            "stty -a; echo ready; trap 'stty size; exit' WINCH; while :; do sleep 0.02; done",
+            "trap 'stty size; exit' WINCH; stty -a; echo ready; while :; do sleep 0.02; done",
             term_type="xterm-256color",
             term_size=(97, 31, 0, 0),
             term_modes={asyncssh.constants.PTY_ECHO: 0, asyncssh.constants.PTY_VINTR: 7},
