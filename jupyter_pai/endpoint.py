@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jupyter_pai.errors import InvalidDocument
-from pai_backend.model.urls import is_http_url
 
 APP = "jupyter-pai"
 
@@ -26,6 +25,8 @@ class Endpoint:
     token: str = field(repr=False)
 
     def __post_init__(self) -> None:
+        from pai_backend.model.urls import is_http_url
+
         if not is_http_url(self.url):
             raise InvalidDocument(
                 f"The backend's address {self.url!r} is no http:// or https:// URL.",
