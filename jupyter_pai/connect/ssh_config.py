@@ -65,7 +65,11 @@ def path_word(path: PurePath) -> str:
     if any(char in text for char in '"\n\r'):
         raise ValueError(f"ssh_config has no spelling for the path {text!r}")
     text = text.replace("%", "%%")  # ssh_config(5) TOKENS
-    return f'"{text}"' if " " in text or "\t" in text else text
+    return _word(text)
+
+
+def _word(text: str) -> str:
+    return f'"{text}"' if any(char in text for char in " \t'") else text
 
 
 def host_block(login: Login, places: Places) -> str:
@@ -139,8 +143,13 @@ def known_hosts_text(lines: Iterable[str]) -> str:
 
 
 def include_line(config: PurePath) -> str:
-    """The line for the user's own configuration; the comment says whose it is."""
-    return f"Include {path_word(config)}"
+    """The line for the user's own configuration; the comment says whose it is.
+
+    The path is a pattern of glob(7), in which OpenSSH 9.9 and later also reads tokens and variables, and ``%%`` for a
+    single one; earlier releases do not. Spelt ``?``, for any sign, a sign that begins one is the same for both.
+    """
+    path_word(config)  # raises for what has no spelling
+    return f"Include {_word(re.sub(r'[%$[]', '?', config.as_posix()))}"
 
 
 def with_include(text: str, config: PurePath) -> str:

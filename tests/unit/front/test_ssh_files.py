@@ -94,17 +94,18 @@ def test_a_failed_write_leaves_no_draft_behind(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == []
 
 
-def test_openssh_reads_the_names_through_the_include_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["with space", "100%d", "O'Neil", "a#b", "[lab]", "a*b?", "$HOME", "plain"])
+def test_openssh_reads_the_names_through_the_include_line(tmp_path: Path, name: str) -> None:
     from jupyter_pai.connect.ssh_config import Login, config_text
 
-    files = ClusterFiles(tmp_path / "with space", "local")
+    files = ClusterFiles(tmp_path / name, "local")
     text = config_text([Login("train--w-0", "127.0.0.1", 2201, "pai-local")], files.places)
     apply(ssh_files.install(files, text, ""))
     command = ["ssh", "-G", "-F", str(files.user_config), "train--w-0"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines()
     assert {"hostname 127.0.0.1", "port 2201", "user train--w-0", "hostkeyalias pai-local"} <= set(shown)
     assert "stricthostkeychecking true" in shown
-    assert f"userknownhostsfile {files.known_hosts}" in "\n".join(shown).replace('"', "")
+    assert f"userknownhostsfile {files.known_hosts}" in "\n".join(shown).replace('"', "").replace("%%", "%")
 
 
 @pytest.mark.parametrize("openssh", [True, False])
