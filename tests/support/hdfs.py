@@ -122,12 +122,16 @@ class Hdfs:
             )
 
     def _wait(self) -> bool:
-        """Until the NameNode has a DataNode that it had not before; False when a process has ended."""
+        """Until the NameNode may write to a DataNode that it had not before; False when a process has ended.
+
+        A DataNode is counted when it has registered, but has no room until its first heartbeat told of its disks.
+        """
         deadline = time.monotonic() + START_S
         while all(process.poll() is None for process in self._processes.values()):
             with contextlib.suppress(httpx.TransportError, KeyError, json.JSONDecodeError):
                 facts = self._bean("NameNodeInfo")
-                nodes = {str(node["xferaddr"]) for node in json.loads(str(facts["LiveNodes"])).values()}
+                live = json.loads(str(facts["LiveNodes"])).values()
+                nodes = {str(node["xferaddr"]) for node in live if node["remaining"] > 0}
                 if nodes - self._met and facts["Safemode"] == "":
                     self._met |= nodes
                     return True
