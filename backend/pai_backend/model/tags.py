@@ -63,26 +63,49 @@ def find(text: str) -> Iterator[Tag]:
         yield _tag(found)
 
 
+def is_only_tags(text: str) -> bool:
+    """Whether ``text`` is nothing but tags that can be filled, which is true of an empty one. Even a blank is text."""
+    done = 0
+    for tag in find(text):
+        if not tag.flaw:
+            if tag.start > done:
+                return False
+            done = tag.end
+    return done == len(text)
+
+
+def index_of(step: str) -> int | None:
+    """The number of the item that a step of a tag leads to in a list; None for a name."""
+    return int(step) if _INDEX.fullmatch(step) else None
+
+
+def value_of(tag: Tag, values: Mapping[str, Any]) -> Any:
+    """The value that ``tag`` leads to in ``values``, the members of its scope. Raises UnresolvedTag."""
+    value: Any = values
+    name = f"${tag.scope}"
+    for step in tag.steps:
+        value = _member(value, step, tag, name)
+        name = f"{name}.{step}"
+    return value
+
+
 def printed(tag: Tag, values: Mapping[str, Any]) -> str:
     """What ``tag`` stands for in ``values``, the members of its scope, as text.
 
     Scalars are printed as YAML 1.2 has them, a list of scalars with commas between its items (as upstream
     does). Raises UnresolvedTag when there is no such value, or none that is a text.
     """
-    value: Any = values
-    name = f"${tag.scope}"
-    for step in tag.steps:
-        value = _member(value, step, tag, name)
-        name = f"{name}.{step}"
+    value = value_of(tag, values)
+    name = f"${'.'.join((tag.scope, *tag.steps))}"
     if isinstance(value, list | tuple):
         if any(item is None or isinstance(item, list | tuple | Mapping) for item in value):
             raise UnresolvedTag(tag.text, f"{name} is a list of more than texts and numbers")
-        return ",".join(_scalar(item) for item in value)
+        return ",".join(scalar(item) for item in value)
     if isinstance(value, Mapping):
         raise UnresolvedTag(tag.text, f"{name} is an object, not a text")
     if value is None:
         raise UnresolvedTag(tag.text, f"{name} is null")
-    return _scalar(value)
+    return scalar(value)
 
 
 def fill(text: str, scope: str, values: Mapping[str, Any]) -> str:
@@ -131,17 +154,19 @@ def _member(value: Any, step: str, tag: Tag, name: str) -> Any:
         if step not in value:
             raise UnresolvedTag(tag.text, f"{name} has no member of that name")
         return value[step]
+    index = index_of(step)
     if not isinstance(value, list | tuple):
-        lacks = "null" if value is None else "no list" if _INDEX.fullmatch(step) else "no object"
+        lacks = "null" if value is None else "no list" if index is not None else "no object"
         raise UnresolvedTag(tag.text, f"{name} is {lacks}")
-    if not _INDEX.fullmatch(step):
+    if index is None:
         raise UnresolvedTag(tag.text, f"{name} is a list; its items are numbered from [0]")
-    if int(step) >= len(value):
+    if index >= len(value):
         raise UnresolvedTag(tag.text, f"{name} has {len(value)} items, numbered from [0]")
-    return value[int(step)]
+    return value[index]
 
 
-def _scalar(value: Any) -> str:
+def scalar(value: Any) -> str:
+    """A scalar as a tag prints it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -35,7 +35,8 @@ class Document:
     source: bytes = field(repr=False)
     warnings: tuple[DocumentWarning, ...] = ()
     secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Values of a v2 document's ``secrets``, as written; ``spec.secret_names`` has the names."""
+    """Values of a v2 document's ``secrets``, as written, and the passwords of its ``auth`` that are more than tags of
+    secrets; ``spec.secret_names`` has the names."""
 
 
 def read_document(text: bytes | str, filename: str | None = None) -> Document:

@@ -1,9 +1,9 @@
 """A document as somebody else than its owner may see it: byte for byte, but for the values of its secrets.
 
-Masked are, by their place in the document and never by what their lines look like: every value in ``secrets`` and
-every literal password of an ``auth`` in v2; in v1, which marks nothing as secret, the values of ``jobEnvs`` whose
-names say that they are. Upstream masks by one expression over lines, which misses documents in another style
-than its own and swallows what follows a quoted key.
+Masked are, by their place in the document and never by what their lines look like: in v2 every value in ``secrets``
+and every password of an ``auth`` that is more than tags, which the reader makes a secret as well; in v1, which marks
+nothing as secret, the values of ``jobEnvs`` whose names say that they are. Upstream masks by one expression over lines,
+which misses documents in another style than its own and swallows what follows a quoted key.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pai_backend.protocol.document import MAX_BYTES, read_document
 from pai_backend.protocol.locate import locate
 from pai_backend.protocol.position import BOM
 from pai_backend.protocol.spans import Span, of_json, of_yaml
+from pai_backend.protocol.v2_draft import PASSWORDS
 from pai_backend.protocol.yaml_stream import MAX_DOCUMENTS
 
 MASK: Final = '"******"'
@@ -134,32 +135,37 @@ class _Search:
             elif name == "prerequisites":
                 for item in value.value().items:
                     for auth in self._named(item, "auth"):
-                        for password in self._named(auth, "password"):
-                            yield from self._literal(password)
+                        for key, password in self._fields(auth):
+                            if key in PASSWORDS:
+                                yield from self._literal(password)
 
     def _literal(self, password: Span) -> Iterator[Span]:
-        """The password, unless it is nothing but tags; and the parameters that its tags put into it."""
+        """The password, unless it is nothing but tags; and the same of the parameters that its tags put into it."""
         text = password.value().text
         if text is None:
             yield password
             return
-        between, done = [], 0
         for tag in tags.find(text):
-            if not tag.flaw:
-                between.append(text[done : tag.start])
-                done = tag.end
-                if tag.scope == "parameters":
-                    yield from self._at(tag.steps)
-        if "".join((*between, text[done:])).strip():
+            if not tag.flaw and tag.scope == "parameters":
+                for parameter in self._at(tag.steps):
+                    yield from self._texts(parameter)
+        if _holds_text(password.value()):
             yield password
+
+    def _texts(self, parameter: Span) -> Iterator[Span]:
+        """The texts within a parameter, reached as by an alias: what else uses them must still be readable."""
+        for span in self._counted(parameter.within(follow=True)):
+            if _holds_text(span):
+                yield Span(span.start, span.start, target=span)
 
     def _at(self, steps: tuple[str, ...]) -> Iterable[Span]:
         """The parameters that the steps of a tag lead to."""
         spans = list(self._named(self._root, "parameters"))
         for step in steps:
             below = [value for span in spans for value in self._named(span, step)]
-            if step.isdecimal():
-                below += [item for span in spans for item in span.value().items[int(step) : int(step) + 1]]
+            index = tags.index_of(step)
+            if index is not None:
+                below += [item for span in spans for item in span.value().items[index : index + 1]]
             spans = below
         return spans
 
@@ -175,6 +181,11 @@ class _Search:
             if self._steps < 0:
                 raise _TooMuch
             yield one
+
+
+def _holds_text(span: Span) -> bool:
+    """Whether a scalar is more than tags. An empty password, or a null, is none, and must be none once masked."""
+    return span.text is not None and not span.is_null and not tags.is_only_tags(span.text)
 
 
 def _replaced(text: str, spans: list[Span]) -> bytes:

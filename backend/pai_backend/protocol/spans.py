@@ -14,11 +14,12 @@ from typing import Final
 import yaml
 
 from pai_backend.model.errors import Bug
-from pai_backend.protocol import yaml_tree
+from pai_backend.protocol import yaml_scalars, yaml_tree
 from pai_backend.protocol.locate import MAX_DEPTH, Node
 
 MAX_EVENTS: Final = 2 * yaml_tree.MAX_NODES
 """Of one YAML text: twice the keys and values that a document is read with, for its lists and objects end as well."""
+_NULL_TAG: Final = "tag:yaml.org,2002:null"
 _JSON_SCALAR = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+|)*+"|[-+.0-9A-Za-z]++')
 
 
@@ -27,7 +28,7 @@ class Span:
     """A value between two offsets of a text.
 
     ``text`` is a scalar's value, ``members`` are an object's keys and values, ``items`` a list's; ``target`` is what
-    an alias stands for.
+    an alias stands for. ``is_null`` tells a null from the text of the same letters.
     """
 
     start: int
@@ -36,6 +37,7 @@ class Span:
     members: Sequence[tuple[Span, Span]] = ()
     items: Sequence[Span] = ()
     target: Span | None = None
+    is_null: bool = False
 
     def value(self) -> Span:
         """What the span stands for: itself, or what an alias leads to."""
@@ -84,7 +86,8 @@ def of_json(text: str, root: Node) -> Span:
     found = _JSON_SCALAR.match(text, root.at)
     if found is None:
         raise Bug("a scalar was read where none is")
-    return Span(root.at, found.end(), root.value if isinstance(root.value, str) else found[0])
+    text = root.value if isinstance(root.value, str) else found[0]
+    return Span(root.at, found.end(), text, is_null=root.value is None)
 
 
 def of_yaml(text: str) -> Span | None:
@@ -120,7 +123,7 @@ class _Builder:
         for _ in range(MAX_EVENTS):
             event = self._next()
             if isinstance(event, yaml.ScalarEvent):
-                self._add(self._anchored(event, Span(*_marks(event), event.value)))
+                self._add(self._anchored(event, Span(*_marks(event), event.value, is_null=_is_null(event))))
             elif isinstance(event, yaml.CollectionStartEvent):
                 # The parser's time for deep brackets grows with the square of their depth.
                 if len(self._open) >= MAX_DEPTH:
@@ -160,6 +163,13 @@ class _Builder:
         else:
             above.members.append((above.key, span))
             above.key = None
+
+
+def _is_null(event: yaml.ScalarEvent) -> bool:
+    """Whether the scalar is a null: written plainly, with no tag or with null's own."""
+    if event.tag is None and event.style:
+        return False
+    return event.tag in (None, _NULL_TAG) and event.value in yaml_scalars.NULLS
 
 
 def _marks(event: yaml.Event) -> tuple[int, int]:

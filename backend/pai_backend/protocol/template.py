@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from pai_backend.model.tags import Tag, UnresolvedTag, find, printed
+from pai_backend.model.tags import Tag, UnresolvedTag, find, is_only_tags, printed, scalar, value_of
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.yaml_scalars import spelling
@@ -75,6 +75,43 @@ class Template:
                 done = tag.end
                 self.spend(len(filled), node, path)
         return "".join((*parts, value[done:]))
+
+    def written(self, node: Node) -> str:
+        """A scalar as tags print it: a number as its author wrote it."""
+        return _text(_printable(node, self._text))
+
+    def is_only_secrets(self, text: str) -> bool:
+        """Whether ``text`` is nothing but tags of secrets, and of parameters that are nothing else either."""
+        if not is_only_tags(text):
+            return False
+        try:
+            filled = [value_of(tag, self._parameters) for tag in find(text) if tag.scope == "parameters"]
+        except UnresolvedTag:
+            return True  # a fault, which fill has reported
+        leaves = [leaf for value in filled for leaf in (value if isinstance(value, list) else [value])]
+        return all(is_only_tags(_text(leaf)) for leaf in leaves)
+
+    def revealed(self, text: str, node: Node, path: Path, scopes: tuple[str, ...] = ("parameters", "secrets")) -> str:
+        """``text`` with the values of its secrets as well: itself a secret, and no part of a spec.
+
+        What ``fill`` could not fill stays here too. Counts what it puts in, as ``fill`` does.
+        """
+        parts: list[str] = []
+        done = 0
+        for tag in islice(find(text), MAX_TAGS):
+            if tag.flaw or tag.scope not in scopes:
+                continue
+            try:
+                value = printed(tag, self._parameters if tag.scope == "parameters" else self._secrets or {})
+            except UnresolvedTag:
+                continue
+            if tag.scope == "parameters":
+                value = self.revealed(value, node, path, ("secrets",))
+            if not self.spend(len(value), node, path):
+                break
+            parts += text[done : tag.start], value
+            done = tag.end
+        return "".join((*parts, text[done:]))
 
     def spend(self, characters: int, node: Node, path: Path) -> bool:
         """Count ``characters`` of a command; False, and once a fault, when there are too many in all."""
@@ -160,6 +197,11 @@ class Template:
             at = found + 2
         self._last = (node.at, tag.start, at - 2)
         return at - 2
+
+
+def _text(value: Any) -> str:
+    """A scalar's text; nothing for what cannot be printed, of which ``fill`` has made a fault."""
+    return "" if value is None or isinstance(value, list | Mapping) else scalar(value)
 
 
 def values_of(node: Node | None, text: str) -> dict[str, Any]:

@@ -38,6 +38,8 @@ _IN_ROLE: Final = {
 }
 _PREREQUISITE: Final = {"protocol_version": "protocolVersion"}
 _AUTH: Final = {"passward": "password", "registry_uri": "registryuri"}
+PASSWORDS: Final = ("password", *(old for old, new in _AUTH.items() if new == "password"))
+"""The names under which the password of an ``auth`` is read."""
 _DEFAULTS: Final = {"virtual_cluster": "virtualCluster"}
 _DEPLOYMENT: Final = {"task_roles": "taskRoles"}
 _DEPLOYED: Final = {"pre_commands": "preCommands", "post_commands": "postCommands"}

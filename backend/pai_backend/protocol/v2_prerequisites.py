@@ -8,7 +8,6 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from pai_backend.model.spec import ImageAuth
-from pai_backend.model.tags import find
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Field, Kind, Members, Path, Table, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
@@ -52,6 +51,8 @@ class Prerequisite:
     requires: tuple[Located, ...]
     image: str = ""
     auth: ImageAuth | None = None
+    password: str | None = None
+    """What tags print of the password of another ``auth`` than an image's."""
 
     @property
     def path(self) -> Path:
@@ -72,7 +73,7 @@ class Prerequisites:
     def values(self, one: Prerequisite, reading: Reading) -> Values:
         """The fields of a prerequisite as tags print them; made when a role first chooses it."""
         if one not in self._values:
-            self._values[one] = _values(one.node, one.path, reading, self.text)
+            self._values[one] = _values(one, reading, self.text)
         return self._values[one]
 
     def named(self, name: str) -> list[Prerequisite]:
@@ -138,7 +139,7 @@ def _read(node: Node, path: Path, reading: Reading) -> Prerequisite | None:
         image, auth = _image(members, reading), _auth(members, reading)
         return Prerequisite(IMAGE, name, node, members, requires, image, auth)
     _check_uri(kind_text, members, reading)
-    return Prerequisite(kind_text, name, node, members, requires)
+    return Prerequisite(kind_text, name, node, members, requires, password=_open_password(node, path, reading))
 
 
 def _name(node: Node) -> set[str]:
@@ -153,8 +154,11 @@ def _known(node: Node) -> Node:
     return Node({key: member for key, member in members.items() if key in _OPEN.fields}, node.at, node.key_at)
 
 
-def _values(node: Node, path: Path, reading: Reading, text: str) -> Values:
+def _values(one: Prerequisite, reading: Reading, text: str) -> Values:
+    node, path = one.node, one.path
     values = values_of(node, text)
+    if one.password is not None:
+        values["auth"] = {**values["auth"], "password": one.password}
     if not isinstance(node.value, dict):
         return values
     for name in _FILLED:
@@ -183,7 +187,7 @@ def _image(members: Members, reading: Reading) -> str:
 
 
 def _auth(members: Members, reading: Reading) -> ImageAuth | None:
-    """The credentials of an image; a password that is no tag is moved to the secrets, where it is kept safe."""
+    """The credentials of an image."""
     node = members.values["auth"]
     if not isinstance(node, Node) or not isinstance(node.value, dict):
         return None
@@ -191,20 +195,43 @@ def _auth(members: Members, reading: Reading) -> ImageAuth | None:
     auth = reading.reader.members(node, path, tables.AUTH)
     if auth is None:
         return None
-    texts = {
-        name: reading.template.fill(node.value[name], (*path, name)) if auth.text(name) else ""
-        for name in tables.AUTH.fields
-    }
-    password = texts["password"]
-    if password and not any(tag.scope == "secrets" for tag in find(password)):
-        name = f"auth_{members.path[-1]}_password"
-        while name in reading.secrets:
-            name += "_"
-        reading.secrets[name] = password
-        password = f"<% $secrets.{name} %>"
-        hint = "Put it into secrets, and write <% $secrets.name %> here."
-        reading.reader.warn("literal-password", (*path, "password"), "the password itself stands here", hint)
-    return ImageAuth(username=texts["username"], password=password, registry_uri=texts["registryuri"])
+    username, registry = (
+        reading.template.fill(node.value[name], (*path, name)) if auth.text(name) else ""
+        for name in ("username", "registryuri")
+    )
+    password = _password(node.value["password"], members.path, reading) if auth.text("password") else ""
+    return ImageAuth(username=username, password=password, registry_uri=registry)
+
+
+def _open_password(node: Node, path: Path, reading: Reading) -> str | None:
+    """The password of the ``auth`` that data, a script or an output may have among its further fields."""
+    auth = node.value.get("auth") if isinstance(node.value, dict) else None
+    password = auth.value.get("password") if auth is not None and isinstance(auth.value, dict) else None
+    if password is None or password.value is None or isinstance(password.value, dict | list | Unreadable):
+        return None
+    return _password(password, path, reading)
+
+
+def _password(node: Node, path: Path, reading: Reading) -> str:
+    """The password of the prerequisite at ``path`` as a spec may hold it: nothing but tags of secrets.
+
+    One that is more, if only by a blank, becomes a secret of its own with the values of its tags put in. So masking,
+    which leaves tags alone and hides the rest, leaves as many secrets as there were.
+    """
+    place, template = (*path, "auth", "password"), reading.template
+    text = node.value if isinstance(node.value, str) else template.written(node)
+    filled = template.fill(node, place)
+    if template.exhausted or template.is_only_secrets(text):
+        return filled
+    name = f"auth_{path[-1]}_password"
+    while name in reading.secrets:
+        name += "_"
+    whole = template.revealed(text, node, place)
+    reading.secrets[name] = whole
+    what = "the password itself stands" if whole == (filled or text) else "a part of the password stands"
+    hint = "Put all of it into secrets, and write <% $secrets.name %> here."
+    reading.reader.warn("literal-password", place, f"{what} here", hint)
+    return f"<% $secrets.{name} %>"
 
 
 def _check_uri(kind: str, members: Members, reading: Reading) -> None:

@@ -12,8 +12,9 @@ from typing import Final
 from pai_backend.protocol import scalars
 from pai_backend.protocol.diagnose import Trouble
 
+NULLS: Final = ("", "~", "null", "Null", "NULL")
 _WORDS: Final[dict[str, bool | None]] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(NULLS),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }

@@ -52,6 +52,28 @@ def v2_jobs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+PIECES = st.sampled_from(["", " ", "<", "% $secrets.a %>", "<% $secrets.a %>", "<% $secrets.b %>", "null", HIDDEN])
+PARAMETERS = st.sampled_from(["<% $parameters.p %>", "<% $parameters.l %>", "<% $parameters.l[0] %>"])
+LEAVES = st.lists(PIECES, max_size=2).map("".join)
+
+
+@st.composite
+def jobs_with_passwords(draw: st.DrawFn) -> dict[str, Any]:
+    """A job whose image needs a password that may have tags of secrets and parameters in it, and text between them."""
+    pieces = st.lists(PIECES | PARAMETERS, max_size=3).map("".join)
+    password = draw(st.none() | pieces)
+    job = draw(v2_jobs())
+    kind = draw(st.sampled_from(["dockerimage", "data", "script"]))
+    key = draw(st.sampled_from(["password", "passward"]))
+    one = {"name": "other", "type": kind, "uri": "python", "auth": {key: password}}
+    job["prerequisites"] = [*job["prerequisites"], one]
+    job["taskRoles"]["worker"]["dockerImage"] = "other" if kind == "dockerimage" else "image"
+    job["secrets"] |= {"b": [HIDDEN, HIDDEN]}
+    texts = {"p": LEAVES | st.none(), "l": st.lists(LEAVES, min_size=1, max_size=3)}
+    job["parameters"] = draw(st.fixed_dictionaries(texts))
+    return job
+
+
 STYLES = st.fixed_dictionaries(
     {
         "default_style": st.sampled_from([None, '"', "'", "|", ">"]),
@@ -122,6 +144,24 @@ def test_a_masked_document_reads_as_the_same_job(job: dict[str, Any], style: dic
     assert after.secrets.keys() == before.secrets.keys()
     assert after.spec.secret_names == before.spec.secret_names
     assert [role.command for role in after.spec.task_roles] == [role.command for role in before.spec.task_roles]
+
+
+@settings(deadline=None)
+@given(jobs_with_passwords(), STYLES | st.none())
+def test_a_password_is_the_same_secret_once_it_is_masked(job: dict[str, Any], style: dict[str, Any] | None) -> None:
+    source = json.dumps(job) if style is None else yaml.safe_dump(job, **style)
+    result = masked(source.encode())
+    try:
+        before = read_document(source)
+    except DocumentError:  # a tag that stands for nothing, or a style that the writer knows and the reader refuses
+        assume(False)
+        return
+    assert HIDDEN not in before.spec.model_dump_json()
+    after = read_document(result)
+    assert after.spec.secret_names == before.spec.secret_names
+    assert HIDDEN not in str(after.secrets)
+    (role,), (old,) = after.spec.task_roles, before.spec.task_roles
+    assert role.image_auth == old.image_auth
 
 
 @settings(deadline=None)

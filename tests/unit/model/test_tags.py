@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_backend.model.tags import SCOPES, UnresolvedTag, fill, find
+from pai_backend.model.tags import SCOPES, UnresolvedTag, fill, find, is_only_tags
 
 VALUES = {
     "word": "resnet20",
@@ -126,3 +126,15 @@ def test_every_scope_is_filled_alone() -> None:
     text = " ".join(f"<% ${scope}.x %>" for scope in SCOPES)
     for scope in SCOPES:
         assert fill(text, scope, {"x": "value"}) == text.replace(f"<% ${scope}.x %>", "value")
+
+
+@pytest.mark.parametrize("text", ["", "<% $secrets.a %>", "<%$secrets.a%><% $parameters.b[0] %>"])
+def test_tags_alone_are_only_tags(text: str) -> None:
+    assert is_only_tags(text)
+
+
+@pytest.mark.parametrize(
+    "text", [" ", "a", "<% $secrets.a %> ", "x<% $secrets.a %>", "<% $secrets %>", "<% secrets.a %>"]
+)
+def test_text_beside_tags_and_tags_that_cannot_be_filled_are_text(text: str) -> None:
+    assert not is_only_tags(text)

@@ -92,12 +92,53 @@ def document_with(auth: str, rest: str = "") -> str:
         ("{password: 'hunter2', registryuri: r}", '{password: "******", registryuri: r}'),
         ("{password: x<% $secrets.a %>}", '{password: "******"}'),
         ("{password: <% $secrets.a %>}", "{password: <% $secrets.a %>}"),
-        ("{password: ' <% $secrets.a %>'}", "{password: ' <% $secrets.a %>'}"),
+        ("{password: ' <% $secrets.a %>'}", '{password: "******"}'),
+        ("{password: <% $secrets.a %><% $secrets.a %>}", "{password: <% $secrets.a %><% $secrets.a %>}"),
+        ("{passward: hunter2}", '{passward: "******"}'),
+        ("{password: }", "{password: }"),
+        ("{password: ''}", "{password: ''}"),
+        ("{password: null}", "{password: null}"),
+        ("{password: !!null ~}", "{password: !!null ~}"),
+        ("{password: 'null'}", '{password: "******"}'),
+        ("{password: !!str null}", '{password: "******"}'),
+        ("{<<: {password: x<% $secrets.a %>}}", '{<<: {password: "******"}}'),
     ],
 )
 def test_a_literal_password_of_an_image_is_masked(auth: str, after: str) -> None:
     secrets = 'secrets: {a: "******"}\n'
     assert masked(document_with(auth, secrets).encode()).decode() == document_with(after, secrets)
+    assert same_secrets(document_with(auth, secrets), document_with(after, secrets))
+
+
+def same_secrets(before: str, after: str) -> bool:
+    """Whether both read as jobs with secrets of the same names, where the image's password is made of the same."""
+    one, other = read_document(before), read_document(after)
+    return one.secrets.keys() == other.secrets.keys() and one.spec.task_roles == other.spec.task_roles
+
+
+@pytest.mark.parametrize("value", ["''", "null", "<% $secrets.a %>", "['<% $secrets.a %>', '<% $secrets.a %>', '']"])
+@pytest.mark.parametrize("password", ["<% $parameters.p %>", "<% $parameters.p %><% $secrets.a %>"])
+def test_a_parameter_that_adds_no_text_to_a_password_stays(password: str, value: str) -> None:
+    auth = f"{{password: '{password}'}}"
+    source = document_with(auth, f"parameters: {{p: {value}}}\nsecrets: {{a: '******'}}\n")
+    assert masked(source.encode()).decode() == source.replace("'******'", '"******"')
+
+
+def test_a_parameter_that_adds_text_beside_a_tag_is_masked() -> None:
+    auth = "{password: '<% $parameters.p %>'}"
+    before, after = (
+        document_with(auth, f"parameters: {{p: {value}}}\nsecrets: {{a: '******'}}\n".replace("'", '"'))
+        for value in ("'hunter2<% $secrets.a %>'", "'******'")
+    )
+    assert masked(before.encode()).decode() == after
+    assert same_secrets(before, after)
+
+
+def test_a_step_of_any_length_and_any_digits_leads_nowhere() -> None:
+    for step in ("9" * 5000, "٣"):
+        auth = f'{{password: "<% $parameters.p.{step} %>"}}'
+        source = document_with(auth, "parameters: {p: [a, b, c, d]}\n")
+        assert masked(source.encode()).decode() == source
 
 
 def test_a_parameter_that_is_a_password_is_masked() -> None:

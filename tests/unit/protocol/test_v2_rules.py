@@ -241,6 +241,63 @@ secrets: {auth_2_password: taken}
     assert codes(document) == ["literal-password"]
 
 
+def with_password(password: str, more: str = "parameters: {p: x}\n") -> Document:
+    head = (
+        f"  - {{name: private, type: dockerimage, uri: a, auth: {{password: '{password}'}}}}\nsecrets: {{a: hunter2}}\n"
+    )
+    return read(role().replace("img", "private"), head=head + more)
+
+
+@pytest.mark.parametrize(
+    ("password", "whole"),
+    [
+        ("p <% $secrets.a %>", "p hunter2"),
+        ("<% $secrets.a %> ", "hunter2 "),
+        ("<% $secrets.a %><% $parameters.p %>", "hunter2x"),
+        ("<<% $parameters.p %>%>", "<x%>"),
+    ],
+)
+def test_a_password_that_is_more_than_a_tag_is_a_secret_as_a_whole(password: str, whole: str) -> None:
+    document = with_password(password)
+    auth = only_role(document).image_auth
+    assert auth is not None
+    assert auth.password == "<% $secrets.auth_1_password %>"
+    assert document.secrets == {"a": "hunter2", "auth_1_password": whole}
+    assert codes(document) == ["literal-password"]
+
+
+def test_what_a_password_puts_together_is_scanned_once() -> None:
+    document = with_password("<<% $parameters.p %>", "parameters: {p: '% $secrets.a %>'}\n")
+    assert document.secrets["auth_1_password"] == "<% $secrets.a %>"
+
+
+@pytest.mark.parametrize("password", ["<% $secrets.a %>", "<% $secrets.a %><% $parameters.p %>", "<% $parameters.p %>"])
+@pytest.mark.parametrize("value", ["<% $secrets.a %>", "''", "[<% $secrets.a %>, '']"])
+def test_a_password_of_tags_alone_is_no_further_secret(password: str, value: str) -> None:
+    document = with_password(password, f"parameters: {{p: {value}}}\n")
+    assert document.secrets == {"a": "hunter2"}
+    assert codes(document) == []
+
+
+def test_a_password_of_many_tags_grows_no_further_than_a_command() -> None:
+    more = f"parameters: {{p: '{'<% $secrets.b %>' * 1000}'}}\n"
+    head = f"  - {{name: private, type: dockerimage, uri: a, auth: {{password: 'x{'<% $parameters.p %>' * 100}'}}}}\n"
+    secrets = f"secrets: {{b: {'x' * 100_000}}}\n"
+    with pytest.raises(DocumentError, match="more than 4194304 characters"):
+        read(role().replace("img", "private"), head=head + secrets + more)
+
+
+@pytest.mark.parametrize(("password", "value"), [("hunter2", "hunter2"), ("12.50", "12.50"), ("true", "true")])
+def test_the_password_of_data_reaches_a_command_as_a_secret(password: str, value: str) -> None:
+    head = f"  - {{name: d, type: data, uri: a, auth: {{user: me, password: {password}}}}}\n"
+    document = read(
+        role(more="data: d", commands="['login <% $data.auth.user %> <% $data.auth.password %>']"), head=head
+    )
+    assert only_role(document).command == "login me <% $secrets.auth_1_password %>"
+    assert document.secrets == {"auth_1_password": value}
+    assert codes(document) == ["literal-password"]
+
+
 def test_extras_for_the_scheduler() -> None:
     extras = """\
 extras:
