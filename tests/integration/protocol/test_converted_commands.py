@@ -13,6 +13,7 @@ from pai_backend.model import tags
 from pai_backend.protocol import read_document
 from pai_backend.protocol.convert import Converted, to_v1, to_v2
 from pai_backend.protocol.convert.qizhi import rewritten
+from pai_backend.protocol.mask import masked
 
 NASTY = {
     "PLAIN": "abc",
@@ -27,6 +28,8 @@ NASTY = {
     "NOTHING": None,
     "WHOLE": {"a": [1, True, "x'y"]},
     "DB_PASSWORD": "hunter2'\"$&<>",
+    "API_KEYS": {"a": ["hunter2's", 1]},
+    "KEYS_TO_USE": [1, None],
     "SHORT_KEY": "a'b",
     "TOKENIZERS": "100000",
     "isDebug": True,
@@ -62,9 +65,11 @@ def test_a_variable_arrives_as_v1_gives_it(name: str) -> None:
 
 def test_a_password_is_written_as_a_secret() -> None:
     result = converted("x", jobEnvs=NASTY)
-    assert read_document(result.text).spec.secret_names == ("DB_PASSWORD",)
+    assert read_document(result.text).spec.secret_names == ("DB_PASSWORD", "API_KEYS")
+    assert b"hunter2" not in masked(result.text.encode())
     assert [loss.message for loss in result.lost if loss.path == "$.jobEnvs"] == [
-        "moved into secrets, by their names: DB_PASSWORD"
+        "moved into secrets, by their names: DB_PASSWORD, API_KEYS",
+        "numbers and short texts stay in the command: KEYS_TO_USE, SHORT_KEY, TOKENIZERS",
     ]
 
 

@@ -32,6 +32,8 @@ class Exports:
     lines: list[str] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     unsaid: list[str] = field(default_factory=list)
+    in_the_open: list[str] = field(default_factory=list)
+    """Names that say that their values are secret, with values that are too short, or numbers, to be made secrets."""
 
 
 def exports(env: Mapping[str, Any]) -> Exports:
@@ -51,6 +53,8 @@ def exports(env: Mapping[str, Any]) -> Exports:
             word = f"'<% $secrets.{name} %>'"
         else:
             word = quoted(text)
+            if text and value is not None and not isinstance(value, bool) and SECRET_NAME.search(name):
+                made.in_the_open.append(name)
         guard = f'[ "${{{name}+set}}" ] || ' if name.startswith(("PAI_", "QIZHI_")) else ""
         made.lines.append(f"{guard}export {name}={word}")
     return made
@@ -82,10 +86,15 @@ def _filled_in(text: str) -> str:
     return "".join(parts)
 
 
-def _is_secret(name: str, value: object) -> bool:
-    return (
-        isinstance(value, str)
-        and len(value) >= MIN_SECRET
-        and SECRET_NAME.search(name) is not None
-        and not _NUMBER.fullmatch(value)
-    )
+def _is_secret(name: str, value: Any) -> bool:
+    """Whether the value goes into the secrets: a text does, and an object or a list that holds one."""
+    if SECRET_NAME.search(name) is None:
+        return False
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict | list):
+            pending += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, str) and len(one) >= MIN_SECRET and not _NUMBER.fullmatch(one):
+            return True
+    return False

@@ -158,6 +158,9 @@ class _Writer:
         if self.exports.secrets:
             names_ = ", ".join(self.exports.secrets)
             losses.rewritten(("jobEnvs",), f"moved into secrets, by their names: {names_}")
+        if self.exports.in_the_open:
+            message = f"numbers and short texts stay in the command: {', '.join(self.exports.in_the_open)}"
+            losses.rewritten(("jobEnvs",), message, "Move those that are secret into secrets.")
 
     def _set_aside_role(self, number: int, name: str, role: TaskRole) -> None:
         """What v2 has no field for, of a task role."""
