@@ -101,8 +101,9 @@ else
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --jobs $(JOBS)
 endif
 
-fuzz: install ## Give readers, masking and converters odd documents for FUZZ_S seconds (make fuzz FUZZ_S=300)
-	@PAI_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -q tests/fuzz
+fuzz: install ## Try new random documents for FUZZ_S seconds, then every law once with new inputs (make fuzz FUZZ_S=300)
+	@PAI_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -q --hypothesis-profile=random tests/fuzz
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=random tests/property
 
 fresh: ## Try make demo and make test on minimal Debian 12 and 13 (root, Linux, debootstrap)
 	@tools/fresh bookworm demo tests packages user

@@ -9,6 +9,8 @@ import signal
 
 import pytest
 
+from tests.support import repeatable
+
 LONGEST = (
     "kubernetes",
     "room-kubernetes",
@@ -19,9 +21,17 @@ LONGEST = (
     "hdfs",
 )
 
+repeatable.register_profiles()  # before any test is imported: what they set is added to the profile
 
+
+@pytest.hookimpl(trylast=True)  # when --hypothesis-profile was followed
 def pytest_configure() -> None:
-    """Take interrupts: a run in the background of a script ignores them, and what tests start would inherit that."""
+    """Let generated examples depend on the commit alone, unless asked for random ones.
+
+    Also take interrupts: a run in the background of a script ignores them, and what tests start would inherit that.
+    """
+    if not repeatable.is_random():
+        repeatable.ignore_loaded_modules()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

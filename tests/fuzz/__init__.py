@@ -1,1 +1,1 @@
-"""Inputs that nobody would write, for as long as there is time. ``make fuzz`` runs this for five minutes."""
+"""Inputs that nobody would write: the same ones in every ``make test``, new ones for minutes in ``make fuzz``."""

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from pai_backend.protocol import extension, v1, v1_ports, v2_tables
 
-DOCUMENTS = Path(__file__).parents[1] / "data" / "documents"
-CORPUS = [path.read_bytes() for path in sorted(DOCUMENTS.rglob("*")) if path.suffix in (".json", ".yaml")]
+DATA = Path(__file__).parents[1] / "data" / "documents"
+DOCUMENTS = [path for path in sorted(DATA.rglob("*")) if path.suffix in (".json", ".yaml")]
+REAL = [path.read_bytes() for path in DOCUMENTS]
 
 TOKENS = [
     *"{}[],:\"'\\#&*!|>%@`?-<~ \t\n\r",
@@ -80,7 +81,7 @@ V2 = {
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
     """A real document with pieces put in, taken out, doubled or replaced."""
-    text = draw(st.sampled_from(CORPUS))
+    text = draw(st.sampled_from(REAL))
     for _ in range(draw(st.integers(1, 8))):
         at, size = draw(st.integers(0, len(text))), draw(st.integers(0, 40))
         piece = draw(st.sampled_from(TOKENS).map(str.encode) | st.binary(max_size=3) | st.just(text[at : at + size]))
@@ -110,6 +111,10 @@ def changed(draw: st.DrawFn) -> Any:
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 SHELL = st.lists(st.sampled_from(TOKENS) | TEXTS, min_size=1, max_size=12).map("".join)
 NAMES = st.from_regex(r"[A-Za-z0-9._~]{1,8}", fullmatch=True)
+TAGS = ["<% $secrets.a %>", "<% $parameters.a[0] %>", "<% $parameters.a %>", "% $secrets.a %>", "", " ", "hunter2"]
+PIECES = st.lists(st.sampled_from(TAGS), max_size=3).map("".join)
+PASSWORDS = SHELL | PIECES | VALUES
+"""What may stand for a password, tags and texts of all kinds in it."""
 OBJECTS = st.dictionaries(WORDS | TEXTS, VALUES, max_size=4)
 
 
@@ -132,7 +137,12 @@ def good(draw: st.DrawFn) -> Any:
         extension.KEY: draw(st.dictionaries(st.sampled_from([*extension.JOB.fields]), VALUES, max_size=2)),
     }
     job["taskRoles"]["worker"]["commands"] = draw(st.lists(SHELL, min_size=1, max_size=3))
-    job["prerequisites"][0]["auth"]["password"] = draw(SHELL)
+    for number, one in enumerate(job["prerequisites"]):
+        if number == 0 or draw(st.booleans()):
+            one["auth"] = {draw(st.sampled_from(["password", "passward"])): draw(PASSWORDS)}
+    job["parameters"]["a"] = draw(st.lists(PIECES | VALUES, min_size=1, max_size=3))
+    if draw(st.booleans()):
+        job["taskRoles"]["worker"]["commands"].append("<% $data.auth.password %>")
     return job
 
 

@@ -1,114 +1,116 @@
 """Whatever the input, reading, masking and converting answer with a document or a DocumentError, soon.
 
-Runs for PAI_FUZZ_S seconds in all (30 when that is not set): rounds of Hypothesis, so that what is found is shrunk
-and kept, and tried first the next time.
+``make test`` tries the same inputs each time, and every one that was ever found (``corpus/``). ``make fuzz`` draws new
+ones for PAI_FUZZ_S seconds in all and writes what fails, shrunk, into ``corpus/``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from pai_backend.model.errors import DocumentError
-from pai_backend.model.spec import Dialect
-from pai_backend.protocol import Document, read_document
-from pai_backend.protocol.convert import to_v1, to_v2
-from pai_backend.protocol.fields import MAX_REPORTED
-from pai_backend.protocol.mask import MASKED_WHOLE, masked
-from tests.fuzz.inputs import CORPUS, SOURCES
+from pai_backend.protocol import Document
+from tests.fuzz.checks import CHECKS, bounded, check_reading
+from tests.fuzz.inputs import DOCUMENTS, SOURCES
 from tests.support.processor_time import processor_time
+from tests.support.repeatable import is_random
 
-BUDGET_S = float(os.environ.get("PAI_FUZZ_S", "30"))
-INPUT_S = 1.0
-"""Processor time of one input, which has a few kilobytes: the largest texts have their own tests."""
-ROUND = settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
-
-V2 = (Dialect.OPENPAI_V2, Dialect.OPENPAI_V2_DRAFT)
-
-
-def read(source: bytes) -> Document | None:
-    """The document, or None when it has faults, which are whole."""
-    try:
-        document = read_document(source)
-    except DocumentError as error:
-        faults = error.errors
-    else:
-        assert document.source == source
-        assert read_document(source) == document
-        return document
-    assert faults
-    assert all(fault.message and fault.hint and fault.path.startswith("$") for fault in faults)
-    assert all(fault.line is not None and fault.column is not None for fault in faults[:MAX_REPORTED])
-    return None
+CORPUS = Path(__file__).parent / "corpus"
+FOUND = sorted(CORPUS.glob("*.case"))
+EXAMPLES = 500
+FUZZ_S = float(os.environ.get("PAI_FUZZ_S", "60"))
+INPUT_S = 10.0
+"""Processor time of one input while fuzzing, beside the steps: an expression that tries a text in pieces has none."""
 
 
-def check_reading(source: bytes) -> None:
-    document = read(source)
-    if document is not None:
-        text = f"{document!r} {document.warnings}"
-        assert "hunter2" not in text
+class Found:
+    """The input that failed last; Hypothesis ends with the smallest."""
+
+    source: bytes | None = None
+
+    def keep(self, folder: Path) -> Path:
+        """Write it into ``folder`` under the hash of its bytes."""
+        assert self.source is not None
+        path = folder / case_name(self.source)
+        path.write_bytes(self.source)
+        return path
 
 
-def check_masking(source: bytes) -> None:
-    result = masked(source)
-    document = read(source)
-    if document is None or result == MASKED_WHOLE:
-        return
-    after = read(result)
-    assert after is not None
-    assert after.secrets.keys() == document.secrets.keys()
-    assert masked(result) == result
-    if document.dialect in V2:
-        assert [role.name for role in after.spec.task_roles] == [role.name for role in document.spec.task_roles]
+def case_name(source: bytes) -> str:
+    return f"{hashlib.sha256(source).hexdigest()[:16]}.case"
 
 
-def check_converting(source: bytes) -> None:
-    document = read(source)
-    if document is None:
-        return
-    for convert, dialects in ((to_v1, (Dialect.OPENPAI_V1, Dialect.QIZHI)), (to_v2, (Dialect.OPENPAI_V2,))):
-        try:
-            converted = convert(document)
-        except DocumentError:
-            continue
-        assert read_document(converted.text).dialect in dialects
-        assert all(loss.path.startswith("$") and loss.message for loss in converted.lost)
+def one_round(name: str, found: Found, examples: int = EXAMPLES) -> None:
+    """Check inputs until one fails or all have been tried."""
 
-
-CHECKS = {"reading": check_reading, "masking": check_masking, "converting": check_converting}
-
-
-def bounded(check: Callable[[bytes], None], source: bytes) -> None:
-    assert processor_time(lambda: check(source)) < INPUT_S
-
-
-@pytest.mark.parametrize("name", CHECKS)
-@pytest.mark.timeout(BUDGET_S + 120)
-def test_any_input_is_answered(name: str) -> None:
-    @ROUND
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
     @given(SOURCES)
-    def one_round(source: bytes) -> None:
-        bounded(CHECKS[name], source)
+    def each(source: bytes) -> None:
+        try:
+            if is_random():
+                assert processor_time(lambda: bounded(name, source)) < INPUT_S
+            else:
+                bounded(name, source)
+        except BaseException:
+            found.source = source
+            raise
 
-    end = time.monotonic() + BUDGET_S / len(CHECKS)
-    while time.monotonic() < end:
-        one_round()
+    each()
 
 
 @pytest.mark.parametrize("name", CHECKS)
-@pytest.mark.parametrize("number", range(len(CORPUS)))
-def test_the_documents_it_starts_from_are_answered(name: str, number: int) -> None:
-    bounded(CHECKS[name], CORPUS[number])
+@pytest.mark.timeout(FUZZ_S + 300)
+def test_any_input_is_answered(name: str) -> None:
+    found = Found()
+    if not is_random():
+        one_round(name, found)
+        return
+    end = time.monotonic() + FUZZ_S / len(CHECKS)
+    while time.monotonic() < end:
+        try:
+            one_round(name, found)
+        except BaseException as failure:
+            if found.source is not None:
+                failure.add_note(f"The input is kept in {found.keep(CORPUS)}.")
+            raise
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_what_was_found_stays_answered(path: Path, name: str) -> None:
+    source = path.read_bytes()
+    assert path.name == case_name(source), "the bytes of a case must not change"
+    bounded(name, source)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_the_documents_it_starts_from_are_answered(path: Path, name: str) -> None:
+    bounded(name, path.read_bytes())
 
 
 def test_the_checks_find_what_they_look_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(source: bytes) -> Document:
         raise ValueError("not a DocumentError")
 
-    monkeypatch.setattr("tests.fuzz.test_readers.read_document", wrong)
+    monkeypatch.setattr("tests.fuzz.checks.read_document", wrong)
     with pytest.raises(ValueError, match="not a DocumentError"):
-        check_reading(CORPUS[0])
+        check_reading(b"")
+
+
+def test_what_fails_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def wrong(source: bytes) -> None:
+        assert b"a" not in source
+
+    monkeypatch.setitem(CHECKS, "reading", wrong)
+    found = Found()
+    with pytest.raises(AssertionError):
+        one_round("reading", found)
+    kept = found.keep(tmp_path).read_bytes()
+    assert b"a" in kept
+    assert [path.name for path in tmp_path.iterdir()] == [case_name(kept)]
