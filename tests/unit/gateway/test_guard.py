@@ -8,9 +8,13 @@ import pytest
 from asyncssh.constants import (
     MSG_CHANNEL_CLOSE,
     MSG_CHANNEL_DATA,
+    MSG_CHANNEL_EXTENDED_DATA,
+    MSG_CHANNEL_FAILURE,
     MSG_CHANNEL_OPEN,
+    MSG_CHANNEL_OPEN_CONFIRMATION,
     MSG_CHANNEL_OPEN_FAILURE,
     MSG_CHANNEL_REQUEST,
+    MSG_CHANNEL_SUCCESS,
     MSG_GLOBAL_REQUEST,
     OPEN_ADMINISTRATIVELY_PROHIBITED,
     OPEN_RESOURCE_SHORTAGE,
@@ -20,6 +24,9 @@ from asyncssh.packet import Boolean, PacketDecodeError, SSHPacket, String, UInt3
 from pai_backend.access.broker.rights import EVERYTHING, NOTHING, Limits, Sftp
 from pai_backend.access.gateway.guard import NOT_PASSED_ON, Guard
 
+FILES = replace(NOTHING, sftp=Sftp.WRITE)
+READS = replace(NOTHING, sftp=Sftp.READ)
+SFTP = String("sftp")
 PTY = String("xterm") + UInt32(80) * 4 + String(b"")
 
 
@@ -46,6 +53,20 @@ def _refusal(guard: Guard, payload: bytes) -> tuple[int, int, str] | None:
     assert kind == MSG_CHANNEL_OPEN_FAILURE
     packet = SSHPacket(body)
     return packet.get_uint32(), packet.get_uint32(), packet.get_string().decode()
+
+
+def _with_session(limits: Limits, client: int = 7, task: int = 3) -> Guard:
+    """The rules of a login that has one session open."""
+    guard = Guard(limits, (), 10)
+    _open_session(guard, client, task)
+    return guard
+
+
+def _open_session(guard: Guard, client: int, task: int) -> None:
+    if guard.from_client(MSG_CHANNEL_OPEN, _open("session", number=client))[0] is not None:
+        guard.from_task(
+            MSG_CHANNEL_OPEN_CONFIRMATION, UInt32(client) + UInt32(task) + UInt32(1 << 21) + UInt32(1 << 15)
+        )
 
 
 def _passes(guard: Guard, payload: bytes) -> bool:
@@ -87,12 +108,24 @@ def test_a_login_without_limits_is_left_alone(kind: int, payload: bytes) -> None
         (replace(EVERYTHING, sftp=Sftp.NONE), _request("subsystem", String("sftp")), False),
         (replace(EVERYTHING, agent=False), _request("auth-agent-req@openssh.com"), False),
         (replace(EVERYTHING, x11=False), _request("x11-req", Boolean(False)), False),
-        (replace(EVERYTHING, x11=False), _request("env", String("A") + String("b")), True),
-        (NOTHING, _request("window-change", UInt32(1) * 4), True),
+        (replace(EVERYTHING, pty=False), _request("pty_req", PTY), False),  # asyncssh takes it for pty-req
+        (replace(EVERYTHING, x11=False), _request("x11_req", Boolean(False)), False),
+        (replace(EVERYTHING, agent=False), _request("auth_agent_req_at_openssh_dot_com"), False),
+        (replace(EVERYTHING, x11=False), _request("env", String("BASH_ENV") + String("/tmp/x")), False),
+        (FILES, _request("env", String("LD_PRELOAD") + String("/tmp/x.so")), False),
+        (FILES, _request("env", String("LANGUAGE") + String("en")), False),
+        (FILES, _request("env", String("LANG") + String("de_DE.UTF-8@euro")), True),
+        (FILES, _request("env", String("LC_ALL") + String("C")), True),
+        (FILES, _request("env", String("LC_ALL") + String("../../tmp/x")), False),
+        (EVERYTHING, _request("env", String("BASH_ENV") + String("/tmp/x")), True),
+        (FILES, _request("signal", String("KILL")), False),
+        (FILES, _request("break", UInt32(1)), False),
+        (FILES, _request("winadj@putty.projects.tartarus.org"), False),
+        (FILES, _request("window-change", UInt32(1) * 4), True),
     ],
 )
 def test_requests_pass_by_the_limits(limits: Limits, request_: bytes, passes: bool) -> None:
-    assert _passes(Guard(limits, (), 10), request_) == passes
+    assert _passes(_with_session(limits), request_) == passes
 
 
 @pytest.mark.parametrize(
@@ -130,7 +163,13 @@ def test_kinds_of_channels_are_refused_by_the_limits() -> None:
     assert _refusal(Guard(replace(EVERYTHING, pty=False), (), 10), _open("tun@openssh.com")) is not None
 
 
-@pytest.mark.parametrize("name", ["tcpip-forward", "streamlocal-forward@openssh.com"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tcpip-forward", "streamlocal-forward@openssh.com"),
+        *("tcpip_forward", "streamlocal_forward_at_openssh_dot_com"),  # asyncssh takes them for those
+    ],
+)
 def test_listening_in_the_task_is_answered_with_a_failure_in_its_turn(name: str) -> None:
     guard = Guard(replace(EVERYTHING, listen=False), (), 10)
     request = String(name) + Boolean(True) + String("x") + UInt32(0)
@@ -148,31 +187,114 @@ def test_a_task_opens_nothing_that_its_user_may_not_ask_for(kind: str) -> None:
     assert answer[1].startswith(UInt32(7) + UInt32(OPEN_ADMINISTRATIVELY_PROHIBITED))
 
 
-def test_channels_are_counted_until_they_are_closed_or_refused() -> None:
+def test_channels_are_counted_until_both_ends_have_closed_them_or_they_are_refused() -> None:
     guard = Guard(EVERYTHING, (), 2)
-    assert _refusal(guard, _open("session", number=1)) is None
+    _open_session(guard, 1, 11)
     assert _refusal(guard, _open("session", number=2)) is None
-    refusal = _refusal(guard, _open("session", number=3))
+    refusal = _refusal(guard, _open("direct-streamlocal@openssh.com", number=3))
     assert refusal is not None
     assert refusal[:2] == (3, OPEN_RESOURCE_SHORTAGE)
+    assert "has 2 channels open, which is the most" in refusal[2]
     guard.from_task(MSG_CHANNEL_CLOSE, UInt32(1))
+    assert _refusal(guard, _open("session", number=3)) is not None
+    guard.from_client(MSG_CHANNEL_CLOSE, UInt32(11))
     assert _refusal(guard, _open("session", number=3)) is None
     guard.from_task(MSG_CHANNEL_OPEN_FAILURE, UInt32(2) + UInt32(2) + String("") + String(""))
     assert _refusal(guard, _open("session", number=4)) is None
 
 
-def test_only_files_are_filtered_and_only_while_their_channel_is_open() -> None:
-    guard = Guard(replace(NOTHING, sftp=Sftp.READ), (), 10)
-    assert _passes(guard, _request("subsystem", String("sftp")))
-    remove = UInt32(13) + b"\x0d" + UInt32(1) + String("file")
-    data = String(remove)
-    changed, _ = guard.from_client(MSG_CHANNEL_DATA, UInt32(3) + data)
+def test_channels_that_the_task_opens_are_counted_too() -> None:
+    guard = Guard(EVERYTHING, (), 2)
+    arrived = [guard.from_task(MSG_CHANNEL_OPEN, _open("forwarded-tcpip", number=n)) for n in (1, 2, 3)]
+    assert [allowed is not None for allowed, _ in arrived] == [True, True, False]
+    assert arrived[2][1] is not None
+    assert arrived[2][1][1].startswith(UInt32(3) + UInt32(OPEN_RESOURCE_SHORTAGE))
+    guard.from_client(MSG_CHANNEL_OPEN_CONFIRMATION, UInt32(1) + UInt32(50) + UInt32(0) * 2)
+    guard.from_client(MSG_CHANNEL_OPEN_FAILURE, UInt32(2) + UInt32(2) + String("") + String(""))
+    assert _refusal(guard, _open("session", number=51)) is None
+    assert _refusal(guard, _open("session", number=52)) is not None
+    guard.from_client(MSG_CHANNEL_CLOSE, UInt32(1))
+    guard.from_task(MSG_CHANNEL_CLOSE, UInt32(50))
+    assert _refusal(guard, _open("session", number=52)) is None
+
+
+def test_a_number_means_one_channel_at_a_time() -> None:
+    guard = Guard(EVERYTHING, (), 10)
+    _open_session(guard, 1, 11)
+    with pytest.raises(PacketDecodeError):
+        guard.from_client(MSG_CHANNEL_OPEN, _open("session", number=1))
+    with pytest.raises(PacketDecodeError):
+        guard.from_task(MSG_CHANNEL_OPEN_CONFIRMATION, UInt32(1) + UInt32(12) + UInt32(0) * 2)
+    with pytest.raises(PacketDecodeError):
+        guard.from_client(MSG_CHANNEL_OPEN_CONFIRMATION, UInt32(11) + UInt32(2) + UInt32(0) * 2)
+
+
+@pytest.mark.parametrize("limits", [EVERYTHING, FILES, READS, replace(EVERYTHING, pty=False)])
+@pytest.mark.parametrize("second", ["subsystem", "shell", "exec"])
+def test_one_program_runs_on_a_channel(limits: Limits, second: str) -> None:
+    guard = _with_session(limits)
+    assert _passes(guard, _request("subsystem", SFTP))
+    assert not _passes(guard, _request(second, SFTP))  # before the answer to the first
+    guard.from_task(MSG_CHANNEL_SUCCESS, UInt32(7))
+    assert not _passes(guard, _request(second, SFTP))
+    _open_session(guard, 8, 4)
+    assert guard.from_client(MSG_CHANNEL_REQUEST, _request("subsystem", SFTP, number=4))[0] is not None
+
+
+@pytest.mark.parametrize(("limits", "again"), [(EVERYTHING, True), (FILES, True), (READS, False)])
+def test_a_program_that_did_not_start_can_be_asked_for_again_but_not_behind_a_filter(
+    limits: Limits, again: bool
+) -> None:
+    guard = _with_session(limits)
+    assert _passes(guard, _request("env", String("LANG") + String("C")))
+    assert _passes(guard, _request("subsystem", SFTP))
+    guard.from_task(MSG_CHANNEL_FAILURE, UInt32(7))  # of the variable
+    assert not _passes(guard, _request("subsystem", SFTP))
+    guard.from_task(MSG_CHANNEL_FAILURE, UInt32(7))
+    guard.from_task(MSG_CHANNEL_FAILURE, UInt32(7))
+    assert _passes(guard, _request("subsystem", SFTP)) == again
+
+
+def test_a_program_asked_for_without_an_answer_counts_as_started() -> None:
+    guard = _with_session(EVERYTHING)
+    silent = UInt32(3) + String("exec") + Boolean(False) + String("true")
+    assert guard.from_client(MSG_CHANNEL_REQUEST, silent) == (silent, None)
+    allowed, _ = guard.from_client(MSG_CHANNEL_REQUEST, silent)
+    assert allowed == UInt32(3) + String(NOT_PASSED_ON) + Boolean(False)
+
+
+REMOVE = String(b"\x0d" + UInt32(1) + String("file"))
+
+
+def test_reading_only_holds_from_the_first_byte_of_a_channel_to_its_last() -> None:
+    guard = _with_session(READS)
+    data = UInt32(3) + String(REMOVE)
+    assert guard.from_client(MSG_CHANNEL_DATA, data) == (None, None)  # asyncssh keeps it for the subsystem
+    assert _passes(guard, _request("subsystem", SFTP))
+    half = len(data) // 2
+    first = UInt32(3) + UInt32(half - 8) + data[8:half]
+    guard.from_client(MSG_CHANNEL_DATA, first)
+    assert not _passes(guard, _request("subsystem", SFTP))  # would begin the filter anew, and not the server
+    rest, _ = guard.from_client(MSG_CHANNEL_DATA, UInt32(3) + UInt32(len(data) - half) + data[half:])
+    assert rest is not None
+    changed, _ = guard.from_client(MSG_CHANNEL_DATA, data)
     assert changed is not None
-    assert len(changed) == len(UInt32(3) + data)
-    assert changed != UInt32(3) + data
-    assert guard.from_client(MSG_CHANNEL_DATA, UInt32(4) + data) == (UInt32(4) + data, None)
+    assert len(changed) == len(data)
+    assert changed != data
+    assert guard.from_client(MSG_CHANNEL_DATA, UInt32(4) + data[4:]) == (None, None)
+    extended = UInt32(3) + UInt32(1) + String(REMOVE)
+    assert guard.from_client(MSG_CHANNEL_EXTENDED_DATA, extended) == (None, None)
     guard.from_client(MSG_CHANNEL_CLOSE, UInt32(3))
-    assert guard.from_client(MSG_CHANNEL_DATA, UInt32(3) + data) == (UInt32(3) + data, None)
+    assert guard.from_client(MSG_CHANNEL_DATA, data) == (None, None)
+    guard.from_task(MSG_CHANNEL_CLOSE, UInt32(7))
+    _open_session(guard, 7, 3)
+    assert guard.from_client(MSG_CHANNEL_DATA, data) == (None, None)
+
+
+@pytest.mark.parametrize("limits", [FILES, READS])
+def test_a_request_on_a_channel_that_is_not_open_breaks_the_protocol(limits: Limits) -> None:
+    with pytest.raises(PacketDecodeError):
+        Guard(limits, (), 10).from_client(MSG_CHANNEL_REQUEST, _request("subsystem", SFTP))
 
 
 @pytest.mark.parametrize("kind", [MSG_CHANNEL_OPEN, MSG_CHANNEL_REQUEST, MSG_GLOBAL_REQUEST])

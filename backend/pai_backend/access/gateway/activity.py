@@ -62,7 +62,12 @@ class Activity:
             self.bytes_in += max(0, len(payload) - _BEFORE_DATA[kind])
             self.uses += 1
         elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_REQUEST) and len(self.requests) < MOST_REQUESTS:
-            self._note(kind, SSHPacket(payload))
+            self.note(_read(kind, SSHPacket(payload)))
+
+    def note(self, request: Request) -> None:
+        """Note what it asks for; the first requests count."""
+        if len(self.requests) < MOST_REQUESTS:
+            self.requests.append(request)
 
     def from_task(self, kind: int, payload: bytes) -> None:
         """Note a message on its way to the client."""
@@ -70,20 +75,22 @@ class Activity:
             self.bytes_out += max(0, len(payload) - _BEFORE_DATA[kind])
             self.uses += 1
 
-    def _note(self, kind: int, packet: SSHPacket) -> None:
-        if kind == MSG_CHANNEL_REQUEST:
-            packet.get_uint32()
-        name = packet.get_string().decode("ascii", "replace")
-        subject = b""
-        if kind == MSG_CHANNEL_REQUEST and name in ("exec", "subsystem"):
-            packet.get_boolean()
-            subject = packet.get_string()
-        self.requests.append(Request(name, subject[:_COMMAND_BYTES].decode("utf-8", "replace")))
-
     @property
     def kind(self) -> Kind:
         """What the login is for, as far as it has shown."""
         return kind_of(self.client_version, self.requests)
+
+
+def _read(kind: int, packet: SSHPacket) -> Request:
+    """What a request or an opening of a channel says."""
+    if kind == MSG_CHANNEL_REQUEST:
+        packet.get_uint32()
+    name = packet.get_string().decode("ascii", "replace")
+    subject = b""
+    if kind == MSG_CHANNEL_REQUEST and name in ("exec", "subsystem"):
+        packet.get_boolean()
+        subject = packet.get_string()
+    return Request(name, subject[:_COMMAND_BYTES].decode("utf-8", "replace"))
 
 
 _VSCODE_MARKS = (".vscode-server", "vscode-server", ".cursor-server", ".windsurf-server", "VSCODE_AGENT_FOLDER")

@@ -136,7 +136,10 @@ class Entering:
             entry, limits = await self._entry(door)
             if limits != EVERYTHING:
                 raise Refused("This login is limited, and a jump cannot be: connect without it.", Reason.DENIED)
-            self._ways[host] = entry, await self._room.upstream.dial(entry)
+            way = entry, await self._room.upstream.dial(entry)
+            if host in self._ways:  # opened for a channel that never was
+                self._ways.pop(host)[1].writer.close()
+            self._ways[host] = way
         except Refused as exc:
             if door.job_seen is None or (exc.reason is Reason.DENIED and self.door.job_seen is not None):
                 return None
@@ -156,7 +159,7 @@ class Entering:
         jump = entry, EVERYTHING
         self.visited[entry.task] = entry
         self._jumps.append(jump)
-        self.activity.requests.append(Request("jump"))
+        self.activity.note(Request("jump"))
         return Pipe(connection, self.activity, lambda: self._jumps.remove(jump))
 
     @property

@@ -24,17 +24,18 @@ from asyncssh.packet import SSHPacket
 from asyncssh.public_key import CERT_TYPE_USER, SSHKey, SSHOpenSSHCertificate
 
 from pai_backend.access.broker.lookup import CertificateFacts
+from pai_backend.access.gateway.guard import full
 from pai_backend.access.gateway.lean import fields_of
 from pai_backend.access.gateway.packets import Packets
 from pai_backend.access.gateway.relay import (
     ENTERING,
-    HOST_KEY_REQUESTS,
     Back,
     Leg,
     Observer,
     Result,
     Rule,
     global_request,
+    is_about_host_keys,
 )
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.transport import FlushingTransport
@@ -42,8 +43,6 @@ from pai_backend.engine.guesses import Guessing
 
 GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
 SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
-
-_ANSWERED_HERE = (b"keepalive@openssh.com", *HOST_KEY_REQUESTS)  # while there is no task leg yet
 
 
 class Front(Leg, Guessing):
@@ -64,6 +63,8 @@ class Front(Leg, Guessing):
     is_welcome: Callable[[], Awaitable[bool]] | None = None
     """Called when a key or certificate has signed: False to refuse it all the same."""
     max_auth_tries = 0
+    max_channels = 0
+    """Of those that end here and not in a joined task: jumps, and sessions that are refused."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio with the accepted socket."""
@@ -124,6 +125,9 @@ class Front(Leg, Guessing):
     def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
         """Called by asyncssh for every message; the first that needs the task waits for its leg."""
         if self.peer is None and self.enter is not None:
+            if pkttype == MSG_CHANNEL_OPEN and len(self._channels) >= self.max_channels:
+                self.send_packet(*full(_sender_of(packet), self.max_channels))
+                return True
             if pkttype == MSG_CHANNEL_OPEN and (host := _jump_host(packet)):
                 return self._enter_first(lambda: self._jump_or_enter(host), pkttype, pktid, packet)
             if self._needs_task(pkttype, packet):
@@ -134,7 +138,8 @@ class Front(Leg, Guessing):
         if self._channels:
             return False  # a refused session is still ending; its number must not meet the task's numbers
         if kind == MSG_GLOBAL_REQUEST:
-            return global_request(packet.get_full_payload()[1:])[0] not in _ANSWERED_HERE
+            name = global_request(packet.get_full_payload()[1:])[0]
+            return name != b"keepalive@openssh.com" and not is_about_host_keys(name)
         return kind == MSG_CHANNEL_OPEN
 
     async def _jump_or_enter(self, host: str) -> None:
@@ -179,6 +184,13 @@ def end(front: Front, sessions: Sessions | None, text: str) -> None:
     for kind, payload in sessions.farewell(text):
         front.send_packet(kind, payload)
     asyncio.get_running_loop().call_later(GOODBYE_S, front.disconnect, DISC_BY_APPLICATION, text)
+
+
+def _sender_of(packet: SSHPacket) -> int:
+    """The number of the channel that an opening opens. Reads nothing off."""
+    seen = SSHPacket(packet.get_full_payload()[1:])
+    seen.get_string()
+    return seen.get_uint32()
 
 
 def _jump_host(packet: SSHPacket) -> str:

@@ -10,21 +10,27 @@ A refusal must reach who asked as the protocol has it, in order, while the rest 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection
 
 from asyncssh.constants import (
     MSG_CHANNEL_CLOSE,
     MSG_CHANNEL_DATA,
+    MSG_CHANNEL_EXTENDED_DATA,
+    MSG_CHANNEL_FAILURE,
     MSG_CHANNEL_OPEN,
+    MSG_CHANNEL_OPEN_CONFIRMATION,
     MSG_CHANNEL_OPEN_FAILURE,
     MSG_CHANNEL_REQUEST,
+    MSG_CHANNEL_SUCCESS,
     MSG_GLOBAL_REQUEST,
     OPEN_ADMINISTRATIVELY_PROHIBITED,
     OPEN_RESOURCE_SHORTAGE,
 )
-from asyncssh.packet import Boolean, SSHPacket, String, UInt32
+from asyncssh.packet import Boolean, PacketDecodeError, SSHPacket, String, UInt32
 
 from pai_backend.access.broker.rights import EVERYTHING, Limits, Sftp
+from pai_backend.access.gateway.channels import Channels
 from pai_backend.access.gateway.reading_only import ReadingOnly
 from pai_backend.access.gateway.sessions import Message
 
@@ -33,64 +39,58 @@ NOT_PASSED_ON = b"not-passed-on@jupyter-pai"  # unknown to every end, so a failu
 Ruling = tuple[bytes | None, Message | None]
 """(payload to pass on, None for nothing; a message for who sent it, if any)."""
 
-_LISTENS = (b"tcpip-forward", b"streamlocal-forward@openssh.com")
+_STARTS = (b"shell", b"exec", b"subsystem")
+"""Requests of which one only can succeed on a channel (RFC 4254 §6.5)."""
+
+_LISTENS = (
+    *(b"tcpip-forward", b"cancel-tcpip-forward"),
+    *(b"streamlocal-forward@openssh.com", b"cancel-streamlocal-forward@openssh.com"),
+)
+_ALWAYS_ASKED = (b"keepalive@openssh.com", b"no-more-sessions@openssh.com")
+_LOCALE = re.compile(rb"[A-Za-z0-9_.@:+-]{0,64}")
 
 
 class Guard:
-    """The rules of one login. Raises PacketDecodeError on a message that is cut short."""
+    """The rules of one login. Raises PacketDecodeError on a message that is cut short or names channels wrongly."""
 
-    __slots__ = ("_files", "_limits", "_most", "_open", "_ports")
+    __slots__ = ("_channels", "_is_limited", "_limits", "_ports", "_reads_only")
 
     def __init__(self, limits: Limits, ports: Collection[int], max_channels: int) -> None:
-        self._limits, self._ports, self._most = limits, ports, max_channels
-        self._open: set[int] = set()
-        """Numbers that the client gave to channels it opened."""
-        self._files: dict[int, ReadingOnly] = {}
-        """By the task's number of the channel: SFTP sessions that may only read."""
+        self._limits, self._ports = limits, ports
+        self._is_limited = limits != EVERYTHING
+        self._reads_only = limits.sftp is Sftp.READ and not limits.commands  # which write files, too
+        self._channels = Channels(max_channels)
 
+    # ---- from the client -----------------------------------------------------------------------
     def from_client(self, kind: int, payload: bytes) -> Ruling:
         """Judge a message on its way to the task."""
-        if kind == MSG_CHANNEL_DATA:
-            return (self._read_only(payload) if self._files else payload), None
+        if kind in (MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA):
+            return (self._read_only(kind, payload) if self._reads_only else payload), None
         if kind == MSG_CHANNEL_OPEN:
             return self._opening(payload)
-        if self._limits == EVERYTHING:
-            return payload, None
-        if kind == MSG_GLOBAL_REQUEST:
-            return self._global(payload), None
         if kind == MSG_CHANNEL_REQUEST:
-            return self._request(payload)
+            return self._request(payload), None
+        if kind == MSG_GLOBAL_REQUEST:
+            return (self._global(payload) if self._is_limited else payload), None
         if kind == MSG_CHANNEL_CLOSE:
-            self._files.pop(SSHPacket(payload).get_uint32(), None)
-        return payload, None
-
-    def from_task(self, kind: int, payload: bytes) -> Ruling:
-        """Judge a message on its way to the client."""
-        if kind in (MSG_CHANNEL_CLOSE, MSG_CHANNEL_OPEN_FAILURE):
-            self._open.discard(SSHPacket(payload).get_uint32())
-        elif kind == MSG_CHANNEL_OPEN and self._limits != EVERYTHING:
+            self._channels.closed_by_client(SSHPacket(payload).get_uint32())
+        elif kind == MSG_CHANNEL_OPEN_CONFIRMATION:
             packet = SSHPacket(payload)
-            allowed = {
-                b"forwarded-tcpip": self._limits.listen,
-                b"forwarded-streamlocal@openssh.com": self._limits.listen,
-                b"auth-agent@openssh.com": self._limits.agent,
-                b"x11": self._limits.x11,
-            }
-            if not allowed.get(packet.get_string(), False):
-                return None, _refused(packet.get_uint32(), "The client's login does not allow it.")
+            self._channels.confirmed_by_client(packet.get_uint32(), packet.get_uint32())
+        elif kind == MSG_CHANNEL_OPEN_FAILURE:
+            self._channels.refused_by_client(SSHPacket(payload).get_uint32())
         return payload, None
 
     def _opening(self, payload: bytes) -> Ruling:
         packet = SSHPacket(payload)
         kind, number = packet.get_string(), packet.get_uint32()
-        if len(self._open) >= self._most:
-            text = f"This connection has {self._most} channels open, which is the most."
-            return None, _refused(number, text, OPEN_RESOURCE_SHORTAGE)
+        if self._channels.is_full:
+            return None, full(number, self._channels.most)
         packet.get_bytes(8)  # window, largest packet
-        refusal = "" if self._limits == EVERYTHING else self._why_not(kind, packet)
+        refusal = self._why_not(kind, packet) if self._is_limited else ""
         if refusal:
             return None, _refused(number, refusal)
-        self._open.add(number)
+        self._channels.opened_by_client(number, is_session=kind == b"session")
         return payload, None
 
     def _why_not(self, kind: bytes, packet: SSHPacket) -> str:
@@ -109,36 +109,112 @@ class Guard:
 
     def _global(self, payload: bytes) -> bytes:
         packet = SSHPacket(payload)
-        if packet.get_string() in _LISTENS and not self._limits.listen:
-            return String(NOT_PASSED_ON) + Boolean(packet.get_boolean())
-        return payload
+        name = packet.get_string()
+        if name in _ALWAYS_ASKED or (name in _LISTENS and self._limits.listen):
+            return payload
+        return String(NOT_PASSED_ON) + Boolean(packet.get_boolean())
 
-    def _request(self, payload: bytes) -> Ruling:
+    def _request(self, payload: bytes) -> bytes:
         packet = SSHPacket(payload)
         number, name, wants_reply = packet.get_uint32(), packet.get_string(), packet.get_boolean()
-        is_sftp = name == b"subsystem" and packet.get_string() == b"sftp"
-        if self._allows(name, is_sftp=is_sftp):
-            if is_sftp and self._limits.sftp is Sftp.READ:
-                self._files[number] = ReadingOnly()
-            return payload, None
-        return UInt32(number) + String(NOT_PASSED_ON) + Boolean(wants_reply), None
+        channel = self._channels.by_task(number)
+        if channel is None:
+            if not self._is_limited:
+                return payload
+            raise PacketDecodeError("a request on a channel that is not open")
+        starts = name in _STARTS
+        passes = not (starts and channel.is_started) and (not self._is_limited or self._allows(name, packet))
+        channel.note_request(wants_reply=wants_reply, starts=starts and passes)
+        if not passes:
+            return UInt32(number) + String(NOT_PASSED_ON) + Boolean(wants_reply)
+        if starts and self._reads_only:
+            channel.files = ReadingOnly()
+        return payload
 
-    def _allows(self, name: bytes, *, is_sftp: bool) -> bool:
+    def _allows(self, name: bytes, packet: SSHPacket) -> bool:
+        """Whether a limited login may make a request; ``packet`` is at what follows the wish for a reply.
+
+        Names are compared with those of a list: servers take other spellings of some (asyncssh ``pty_req``).
+        """
         limits = self._limits
-        if is_sftp:
+        if name == b"env":
+            return _is_locale(packet.get_string(), packet.get_string())
+        if name == b"subsystem" and packet.get_string() == b"sftp":
             return limits.sftp is not Sftp.NONE
         return {
             b"pty-req": limits.pty,
+            b"window-change": True,
             b"shell": limits.commands,
             b"exec": limits.commands,
             b"subsystem": limits.commands,
+            b"signal": limits.commands,
+            b"break": limits.commands,
             b"auth-agent-req@openssh.com": limits.agent,
             b"x11-req": limits.x11,
-        }.get(name, True)
+            b"eow@openssh.com": True,
+            b"keepalive@openssh.com": True,
+        }.get(name, False)
 
-    def _read_only(self, payload: bytes) -> bytes:
-        files = self._files.get(int.from_bytes(payload[:4], "big"))
-        return payload if files is None else payload[:8] + files.filtered(payload[8:])
+    def _read_only(self, kind: int, payload: bytes) -> bytes | None:
+        """Data of a login that may only read files; None for data that no SFTP server may get.
+
+        What comes before the request for SFTP is dropped: OpenSSH's server ignores it, asyncssh's keeps it for SFTP.
+        """
+        channel = self._channels.by_task(int.from_bytes(payload[:4], "big"))
+        if channel is None or channel.closed_by_client:
+            return None
+        if not channel.is_session:
+            return payload
+        if kind != MSG_CHANNEL_DATA or channel.files is None:
+            return None
+        return payload[:8] + channel.files.filtered(payload[8:])
+
+    # ---- from the task -------------------------------------------------------------------------
+    def from_task(self, kind: int, payload: bytes) -> Ruling:
+        """Judge a message on its way to the client."""
+        channels = self._channels
+        if kind in (MSG_CHANNEL_SUCCESS, MSG_CHANNEL_FAILURE):
+            channel = channels.by_client(SSHPacket(payload).get_uint32())
+            if channel is not None:
+                channel.note_reply(success=kind == MSG_CHANNEL_SUCCESS or self._reads_only)
+        elif kind == MSG_CHANNEL_CLOSE:
+            channels.closed_by_task(SSHPacket(payload).get_uint32())
+        elif kind == MSG_CHANNEL_OPEN_CONFIRMATION:
+            packet = SSHPacket(payload)
+            channels.confirmed_by_task(packet.get_uint32(), packet.get_uint32())
+        elif kind == MSG_CHANNEL_OPEN_FAILURE:
+            channels.refused_by_task(SSHPacket(payload).get_uint32())
+        elif kind == MSG_CHANNEL_OPEN:
+            return self._opening_by_task(payload)
+        return payload, None
+
+    def _opening_by_task(self, payload: bytes) -> Ruling:
+        packet = SSHPacket(payload)
+        kind, number = packet.get_string(), packet.get_uint32()
+        limits = self._limits
+        allowed = {
+            b"forwarded-tcpip": limits.listen,
+            b"forwarded-streamlocal@openssh.com": limits.listen,
+            b"auth-agent@openssh.com": limits.agent,
+            b"x11": limits.x11,
+        }
+        if self._is_limited and not allowed.get(kind, False):
+            return None, _refused(number, "The client's login does not allow it.")
+        if self._channels.is_full:
+            return None, full(number, self._channels.most)
+        self._channels.opened_by_task(number)
+        return payload, None
+
+
+def full(number: int, most: int) -> Message:
+    """The refusal of a channel that a connection which has ``most`` open wants beside them."""
+    text = f"This connection has {most} channels open, which is the most. Close some, or open another connection."
+    return _refused(number, text, OPEN_RESOURCE_SHORTAGE)
+
+
+def _is_locale(name: bytes, value: bytes) -> bool:
+    """Whether a variable chooses a language and does nothing else: others tell a loader or a shell what to run."""
+    return (name == b"LANG" or name.startswith(b"LC_")) and _LOCALE.fullmatch(value) is not None
 
 
 def _is_the_task(host: bytes) -> bool:

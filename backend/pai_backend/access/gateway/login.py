@@ -76,6 +76,7 @@ class Login(asyncssh.SSHServer):
         self._front = conn
         self.address, self.port = (conn.get_extra_info("peername") or ("?", 0))[:2]
         conn.max_auth_tries = self._doors.options.max_auth_tries
+        conn.max_channels = self._doors.options.max_channels
         conn.is_certified, conn.is_welcome = self._is_certified, self._is_welcome
         crowd = self._doors.admit(self)
         if crowd:

@@ -147,7 +147,7 @@ class Leg(Packets):
             name, wants_reply, payload = global_request(payload)
             if wants_reply:
                 self.peer._asked.append(True)
-            elif name in HOST_KEY_REQUESTS:
+            elif is_about_host_keys(name):
                 return
         elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION):
             payload = _with_bounded_packets(kind, payload)
@@ -247,11 +247,16 @@ class Back(Leg, SSHClientConnection):
         self._server_host_key = None
 
 
+def is_about_host_keys(name: bytes) -> bool:
+    """Whether a global request is one of ``HOST_KEY_REQUESTS``, in any spelling that asyncssh takes for it."""
+    return name.replace(b"_", b"-").replace(b"-at-", b"@").replace(b"-dot-", b".") in HOST_KEY_REQUESTS
+
+
 def global_request(payload: bytes) -> tuple[bytes, bool, bytes]:
     """(name, whether a reply is wanted, the payload to pass on) of a global request."""
     packet = SSHPacket(payload)
     name, wants_reply = packet.get_string(), packet.get_boolean()
-    if name in HOST_KEY_REQUESTS:
+    if is_about_host_keys(name):
         payload = String(NOT_PASSED_ON) + Boolean(wants_reply)
     return name, wants_reply, payload
 
