@@ -10,10 +10,16 @@ var ofLogin = map[string]bool{
 	"PATH": true, "HOME": true, "USER": true, "LOGNAME": true, "SHELL": true, "MAIL": true, "PWD": true,
 }
 
+// What the broker's certificates force on logins that may run nothing.
+const nothing = "/bin/false"
+
 // session is what sshd runs as the user's shell: it becomes bash in the task's world. It returns only what hindered it.
 //
 // The bash is no login shell: /etc/profile of many images sets PATH anew, and would hide the task's.
 func session(arguments []string) error {
+	if len(arguments) == 2 && arguments[0] == "-c" && arguments[1] == nothing {
+		os.Exit(1) // without bash, which the client's BASH_ENV would have run something
+	}
 	text, err := os.ReadFile(worldFile)
 	if err != nil {
 		return err

@@ -16,10 +16,13 @@ from pathlib import Path
 import asyncssh
 import pytest
 import pytest_asyncio
+from asyncssh.channel import SSHClientChannel
+from asyncssh.packet import String
 
 from pai_backend.engine.base import SshPlan, TaskPlan, TaskState
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.engine.local.engine import LocalEngine
+from pai_backend.engine.local.ssh_server import MOST_CHANNELS
 from pai_backend.testing.engine_contract import PATIENCE_S, watching
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import LocalBehind
@@ -71,6 +74,13 @@ class Client:
     def command(self, *words: str, options: tuple[str, ...] = ()) -> list[str]:
         """``ssh`` with some remote command."""
         return ["ssh", *self.options, *options, "anybody@127.0.0.1", *words]
+
+    def connected(self) -> asyncssh.connection._ACMWrapper[asyncssh.SSHClientConnection]:
+        """A client that is asyncssh: it can do what OpenSSH's command line cannot."""
+        where = ["127.0.0.1", self.port]
+        known = str(self.folder / "known_hosts")
+        keys = [str(self._key)]
+        return asyncssh.connect(*where, client_keys=keys, known_hosts=known, config=None, agent_path=None)
 
     async def ssh(
         self, *words: str, options: tuple[str, ...] = (), stdin: bytes = b""
@@ -447,3 +457,25 @@ async def test_a_second_agent_of_the_same_root_is_refused(
 ) -> None:
     with pytest.raises(BlockingIOError, match="already serves"):
         await serve_agent(root, asyncio.Event())
+
+
+@pytest.mark.asyncio
+async def test_a_connection_has_a_bounded_number_of_channels_and_one_program_on_each(
+    client: Client, task: TaskPlan
+) -> None:
+    async with client.connected() as connection:
+
+        async def opened() -> SSHClientChannel[bytes]:
+            channel: SSHClientChannel[bytes] = SSHClientChannel(
+                connection, asyncio.get_running_loop(), "strict", None, "strict", 1 << 21, 1 << 15
+            )
+            await channel._open(b"session")
+            return channel
+
+        async with asyncio.timeout(PATIENCE_S):
+            first, *_ = [await opened() for _ in range(MOST_CHANNELS)]
+            with pytest.raises(asyncssh.ChannelOpenError, match="channels open, which is the most"):
+                await opened()
+            assert await first._make_request(b"subsystem", String(b"sftp"))
+            for name, args in ((b"subsystem", String(b"sftp")), (b"exec", String(b"true")), (b"shell", b"")):
+                assert not await first._make_request(name, args)

@@ -115,3 +115,15 @@ async def test_what_a_certificate_forbids_is_forbidden(task: TaskPlan, tmp_path:
     assert b"administratively prohibited" in forwarded.stderr
     fixed = certificate(tmp_path, "demo", "-O", "force-command=echo only this")
     assert (await login(task, fixed, "echo in")).stdout == b"only this\n"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("forced", ["/bin/false", "internal-sftp"])
+@pytest.mark.parametrize("name", ["BASH_ENV", "LD_PRELOAD"])
+async def test_a_forced_command_is_all_that_runs(task: TaskPlan, tmp_path: Path, forced: str, name: str) -> None:
+    ran = tmp_path / "ran"
+    (tmp_path / "script").write_text(f"touch {ran}\n")
+    key = certificate(tmp_path, "demo", "-O", f"force-command={forced}")
+    done = await login(task, key, "echo in", options=("-o", f"SetEnv={name}={tmp_path / 'script'}"))
+    assert done.returncode != 0
+    assert (done.stdout, b"LD_PRELOAD" in done.stderr, ran.exists()) == (b"", False, False)

@@ -103,6 +103,24 @@ def test_files_go_both_ways_by_sftp_and_scp(room: Room, client: Client) -> None:
             assert container.work(name).read_bytes() == content
 
 
+@pytest.mark.parametrize("name", ["BASH_ENV", "ENV", "LD_PRELOAD"])
+def test_logins_that_may_run_nothing_run_nothing_by_the_environment(room: Room, client: Client, name: str) -> None:
+    room.authorized = [f'command="/bin/false" {client.public}']
+    room.environ = {"PATH": "/bin"}
+    with running(room) as container:
+        container.until_up()
+        script = container.work("script")
+        script.write_text("/bin/busybox touch /pai/work/ran\n")
+        script.chmod(0o755)
+        given = ["-o", f"SetEnv={name}=/pai/work/script"]
+        done = run("ssh", *client.options(room), *given, "x@127.0.0.1", "echo in")
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+        room.authorize(client.public)
+        done = run("sftp", *client.options(room), *given, "-b", "-", "x@127.0.0.1", given="ls script\n")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert not container.work("ran").exists()
+
+
 def test_ports_and_agents_are_forwarded(room: Room, client: Client) -> None:
     here, there = free_port(), free_port()
     with running(room) as container, socket.create_server(("127.0.0.1", here)) as server:

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 import asyncssh
+from asyncssh.constants import MSG_CHANNEL_OPEN
+from asyncssh.packet import SSHPacket
 
 from pai_backend.engine.guesses import Guessing
 from pai_backend.engine.local import layout
@@ -24,7 +26,21 @@ from pai_backend.engine.local.ssh_session import Process, TaskWorld, serve
 KEEPALIVE_S = 30
 KEEPALIVE_COUNT = 4  # a client that is gone is noticed after two minutes
 LOGIN_TIMEOUT_S = 30
+MOST_CHANNELS = 1000  # of a connection, as gateway.max_channels has it: this process serves all tasks of the node
 _LOOPBACK_NAMES = frozenset({"", "*", "localhost", LOOPBACK, "::1", "0.0.0.0", "::"})
+
+
+class TaskConnection(Guessing):
+    """The server's end of one connection, with a bound on its channels."""
+
+    def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> bool | Awaitable[None]:
+        """Called by asyncssh for every message."""
+        if pkttype == MSG_CHANNEL_OPEN and len(self._channels) >= MOST_CHANNELS:
+            packet.get_string()
+            text = f"This connection has {MOST_CHANNELS} channels open, which is the most."
+            self.send_channel_open_failure(packet.get_uint32(), asyncssh.OPEN_RESOURCE_SHORTAGE, text, "")
+            return True
+        return super().process_packet(pkttype, pktid, packet)
 
 
 class TaskServer(asyncssh.SSHServer):
@@ -139,7 +155,7 @@ async def listen(
     )
     loop = asyncio.get_running_loop()
     bound = socket.create_server((LOOPBACK, port))
-    return Listener(Acceptor(bound, lambda: Guessing(loop, options)), connections)
+    return Listener(Acceptor(bound, lambda: TaskConnection(loop, options)), connections)
 
 
 def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
