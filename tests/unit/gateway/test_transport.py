@@ -230,3 +230,44 @@ async def test_the_far_end_closing_is_a_loss(pair: tuple[Pair, Pair]) -> None:
     await asyncio.wait_for(recorder.lost.wait(), 20)
     assert bytes(recorder.data) == b"last words"
     stream.close()
+
+
+class Draining(asyncio.Transport):
+    """A transport whose write buffer is so full at each look."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        super().__init__()
+        self._sizes, self._closed = sizes, False
+        self.aborted, self.empty = asyncio.Event(), asyncio.Event()
+
+    def get_write_buffer_size(self) -> int:
+        size = self._sizes.pop(0)
+        if not size:
+            self.empty.set()
+        return size
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "flush_s", "delivered"),
+    [([90, 80, 70, 60, 0], 60.0, True), ([90, 80, 80], 60.0, False), ([90, 80], 0.0, False)],
+    ids=["takes some at each look", "stalls", "is too slow in all"],
+)
+async def test_a_closed_connection_is_given_time_while_the_other_end_takes_some(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], flush_s: float, delivered: bool
+) -> None:
+    monkeypatch.setattr(module, "STALL_S", 0.01)
+    monkeypatch.setattr(module, "FLUSH_S", flush_s)
+    transport = Draining(list(sizes))
+    module.close_flushed(transport)
+    async with asyncio.timeout(20):
+        await (transport.empty if delivered else transport.aborted).wait()
+    assert transport.aborted.is_set() != delivered

@@ -1,7 +1,7 @@
 """Byte transports below the two legs of a login.
 
 asyncssh ends a connection with ``abort``, which would throw away what is still in the write buffer: the
-last output of a command, or the reason of a disconnect. Both transports here flush first, for a bounded time.
+last output of a command, or the reason of a disconnect. Both transports here flush first, while the other end takes it.
 
 asyncssh also writes every message by itself, and an empty one before each. What is written in one turn of
 the event loop leaves in one piece here: for bulk data that is one system call instead of sixteen.
@@ -15,7 +15,8 @@ from typing import Any, cast
 
 from pai_backend.engine.base import Connection
 
-FLUSH_S = 5.0  # how long a closed connection may take to deliver what was already written
+STALL_S = 5.0  # a closed connection that delivers nothing of what was written for so long is given up
+FLUSH_S = 60.0  # and one that delivers less than all of it in this time
 PIECE_BYTES = 1 << 18  # written at once at most
 HIGH_WATER_BYTES = 1 << 17
 
@@ -24,19 +25,27 @@ _NO_MORE: dict[Any, Any] = {}
 
 
 def close_flushed(transport: asyncio.WriteTransport) -> None:
-    """Close after everything written has left, but at the latest in ``FLUSH_S``. Idempotent."""
+    """Close after everything written has left, as long as the other end takes some of it. Idempotent."""
     if transport.is_closing():
         return
     unsent = transport.get_write_buffer_size()
     transport.close()
     if unsent:
-        asyncio.get_running_loop().call_later(FLUSH_S, _give_up, transport)
+        _give_time(transport, unsent, asyncio.get_running_loop().time() + FLUSH_S)
 
 
-def _give_up(transport: asyncio.WriteTransport) -> None:
-    """Abort what is still unsent; a transport that has closed has nothing unsent (and must not be aborted)."""
-    if transport.get_write_buffer_size():
-        transport.abort()
+def _give_time(transport: asyncio.WriteTransport, unsent: int, end: float) -> None:
+    """Look again in a while whether it has delivered something. One that has closed has nothing unsent."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        left = transport.get_write_buffer_size()
+        if left and (left == unsent or loop.time() >= end):
+            transport.abort()
+        elif left:
+            _give_time(transport, left, end)
+
+    loop.call_later(STALL_S, look)
 
 
 class _Outbox:
@@ -106,7 +115,7 @@ class FlushingTransport(asyncio.Transport):
         return self._inner.is_closing()
 
     def close(self) -> None:
-        """Close, flushing for at most ``FLUSH_S``. Idempotent."""
+        """Close as ``close_flushed`` does. Idempotent."""
         if not self._inner.is_closing():
             self._outbox.flush()
             close_flushed(self._inner)

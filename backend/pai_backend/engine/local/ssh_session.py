@@ -1,8 +1,8 @@
 """One SSH session in a task: a shell or a command, on pipes or on a terminal of its own.
 
-Nothing is added to what the program prints, and nothing of it is lost: the exit status is sent after
-the last byte. Like OpenSSH's server, a session without a terminal lasts until its output is closed by
-everybody who holds it, and a client that goes away hangs up a terminal but signals nobody on pipes.
+Nothing is added to what the program prints, and nothing of it is lost, however slowly the client reads. Like OpenSSH's
+server, a session without a terminal lasts until its output is closed by everybody who holds it, and a client that goes
+away hangs up a terminal but signals nobody on pipes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ from pai_backend.engine.local.shim.command import find_program
 _log = logging.getLogger(__name__)
 
 ENDING_S = 1.0  # between the end of output and the exit; what lives on is told to have no more to say
-HANGUP_S = 1.0  # a terminal's last output comes at once after its session's leader has ended
+HANGUP_S = 1.0
+"""How long a terminal that does not hang up is read after its session's leader has ended and nothing more has come.
+
+The kernel hangs it up at that end, behind the last byte. A leader that gave it up leaves it open.
+"""
 _CANNOT_RUN = 255  # the exit status OpenSSH uses for errors of its own
 
 Process = asyncssh.SSHServerProcess[bytes]
@@ -64,6 +68,8 @@ class Session:
         self._outputs = dict(outputs)
         self._terminal = stdin in outputs
         self._feeding = True
+        self._reading_since: float | None = None
+        """Since when a terminal has had nothing to read; None while the client is waited for."""
 
     async def run(self) -> None:
         """Carry bytes both ways until the program has ended or the client has gone."""
@@ -94,7 +100,7 @@ class Session:
         try:
             if self._terminal:
                 code = await self._program.wait()
-                await asyncio.wait(drains, timeout=HANGUP_S)
+                await self._hang_up(*drains)
             else:
                 await asyncio.gather(*drains)
                 code = await self._end_output()
@@ -103,6 +109,17 @@ class Session:
                 drain.cancel()
             await asyncio.gather(*drains, return_exceptions=True)
         return code
+
+    async def _hang_up(self, drain: asyncio.Task[None]) -> None:
+        """Return when a terminal whose leader has ended has no more to say. A client that is slow loses nothing."""
+        now = asyncio.get_running_loop().time
+        ended_at, rest = now(), HANGUP_S
+        while rest > 0:
+            await asyncio.wait({drain}, timeout=rest)
+            if drain.done():
+                return
+            since = self._reading_since
+            rest = HANGUP_S if since is None else HANGUP_S - (now() - max(since, ended_at))
 
     async def _end_output(self) -> int:
         """The return code of a program that has closed its output.
@@ -121,9 +138,13 @@ class Session:
 
     async def _drain(self, fd: int, is_stderr: bool) -> None:
         writer = self._process.stderr if is_stderr else self._process.stdout
+        now = asyncio.get_running_loop().time
+        self._reading_since = now()
         while data := await read_some(fd):
+            self._reading_since = None
             writer.write(data)
             await writer.drain()
+            self._reading_since = now()
 
     async def _feed(self) -> None:
         """Hand over what the client sends: bytes, window sizes, signals, and the end of its input."""
@@ -193,7 +214,7 @@ def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
     """
     client = process.get_extra_info("peername") or ("", 0)
     server = process.get_extra_info("sockname") or ("", 0)
-    env = {**task.env, **process.env}
+    env = {**task.env, **({} if _is_forced(process) else process.env)}
     env["SSH_CONNECTION"] = f"{client[0]} {client[1]} {server[0]} {server[1]}"
     env[layout.MARK] = task.uid
     env.pop("SSH_AUTH_SOCK", None)  # of whoever started the backend
@@ -202,6 +223,13 @@ def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
     if process.term_type:
         env["TERM"] = process.term_type
     return env
+
+
+def _is_forced(process: Process) -> bool:
+    """Whether the login may run one command only: variables such as BASH_ENV would have bash run another."""
+    connection = process.get_extra_info("connection")
+    forced = connection.get_certificate_option("force-command"), connection.get_key_option("command")
+    return forced != (None, None)
 
 
 async def _start_on_pipes(process: Process, task: TaskWorld, argv: list[str], env: dict[str, str]) -> Session:
