@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -92,12 +93,62 @@ async def test_a_stranger_is_denied_whatever_the_name(world: World) -> None:
     assert (await world.ssh("true")).status == 0
 
 
-async def test_a_colleagues_key_does_not_open_my_job(world: World) -> None:
+@pytest.mark.parametrize("options", [(), ("-W", "127.0.0.1:22"), ("-W", "demo:22")])
+async def test_a_colleague_cannot_tell_my_job_from_none(world: World, options: tuple[str, ...]) -> None:
     world.key = world.path / "bob"
     world.store.register("bob", write_key(world.key))
-    outcome = await world.ssh("true")
-    assert outcome.status == 255
-    assert DENIED in outcome.stderr
+    asked: list[str] = []
+    for where, name in ((world.store, "by_alias"), (world.store.grants, "shares"), (world.store.grants, "key")):
+        setattr(where, name, _noting(getattr(where, name), name, asked))
+
+    async def attempt(name: str) -> tuple[object, ...]:
+        asked.clear()
+        given = tuple(word.replace("demo", name) for word in options)
+        outcome = await world.ssh(*(() if options else ("true",)), name=name, options=given)
+        return outcome.status, outcome.stdout, outcome.stderr.replace(name, "NAME"), sorted(asked)
+
+    assert await attempt("demo") == await attempt("none")
+    assert world.engine.dials == []
+
+
+def _noting(method: Callable[..., Any], name: str, asked: list[str]) -> Callable[..., Any]:
+    def noted(*args: Any) -> Any:
+        asked.append(name)
+        return method(*args)
+
+    return noted
+
+
+async def test_a_public_key_tells_a_stranger_nothing(world: World) -> None:
+    """Each public key is answered as if it were registered, and nothing is looked up before a signature is right."""
+    asked: list[str] = []
+    world.store.grants.key = _noting(world.store.grants.key, "key", asked)  # type: ignore[method-assign]
+    registered = asyncssh.read_private_key(str(world.key))
+    for key in (registered, asyncssh.generate_private_key("ssh-ed25519")):
+        for name in ("demo", "none"):
+            pair = asyncssh.load_keypairs([asyncssh.generate_private_key("ssh-ed25519")])[0]
+            pair.public_data = key.public_data
+            signed: list[bytes] = []
+            pair.sign = _noting_bytes(pair.sign, signed)  # type: ignore[method-assign]
+            with pytest.raises(asyncssh.PermissionDenied):
+                await asyncssh.connect(
+                    *("127.0.0.1", world.port),
+                    username=name,
+                    client_keys=[pair],
+                    known_hosts=str(world.path / "known_hosts"),
+                    config=None,
+                    agent_path=None,
+                )
+            assert len(signed) == 1, "the gateway did not ask for a signature"
+    assert asked == []
+
+
+def _noting_bytes(sign: Callable[[bytes], bytes], signed: list[bytes]) -> Callable[[bytes], bytes]:
+    def noted(data: bytes) -> bytes:
+        signed.append(data)
+        return sign(data)
+
+    return noted
 
 
 async def test_a_password_is_never_asked_for(world: World) -> None:
@@ -133,7 +184,7 @@ async def _refusal(world: World, name: str | None = None) -> str:
 
 async def test_an_unknown_name_is_explained_to_a_registered_user(world: World) -> None:
     assert await _refusal(world, "typo") == (
-        'pai: No job answers to the name "typo". The list of your jobs shows the SSH name of each.'
+        'pai: No job that you may enter answers to the name "typo". The list of your jobs shows SSH names.'
     )
 
 
@@ -177,13 +228,13 @@ async def test_another_host_key_at_the_tasks_place_is_refused(world: World) -> N
 async def test_a_refusal_in_a_terminal_reads_the_same(world: World) -> None:
     outcome = await world.ssh(name="typo", options=("-tt",), stdin=b"")
     assert outcome.status == 255
-    assert 'No job answers to the name "typo"' in outcome.stderr
+    assert 'No job that you may enter answers to the name "typo"' in outcome.stderr
     assert outcome.stdout == b""
 
 
 async def test_a_refused_forwarding_carries_the_reason(world: World) -> None:
     async with login(world, "typo") as conn:
-        with pytest.raises(asyncssh.ChannelOpenError, match="No job answers"):
+        with pytest.raises(asyncssh.ChannelOpenError, match="No job that you may enter answers"):
             await conn.open_connection("127.0.0.1", 1)
 
 

@@ -76,7 +76,7 @@ def _runs(process: psutil.Process) -> bool:
 
 async def test_jumps_that_may_not_be_are_refused_with_a_reason(world: World) -> None:
     unknown = await world.ssh(name="alice", options=("-W", "nothing:22"))
-    assert 'No job answers to the name "alice"' in unknown.stderr
+    assert 'No job that you may enter answers to the name "alice"' in unknown.stderr
     ended = running_job(world.task_port, name="over", uid=make_uid(3))
     world.store.put(ended.model_copy(update={"tasks": ()}))
     assert "Job over is running" in (await world.ssh(name="alice", options=("-W", "over:22"))).stderr

@@ -51,4 +51,4 @@ async def test_a_token_opens_what_is_its_users_when_it_was_touched(world: World,
         assert (await login()).stdout == b"in\n"
         world.store.unregister(registered.fingerprint)
         assert "Permission denied (publickey)" in (await login()).stderr
-        assert token.counter == 6, "every refusal but the last was of a signature"
+        assert token.counter == 7, "every refusal was of a signature"

@@ -13,7 +13,7 @@ from pai_backend.access.gateway.names import (
     alias_of,
     find_entry,
     gone,
-    not_yours,
+    not_for,
     parse,
     plain,
     unknown,
@@ -52,7 +52,7 @@ def test_names_are_taken_apart(name: str, meaning: LoginName) -> None:
 @given(st.text(max_size=100))
 def test_any_text_is_a_name(name: str) -> None:
     parse(name)
-    for refused in (unknown(name), not_yours(name)):
+    for refused in (unknown(name), not_for(name)):
         assert str(refused).isprintable()
         assert len(str(refused)) < 400
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from pai_backend.access.broker import lookup
+from pai_backend.access.broker import lookup, rights
 from pai_backend.access.broker.rights import Credential, CredentialKind, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.names import Entry, NotYet, Refused
@@ -15,6 +15,9 @@ from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.store.base import Store
+
+NO_JOB = JobUid("")
+"""Asked for where a name means nothing, so that the answer takes the same work as for a job of another user."""
 
 LOOK_S = 0.5  # between two looks at a job that is waited for
 SAY_S = 30.0  # a waiting client hears something this often, so that a dead one is noticed
@@ -69,9 +72,12 @@ class Door:
         return job
 
     async def admits(self, credential: Credential) -> bool:
-        """Whether the credential may come in at all: it opens the job, or there is none and its owner is told so."""
+        """Whether the credential may come in at all. One that is for others of its user's jobs may not, so that the
+        next one is tried. Whoever may not know of the job comes in, as for a name that means nothing, and is told so.
+        """
         job = await self._job()
-        return job is None or await self._limits(credential, job) is not None
+        limits, known = await self._limits(credential, job), await self._is_known(credential, job)
+        return limits is not None or not known
 
     async def entry(self, credential: Credential) -> tuple[Entry, Limits]:
         """Where the task is, and what a login with the credential may do there. Raises Refused, Unavailable."""
@@ -79,11 +85,11 @@ class Door:
         if refusal is not None:
             raise refusal
         job = await self._job()
+        limits, known = await self._limits(credential, job), await self._is_known(credential, job)
         if job is None:
             raise names.unknown(self.text)
-        limits = await self._limits(credential, job)
         if limits is None:
-            raise names.not_yours(self.text)
+            raise names.not_for(self.text) if known else names.unknown(self.text, Reason.DENIED)
         return names.find_entry(job, self._name.rest), limits
 
     async def wait(self, credential: Credential, seconds: float, say: Callable[[str], None]) -> None:
@@ -107,7 +113,17 @@ class Door:
             seen = await self._store.wait_change(seen, min(SAY_S, end - now))
             await asyncio.sleep(LOOK_S)  # bounds the rate of looks while a store is busy
 
-    async def _limits(self, credential: Credential, job: Job) -> Limits | None:
+    async def _is_known(self, credential: Credential, job: Job | None) -> bool:
+        """Whether the credential's user may know that there is the job: it is theirs, or shared with them."""
+        if job is not None and job.user == credential.user:
+            return True
+        shares = await self._store.grants.shares(job.uid if job is not None else NO_JOB)
+        return any(share.user == credential.user and rights.is_living(share, utc_now()) for share in shares)
+
+    async def _limits(self, credential: Credential, job: Job | None) -> Limits | None:
+        if job is None:
+            await self._store.grants.shares(NO_JOB)  # as long as the answer for a job of others takes
+            return None
         try:
             alias = names.alias_of(job, self._name.rest)
         except Refused:

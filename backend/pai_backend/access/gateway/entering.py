@@ -128,21 +128,18 @@ class Entering:
     # ---- jump mode -----------------------------------------------------------------------------
     async def prepare_jump(self, host: str) -> Entry | Refused | None:
         """Open the way to a task's SSH server; the reason when it cannot be reached; None for a host that is no name of
-        a task. What stands in the name of a job that this login may not enter is left to the task it has entered,
-        where it can be the name of a peer.
+        a task, or of one that this login may not know of: that is left to the task it enters, where it can be a peer.
         """
         door = Door(self._room.store, host)
         try:
-            entry, limits = await self._entry(door)
-            if limits != EVERYTHING:
-                raise Refused("This login is limited, and a jump cannot be: connect without it.", Reason.DENIED)
-            way = entry, await self._room.upstream.dial(entry)
-            if host in self._ways:  # opened for a channel that never was
-                self._ways.pop(host)[1].writer.close()
-            self._ways[host] = way
+            try:
+                entry, limits = await self._entry(door)
+            except Refused as exc:
+                if door.job_seen is None or exc.reason is Reason.DENIED:
+                    return None
+                raise
+            await self._open_way(host, entry, limits)
         except Refused as exc:
-            if door.job_seen is None or (exc.reason is Reason.DENIED and self.door.job_seen is not None):
-                return None
             self.refusal = str(exc)
             return exc
         except Exception:
@@ -150,6 +147,14 @@ class Entering:
             self.refusal = str(FAULT)
             return FAULT
         return entry
+
+    async def _open_way(self, host: str, entry: Entry, limits: Limits) -> None:
+        if limits != EVERYTHING:
+            raise Refused("This login is limited, and a jump cannot be: connect without it.", Reason.DENIED)
+        connection = await self._room.upstream.dial(entry)
+        if host in self._ways:  # opened for a channel that never was
+            self._ways[host][1].writer.close()
+        self._ways[host] = entry, connection
 
     def pipe(self, host: str, port: int) -> Pipe | None:
         """What joins a channel to the way that was opened for it; None where there is none."""

@@ -8,6 +8,7 @@ of the right person at the wrong door is refused with a word.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import ipaddress
 from collections.abc import Awaitable, Callable
@@ -20,8 +21,15 @@ from asyncssh.constants import (
     MSG_CHANNEL_OPEN,
     MSG_GLOBAL_REQUEST,
 )
-from asyncssh.packet import SSHPacket
-from asyncssh.public_key import CERT_TYPE_USER, SSHKey, SSHOpenSSHCertificate
+from asyncssh.packet import SSHPacket, String
+from asyncssh.public_key import (
+    CERT_TYPE_USER,
+    KeyImportError,
+    SSHKey,
+    SSHOpenSSHCertificate,
+    decode_ssh_certificate,
+    decode_ssh_public_key,
+)
 
 from pai_backend.access.broker.lookup import CertificateFacts
 from pai_backend.access.gateway.guard import full
@@ -78,9 +86,18 @@ class Front(Leg, Guessing):
         """
 
     async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
-        """Called by asyncssh when a key or certificate is offered (no ``msg``) and when it has signed."""
+        """Called by asyncssh when a key or certificate is offered (no ``msg``) and when it has signed.
+
+        Every offer is answered alike, and nothing is looked up before a signature has proved itself: a stranger cannot
+        learn whether a public key is registered, nor for which names (ADR 0019).
+        """
+        key = _key_in(key_data)
+        if key is None or not msg:
+            return key is not None
+        if not key.verify(String(self._session_id) + msg, signature):
+            return False
         valid = await super().validate_public_key(username, key_data, msg, signature)
-        return valid and (not msg or self.is_welcome is None or await self.is_welcome())
+        return valid and (self.is_welcome is None or await self.is_welcome())
 
     async def _validate_openssh_certificate(self, username: str, cert: SSHOpenSSHCertificate) -> SSHKey | None:
         """Called by asyncssh for a certificate whose signature is right: the certified key, if it is good here.
@@ -184,6 +201,16 @@ def end(front: Front, sessions: Sessions | None, text: str) -> None:
     for kind, payload in sessions.farewell(text):
         front.send_packet(kind, payload)
     asyncio.get_running_loop().call_later(GOODBYE_S, front.disconnect, DISC_BY_APPLICATION, text)
+
+
+def _key_in(data: bytes) -> SSHKey | None:
+    """The key that a client offers, by itself or in a certificate; None for what cannot be read as either."""
+    with contextlib.suppress(KeyImportError):
+        certificate = decode_ssh_certificate(data)
+        return certificate.key if isinstance(certificate, SSHOpenSSHCertificate) else None
+    with contextlib.suppress(KeyImportError):
+        return decode_ssh_public_key(data)
+    return None
 
 
 def _sender_of(packet: SSHPacket) -> int:

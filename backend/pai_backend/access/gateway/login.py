@@ -150,7 +150,7 @@ class Login(asyncssh.SSHServer):
         return True
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """Called by asyncssh when a key is offered, and again before its signature is checked."""
+        """Called by asyncssh when a key has signed."""
         assert self._proof is not None
         return await self._proof.take_key(key.get_fingerprint())
 
@@ -160,12 +160,12 @@ class Login(asyncssh.SSHServer):
         return await self._proof.take_certificate(facts)
 
     async def _is_welcome(self) -> bool:
-        """Called when the offered key has signed. Tells its holder why it is refused; waits where that is wanted."""
+        """Called for a proof of somebody's. Tells them why it is refused; waits where that is wanted."""
         assert self._proof is not None
         assert self._proof.offer is not None
         offer, door = self._proof.offer, self._proof.door
         if not offer.welcome:
-            self._refused_at(offer.credential, names.not_yours(door.text))
+            self._refused_at(offer.credential, names.not_for(door.text))
             return False
         crowd = self._doors.proved(self, offer.credential)
         if crowd:

@@ -119,16 +119,15 @@ def gone(job: Job, uid: TaskUid) -> Refused | None:
     return None
 
 
-def unknown(name: str) -> Refused:
-    """The sentence for a name that means nothing; only those with a registered key read it."""
-    text = f'No job answers to the name "{plain(name)}". The list of your jobs shows the SSH name of each.'
-    return Refused(text, Reason.UNKNOWN)
+def unknown(name: str, reason: Reason = Reason.UNKNOWN) -> Refused:
+    """The sentence for a name that leads to nothing its reader may know of, the same for a job of another user."""
+    text = f'No job that you may enter answers to the name "{plain(name)}". The list of your jobs shows SSH names.'
+    return Refused(text, reason)
 
 
-def not_yours(name: str) -> Refused:
-    """The sentence for a good key at a door that is not open to it; the same whatever stands behind the door."""
-    text = f'Your key opens no job by the name "{plain(name)}": neither one of yours nor one that is shared with you.'
-    return Refused(text, Reason.DENIED)
+def not_for(name: str) -> Refused:
+    """The sentence for a key or certificate that is limited to others of its user's jobs."""
+    return Refused(f'This key or certificate is not for the job with the name "{plain(name)}".', Reason.DENIED)
 
 
 def plain(text: str, limit: int = 200) -> str:

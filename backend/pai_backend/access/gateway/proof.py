@@ -1,9 +1,9 @@
-"""Who a connection has proved to be: keys and certificates that were offered, and the one that has signed."""
+"""Who a connection has proved to be: keys and certificates that have signed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,32 +25,28 @@ class Offer:
 
 
 class Proof:
-    """The offers of one connection, for the one name that it may log in under."""
+    """The proofs of one connection, for the one name that it may log in under."""
 
     def __init__(self, store: Store, door: Door) -> None:
         self._store, self.door = store, door
-        self._offers: dict[str, Offer] = {}
         self.offer: Offer | None = None
-        """The offer that was made last, if it is somebody's."""
+        """The proof that was made last, if it is somebody's."""
 
     async def take_key(self, fingerprint: str) -> bool:
-        """Whether the public key is somebody's."""
-        return await self._take(fingerprint, lambda: lookup.by_public_key(self._store, fingerprint, utc_now()))
+        """Whether the public key, which has signed, is somebody's."""
+        return await self._take(lookup.by_public_key(self._store, fingerprint, utc_now()))
 
     async def take_certificate(self, facts: CertificateFacts) -> bool:
-        """Whether the certificate is one of ours, and good."""
-        name = f"{facts.ca} {facts.serial} {facts.fingerprint}"
-        return await self._take(name, lambda: lookup.by_certificate(self._store, facts, utc_now()))
+        """Whether the certificate, whose key has signed, is one of ours and good."""
+        return await self._take(lookup.by_certificate(self._store, facts, utc_now()))
 
-    async def _take(self, name: str, find: Callable[[], Coroutine[Any, Any, Credential | None]]) -> bool:
-        """Judge an offer once; its signature, if it is good, comes a round trip later."""
-        self.offer = self._offers.get(name)
-        if self.offer is None:
-            try:
-                credential = await find()
-                if credential is not None:
-                    self.offer = self._offers[name] = Offer(credential, await self.door.admits(credential))
-            except Exception:
-                log.exception("the store does not answer; a login is closed")
-                raise
+    async def _take(self, finding: Coroutine[Any, Any, Credential | None]) -> bool:
+        self.offer = None
+        try:
+            credential = await finding
+            if credential is not None:
+                self.offer = Offer(credential, await self.door.admits(credential))
+        except Exception:
+            log.exception("the store does not answer; a login is closed")
+            raise
         return self.offer is not None
