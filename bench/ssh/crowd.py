@@ -2,7 +2,7 @@
 
 ``python -m bench.ssh.crowd WHAT PORT USER KEY COUNT`` with ``logins`` logs in so often and leaves at once, and prints
 when it began and ended; with ``sessions`` it opens so many, prints a line when all are there, and stays until its
-standard input ends.
+standard input ends. With ``silent`` it does so with connections that never say a word, from many loopback addresses.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import asyncssh
 
 from bench.ssh.site import CIPHER, KEX
 
+SOURCES = 200  # loopback addresses that silent connections come from
 TOGETHER = 8  # logins under way at once in one process
 
 
@@ -51,8 +52,22 @@ async def _sessions(options: asyncssh.SSHClientConnectionOptions, count: int) ->
         connection.abort()
 
 
+async def _silent(port: int, count: int) -> None:
+    """Connections that are held as long as the gateway lets them be."""
+    held = []
+    for number in range(count):
+        address = f"127.0.1.{1 + number % SOURCES}"
+        held.append(await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0)))
+    print("there", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    for _, writer in held:
+        writer.close()
+
+
 async def _main() -> None:
     what, port, user, key, count = sys.argv[1:]
+    if what == "silent":
+        return await _silent(int(port), int(count))
     options = await asyncssh.SSHClientConnectionOptions.construct(
         host="127.0.0.1",
         port=int(port),

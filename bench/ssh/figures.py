@@ -24,6 +24,7 @@ BYTES = 128 << 20
 ECHOES, ECHO_RUNS, TYPING_S = 150, 3, 0.01
 HANDSHAKES, CLIENTS = 300, 2
 IDLE, WARM = 2000, 100
+SILENT, SILENT_ROUNDS = 1000, 3
 SETTLE_S = 2.0
 LIMIT_S = 400.0
 
@@ -33,7 +34,7 @@ async def measure() -> list[Figure]:
     async with site() as here:
         handshakes = await _handshakes(here)
         figures = [*_logins(here), *_bulk(here, CIPHER, ""), *_bulk(here, "", "chosen_"), *_files(here)]
-        return [*figures, await _echo(here), handshakes, *await _crowd(here)]
+        return [*figures, await _echo(here), handshakes, *await _crowd(here), await _among_silent(here)]
 
 
 def _in_turn(measured: Callable[[str], float], ways: tuple[str, ...], rounds: int) -> dict[str, float]:
@@ -136,6 +137,22 @@ async def _crowd(here: Site) -> list[Figure]:
         Figure("idle_memory", held, f"{IDLE} sessions, both legs of each"),
         Figure("echo_among_idle", beside, f"p99; {alone:.1f} ms without them"),
     ]
+
+
+async def _among_silent(here: Site) -> Figure:
+    """Logins while strangers hold as many connections as they can, beside logins without them, in turn."""
+    found: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(SILENT_ROUNDS):
+        for crowded, taken in found.items():
+            async with AsyncExitStack() as stack:
+                if crowded:
+                    crowd = _clients(here, "silent", here.gateway_port, "-", SILENT)
+                    assert await _line(await stack.enter_async_context(crowd)) == b"there\n"
+                for _ in range(LOGINS):
+                    taken.append(await asyncio.to_thread(login_ms, here.ssh(BRIDGE, "true")))
+    quiet, crowded_ms = (percentile(found[each], 0.95) for each in (False, True))
+    told = f"p95 {crowded_ms:.0f} ms beside {SILENT} silent connections, {quiet:.0f} ms without"
+    return Figure("login_among_silent", 100 * crowded_ms / quiet, told)
 
 
 async def _quickest_echo(here: Site) -> float:

@@ -29,11 +29,13 @@ class GatewaySettings(Model):
     max_unauthenticated: int = Field(
         default=512,
         ge=1,
-        description="Connections that have not logged in yet, in all. When there are more, a source that has most of "
-        "them makes room.",
+        description="Connections that have not logged in yet, in all. When there are more, the oldest of a "
+        "source that has most of them is closed.",
     )
     max_unauthenticated_per_source: int = Field(
-        default=64, ge=1, description="Of these from one IPv4 address or one /64 of IPv6; more are closed at once."
+        default=64,
+        ge=1,
+        description="Of these from one IPv4 address or one /64 of IPv6. When there are more, the oldest is closed.",
     )
     max_auth_tries: int = Field(
         default=24, ge=1, description="Keys that one connection may offer in vain before it is ended."

@@ -20,7 +20,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import JobExit, Phase, State, TaskExit
 from pai_backend.model.node import Placement
 from pai_backend.testing.builders import make_role, make_spec, make_uid
-from tests.support.ssh_world import World, answers, eventually, gateway, login, make_world, running_job, write_key
+from tests.support.ssh_world import World, eventually, gateway, login, make_world, running_job, write_key
 
 pytestmark = pytest.mark.asyncio
 
@@ -275,17 +275,32 @@ async def test_logs_tell_who_and_never_a_key_or_a_command(world: World, caplog: 
     assert world.key.read_text().splitlines()[1] not in text
 
 
-async def test_too_many_strangers_are_turned_away_and_members_come_in_later(tmp_path: Path) -> None:
-    async with make_world(tmp_path, max_unauthenticated=2, login_timeout_s=1.0) as world:
-        await answers(world.port)
-        idle = [await asyncio.open_connection("127.0.0.1", world.port) for _ in range(2)]
-        async with asyncio.timeout(10):
-            for reader, _ in idle:
-                assert (await reader.readline()).startswith(b"SSH-2.0-")
-            third, writer = await asyncio.open_connection("127.0.0.1", world.port)
-            assert await third.read() == b""  # turned away without a word
-            for reader, _ in idle:
-                await reader.read()  # the login timeout ends those who never log in
+@pytest.mark.parametrize("sources", [1, 200], ids=["one source", "many sources"])
+async def test_silent_strangers_lock_nobody_out(tmp_path: Path, sources: int) -> None:
+    """The oldest of them make room, for as long as they are silent."""
+    limits = {"max_unauthenticated": 40, "max_unauthenticated_per_source": 8, "login_timeout_s": 600.0}
+    async with make_world(tmp_path, **limits) as world:
+        silent = [
+            await asyncio.open_connection("127.0.0.1", world.port, local_addr=(_address(number % sources), 0))
+            for number in range(200)
+        ]
+        async with asyncio.timeout(60):
+            for reader, _ in silent[: 200 - 40]:
+                assert (await reader.read()).startswith(b"SSH-2.0-")  # to its end
         assert (await world.ssh("echo in")).stdout == b"in\n"
-        for _, other in [*idle, (third, writer)]:
-            other.close()
+        here = world.ssh("echo in", options=("-b", _address(199 % sources)))
+        assert (await here).stdout == b"in\n"  # from where strangers are, too
+        for _, writer in silent:
+            writer.close()
+
+
+def _address(number: int) -> str:
+    return f"127.0.{1 + number // 200}.{1 + number % 200}"
+
+
+async def test_a_stranger_who_stays_silent_is_ended_in_time(tmp_path: Path) -> None:
+    async with make_world(tmp_path, login_timeout_s=1.0) as world:
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        async with asyncio.timeout(10):
+            assert (await reader.read()).startswith(b"SSH-2.0-")
+        writer.close()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_backend.access.gateway.arrivals import Arrivals, Crowded, source_of
+from pai_backend.access.gateway.arrivals import Arrivals, source_of
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,12 @@ def test_a_source_is_an_ipv4_address_or_a_site_of_ipv6(address: str, source: str
     assert source_of(address) == source
 
 
-def test_one_source_has_a_bounded_share() -> None:
+def test_one_source_has_a_bounded_share_and_its_oldest_leaves() -> None:
     arrivals: Arrivals[int] = Arrivals(10, 2)
     assert [arrivals.enter(number, "a") for number in range(2)] == [None, None]
-    with pytest.raises(Crowded, match="from there"):
-        arrivals.enter(2, "a")
+    assert arrivals.enter(2, "a") == 0
     assert arrivals.enter(3, "b") is None
-    arrivals.leave(0)
+    arrivals.leave(1)
     assert arrivals.enter(4, "a") is None
 
 
@@ -40,11 +39,26 @@ def test_who_fills_the_room_makes_room_for_others() -> None:
         arrivals.enter(name, "a")
     assert arrivals.enter("b1", "b") == "a1"
     assert set(arrivals) == {"a2", "a3", "b1"}
-    with pytest.raises(Crowded):  # nobody holds more than they would then
-        arrivals.enter("b2", "b")
-    assert arrivals.enter("c1", "c") == "a2"
-    with pytest.raises(Crowded):
-        arrivals.enter("d1", "d")
+    assert arrivals.enter("b2", "b") == "a2"
+    assert arrivals.enter("b3", "b") == "b1"  # it would have most then
+    assert arrivals.enter("c1", "c") == "b2"
+
+
+def test_many_sources_lock_nobody_out() -> None:
+    arrivals: Arrivals[str] = Arrivals(3, 3)
+    for name in "abc":
+        arrivals.enter(name, name)
+    assert [arrivals.enter(name, name) for name in "def"] == ["a", "b", "c"]
+
+
+def test_who_comes_nearer_to_a_login_stays_longer_than_who_is_silent() -> None:
+    arrivals: Arrivals[str] = Arrivals(3, 3)
+    for name in "abc":
+        arrivals.enter(name, name)
+    arrivals.progress("a")
+    assert [arrivals.enter(name, name) for name in "def"] == ["b", "c", "a"]
+    arrivals.progress("gone")
+    assert set(arrivals) == {"d", "e", "f"}
 
 
 @given(
@@ -61,10 +75,7 @@ def test_bounds_hold_whatever_comes_and_goes(most: int, per_source: int, steps: 
             arrivals.leave(who)
             inside.pop(who, None)
         elif who not in inside:
-            try:
-                leaving = arrivals.enter(who, source)
-            except Crowded:
-                continue
+            leaving = arrivals.enter(who, source)
             inside[who] = source
             if leaving is not None:
                 del inside[leaving]

@@ -1,7 +1,7 @@
 """Who may knock: connections that have not logged in yet, bounded in all and for each source. Pure.
 
-A stranger costs memory and a key exchange, so there is room for a bounded number of them. One source that
-fills the room must not lock others out: then it is the one with most places that loses its oldest.
+A stranger costs memory and a key exchange, so there is room for a bounded number of them. Silent ones must not lock
+others out, from one source or from many: a newcomer is let in, and the oldest of the source with most places leaves.
 """
 
 from __future__ import annotations
@@ -14,10 +14,6 @@ from typing import Generic, TypeVar
 IPV6_SITE_BITS = 64  # what one subscriber gets at least (RFC 6177 §2), so its addresses are one source
 
 _T = TypeVar("_T")
-
-
-class Crowded(Exception):
-    """There is no room for another connection from there now; the message says of what kind."""
 
 
 def source_of(address: str) -> str:
@@ -34,7 +30,7 @@ def source_of(address: str) -> str:
 
 
 class Arrivals(Generic[_T]):
-    """Those who have connected and not logged in, oldest first."""
+    """Those who have connected and not logged in, by the time of their last progress."""
 
     def __init__(self, most: int, most_per_source: int) -> None:
         self._most, self._most_per_source = most, most_per_source
@@ -48,22 +44,31 @@ class Arrivals(Generic[_T]):
         return iter(tuple(self._source))
 
     def enter(self, who: _T, source: str) -> _T | None:
-        """Note an arrival; returns who has to leave for it, if anybody. Raises Crowded and notes nothing.
-
-        Somebody leaves only when the room is full and their source would still hold as much as the newcomer's.
-        """
-        if self._held[source] >= self._most_per_source:
-            raise Crowded("too many connections from there that have not logged in")
-        leaving: _T | None = None
-        if len(self._source) >= self._most:
-            heaviest, places = self._held.most_common(1)[0]
-            if places <= self._held[source] + 1:
-                raise Crowded("too many connections that have not logged in")
-            leaving = next(other for other, place in self._source.items() if place == heaviest)
+        """Note an arrival; returns who has to leave for it, if anybody."""
+        leaving = self._leaving(source)
+        if leaving is not None:
             self.leave(leaving)
         self._source[who] = source
         self._held[source] += 1
         return leaving
+
+    def _leaving(self, source: str) -> _T | None:
+        """Of a full source its oldest; of a full room the oldest of the sources with most, the newcomer counted."""
+        held = self._held[source]
+        if held >= self._most_per_source:
+            heaviest = {source}
+        elif len(self._source) < self._most:
+            return None
+        else:
+            most = max(self._held.values())
+            heaviest = {source} if held == most else {each for each, places in self._held.items() if places == most}
+        return next(other for other, place in self._source.items() if place in heaviest)
+
+    def progress(self, who: _T) -> None:
+        """They have come a step nearer to a login: those who have not leave first."""
+        source = self._source.pop(who, None)
+        if source is not None:
+            self._source[who] = source
 
     def leave(self, who: _T) -> None:
         """They have logged in, or are gone. Idempotent."""

@@ -44,7 +44,9 @@ class Doors:
     room: Room
     teller: Teller
     admit: Callable[[Login], str]
-    """Called for a new connection; why there is no room for it, or an empty text."""
+    """Called for a new connection; why it cannot come in, or an empty text."""
+    progress: Callable[[Login], None]
+    """Called when keys are exchanged and the login has begun."""
     proved: Callable[[Login, Credential], str]
     """Called when somebody has proved who they are; why they cannot come in all the same, or an empty text."""
     left: Callable[[Login], None]
@@ -78,9 +80,9 @@ class Login(asyncssh.SSHServer):
         conn.max_auth_tries = self._doors.options.max_auth_tries
         conn.max_channels = self._doors.options.max_channels
         conn.is_certified, conn.is_welcome = self._is_certified, self._is_welcome
-        crowd = self._doors.admit(self)
-        if crowd:
-            self.reason, self.reason_text = Reason.CROWDED, crowd
+        refusal = self._doors.admit(self)
+        if refusal:
+            self.reason, self.reason_text = Reason.STOPPING, refusal
             conn.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -136,6 +138,7 @@ class Login(asyncssh.SSHServer):
     async def begin_auth(self, username: str) -> bool:
         """Called by asyncssh for the first request of each name; only the first name of a connection counts."""
         if self._proof is None:
+            self._doors.progress(self)
             self.name = names.plain(username)
             self._note_client()
             self._proof = Proof(self._doors.room.store, Door(self._doors.room.store, username))

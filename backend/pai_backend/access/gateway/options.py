@@ -24,10 +24,10 @@ class GatewayOptions:
     """A silent peer is asked every ``keepalive_s`` and dropped after this many unanswered questions."""
 
     max_unauthenticated: int = 512
-    """Connections that have not logged in yet; with more, a source that has most of them makes room."""
+    """Connections that have not logged in yet; with more, the oldest of a source that has most of them is closed."""
 
     max_unauthenticated_per_source: int = 64
-    """Of these from one IPv4 address or IPv6 /64; more are closed at once."""
+    """Of these from one IPv4 address or IPv6 /64; with more, its oldest is closed."""
 
     max_auth_tries: int = 24
     """Refused attempts to authenticate, such as keys offered in vain, after which a connection is ended."""

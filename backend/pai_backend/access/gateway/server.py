@@ -10,7 +10,7 @@ from collections.abc import Callable
 import asyncssh
 
 from pai_backend.access.broker.rights import Credential
-from pai_backend.access.gateway.arrivals import Arrivals, Crowded, source_of
+from pai_backend.access.gateway.arrivals import Arrivals, source_of
 from pai_backend.access.gateway.counters import Counters
 from pai_backend.access.gateway.entering import Room
 from pai_backend.access.gateway.front import Front
@@ -32,7 +32,7 @@ from pai_backend.store.base import Store
 __all__ = ["GatewayOptions", "serve_gateway"]
 
 BACKLOG = 128
-CLOSE_S = 6.0  # after the drain: a moment longer than what transports get to flush
+CLOSE_S = 6.0  # after the drain: a moment longer than a transport waits for an end that takes nothing
 
 STOPPING = Refused("The gateway is stopping. Connect again in a moment.", Reason.STOPPING)
 
@@ -55,17 +55,23 @@ class _Gateway:
         self._stopping = False
         room = Room(options, store, Upstream(options, store, engine, client_key))
         teller = Teller(self.record, counters)
-        self.doors = Doors(options, room, teller, self._admit, self._proved, self._left, self.watch.task_lost)
+        self.doors = Doors(
+            options,
+            room,
+            teller,
+            admit=self._admit,
+            progress=self._arrivals.progress,
+            proved=self._proved,
+            left=self._left,
+            lost=self.watch.task_lost,
+        )
         counters.gauge("pai_gateway_arrivals", "Connections not logged in yet.", lambda: len(self._arrivals))
         counters.gauge("pai_gateway_sessions", "Logins that are open.", lambda: len(self.watch.logins))
 
     def _admit(self, login: Login) -> str:
         if self._stopping:
             return str(STOPPING)
-        try:
-            leaving = self._arrivals.enter(login, source_of(login.address))
-        except Crowded as exc:
-            return str(exc)
+        leaving = self._arrivals.enter(login, source_of(login.address))
         if leaving is not None:
             leaving.end(Refused("The gateway has too many connections that have not logged in.", Reason.CROWDED))
         return ""
