@@ -28,6 +28,7 @@ const (
 	jobInfoFile    = stateDirectory + "/job-info.json"
 	stateDirectory = "/pai/state"
 	exitFile       = stateDirectory + "/exit.json"
+	commandDraft   = stateDirectory + "/command" // its text for bash; without a name as soon as it is open
 	worldFile      = stateDirectory + "/environ" // variables of the command, for SSH sessions
 	accountFile    = stateDirectory + "/account" // a line of passwd, for the bundle's programs: accounts.c
 	privateHostKey = stateDirectory + "/host_key"

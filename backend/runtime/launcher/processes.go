@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // process is one that lives; its start tells it from a later one with the same number.
@@ -45,6 +46,17 @@ func descendants(without map[int]bool) []process {
 		}
 	}
 	return all
+}
+
+// groupBelow are the descendants that are in a process group.
+func groupBelow(group int) map[process]bool {
+	found := map[process]bool{}
+	for _, each := range descendants(nil) {
+		if of, err := syscall.Getpgid(each.pid); err == nil && of == group {
+			found[each] = true
+		}
+	}
+	return found
 }
 
 // look reads a process; not ok when it is gone, or dead and not yet reaped.

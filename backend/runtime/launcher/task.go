@@ -35,7 +35,8 @@ type task struct {
 	started time.Time
 	due     time.Time // when what is shared is looked at again
 	stopped bool
-	kills   int // of the out-of-memory killer, before the command ran
+	asked   map[process]bool // those of the command's group, which were told to end when the task was
+	kills   int              // of the out-of-memory killer, before the command ran
 }
 
 // launch runs the task from its beginning to the exit status of its container.
@@ -135,11 +136,17 @@ func (t *task) execute() *verdict {
 		return &verdict{"start-failed", "the command could not be executed: " + err.Error(), "platform"}
 	}
 	defer null.Close()
+	text, err := commandText(t.plan.command)
+	if err != nil {
+		failure := unwritten(err)
+		return &failure
+	}
+	defer text.Close()
 	t.kills, t.started = oomKills(), time.Now()
-	t.main, err = syscall.ForkExec(bash, []string{"bash", "-c", t.plan.command}, &syscall.ProcAttr{
+	t.main, err = syscall.ForkExec(bash, []string{"bash", "-c", readAndRun}, &syscall.ProcAttr{
 		Dir:   workDirectory,
 		Env:   t.world.list(),
-		Files: []uintptr{null.Fd(), 1, 2},
+		Files: []uintptr{null.Fd(), 1, 2, text.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	t.plan.command, t.plan.environ = "", nil // done with: secrets, and of a large job half a MiB
@@ -200,6 +207,7 @@ func (t *task) stop() {
 	}
 	t.stopped = true
 	if t.main != 0 {
+		t.asked = groupBelow(t.main)
 		syscall.Kill(-t.main, syscall.SIGTERM)
 	}
 }
@@ -222,15 +230,24 @@ func (t *task) reap() {
 }
 
 // clearUp ends what the command has left behind; it tells how much of it could not be ended.
+//
+// What ran in the command's group when the task was asked to end has been told, and has the kubelet's grace: bash,
+// which waits for it, may end before it does.
 func (t *task) clearUp() int {
 	told := map[process]bool{}
 	began := time.Now()
 	for {
-		left := t.leftovers()
-		if len(left) == 0 || time.Since(began) > leftGrace+giveUp {
+		left, patient := t.leftovers(), false
+		for _, each := range left {
+			patient = patient || t.asked[each]
+		}
+		if len(left) == 0 || !patient && time.Since(began) > leftGrace+giveUp {
 			return len(left)
 		}
 		for _, each := range left {
+			if t.asked[each] {
+				continue
+			}
 			if time.Since(began) > leftGrace {
 				syscall.Kill(each.pid, syscall.SIGKILL)
 			} else if !told[each] {

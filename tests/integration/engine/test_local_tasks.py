@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 from pai_backend.model.node import Placement
-from pai_backend.testing.engine_contract import read_log, watching
+from pai_backend.testing.engine_contract import PATIENCE_S, read_log, watching
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import NODE, LocalBehind
 
@@ -30,6 +32,13 @@ async def run(engine: Engine, plan: TaskPlan) -> TaskExit:
         ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
     assert ended is not None
     return ended
+
+
+async def until(path: Path) -> None:
+    """Return once a command has made the file."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await asyncio.to_thread(path.exists):  # noqa: ASYNC110 - see the next line
+            await asyncio.sleep(0.02)  # nothing tells of a file in a task's directory
 
 
 SLEEPER = "bash -c 'echo $$ >> pids; exec sleep 1000'"
@@ -114,11 +123,126 @@ async def test_signals_to_the_shim_do_not_end_a_task(
 
 
 @pytest.mark.asyncio
-async def test_a_command_that_no_process_can_be_given_fails_to_start(engine: LocalEngine, make_plan: MakePlan) -> None:
-    """Linux takes at most 128 KiB in one argument, execve(2)."""
-    ended = await run(engine, make_plan("#" * 200_000))
+async def test_an_environment_that_no_process_can_be_given_fails_to_start(
+    engine: LocalEngine, make_plan: MakePlan
+) -> None:
+    """Linux takes at most 6 MiB of arguments and environment, execve(2)."""
+    ended = await run(engine, make_plan("true", **{f"V{number}": "#" * 100_000 for number in range(70)}))
     assert (ended.code, ended.reason, ended.causer) == (None, "start-failed", Causer.USER)
     assert "Argument list too long" in ended.message
+
+
+@pytest.mark.asyncio
+async def test_a_command_may_be_longer_than_one_argument(engine: LocalEngine, make_plan: MakePlan) -> None:
+    """The arguments of a process hold 128 KiB each, execve(2)."""
+    ended = await run(engine, make_plan("#" * 1_000_000 + "\nexit 7"))
+    assert (ended.code, ended.reason) == (7, "exited")
+
+
+@pytest.mark.asyncio
+async def test_no_other_user_reads_a_command_or_a_variable(
+    engine: LocalEngine, root: Path, make_plan: MakePlan
+) -> None:
+    """What /proc says to all: arguments; a secret of a v2 document stands in the command's text."""
+    plan = make_plan(
+        "T='in-the-text'; echo $$ $PPID >p; mv p pids; while :; do sleep 0.05; done", TOKEN="in-a-variable"
+    )
+    pids = root / "tasks" / plan.uid / "work" / "pids"
+    async with watching(engine):
+        await engine.start(plan)
+        await until(pids)
+        look = (
+            "import sys\n"
+            "for pid in sys.argv[1:]:\n"
+            "    for name in ('cmdline', 'environ'):\n"
+            "        try: data = open(f'/proc/{pid}/{name}', 'rb').read()\n"
+            "        except OSError: continue\n"
+            "        print(name, data)\n"
+        )
+        stranger: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        done = await asyncio.to_thread(
+            subprocess.run,
+            ["/usr/bin/env", "python3", "-c", look, *pids.read_text().split()],
+            capture_output=True,
+            cwd="/",
+            env={"PATH": os.defpath},
+            check=True,
+            **stranger,
+        )
+        await engine.stop(plan.uid, 0)
+    assert b"cmdline b'bash" in done.stdout
+    assert b"in-the-text" not in done.stdout
+    if stranger:
+        assert b"in-a-variable" not in done.stdout
+
+
+SHELL_WORDS = [
+    ("echo $0 $- ${BASH_SOURCE[0]-none} $# $LINENO", "bash hBc none 0 1\n"),
+    ("true\necho $LINENO", "2\n"),
+    ("read -r x; echo $? [$x] [${REPLY-none}]", "1 [] [none]\n"),
+    ("for f in 3 4 5; do { : <&$f; } 2>/dev/null && echo open; done; true", ""),
+    ("echo a \\", "a \\\n"),
+    ("echo a \\\n", "a\n"),
+    ("cat <<'E'\n\x01\x7f $x 文\nE", "\x01\x7f $x 文\n"),
+    ("trap 'echo over $?' EXIT\n(exit 4)", "over 4\n"),
+    ("shopt -s expand_aliases\nalias z='echo q'\nz", "q\n"),
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("command", "said"), SHELL_WORDS)
+async def test_a_command_runs_as_bash_runs_a_text(
+    engine: LocalEngine, make_plan: MakePlan, command: str, said: str
+) -> None:
+    """As OpenPAI's ``bash -c`` does, though the text is not among the arguments."""
+    plan = make_plan(command)
+    await run(engine, plan)
+    assert (await read_log(engine, plan.uid, LogStream.STDOUT)).decode() == said
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("command", "code", "signal"),
+    [
+        ("echo a\nif", 2, None),
+        ("set -u; echo $NOPE", 127, None),
+        ("set -e; false; exit 9", 1, None),
+        ("nosuch-program", 127, None),
+        ("kill -9 $$", None, 9),
+        ("bash -c 'kill -9 $$'", 137, None),  # of a program that bash waits for
+    ],
+)
+async def test_a_command_ends_as_bash_says(
+    engine: LocalEngine, make_plan: MakePlan, command: str, code: int | None, signal: int | None
+) -> None:
+    ended = await run(engine, make_plan(command))
+    assert (ended.code, ended.signal) == (code, signal)
+
+
+@pytest.mark.asyncio
+async def test_a_program_that_bash_waits_for_has_the_grace_and_one_request(
+    engine: LocalEngine, root: Path, make_plan: MakePlan
+) -> None:
+    """Bash itself dies of the TERM that its group gets; what it waits for may save its work first."""
+    program = (
+        "import signal, time\n"
+        "asked = []\n"
+        "signal.signal(signal.SIGTERM, lambda *_: asked.append(1))\n"
+        "open('up', 'w').close()\n"
+        "while not asked: time.sleep(0.01)\n"
+        "time.sleep(2.5)\n"  # longer than what is left behind by a command that ended by itself is given
+        "open('saved', 'w').write(str(len(asked)))\n"
+    )
+    plan = make_plan(f"python3 -c {shlex.quote(program)}")
+    work = root / "tasks" / plan.uid / "work"
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        await until(work / "up")
+        await engine.stop(plan.uid, 30)
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    assert ended is not None
+    assert ended.reason == "stopped"
+    assert (work / "saved").read_text() == "1"
 
 
 @pytest.mark.asyncio

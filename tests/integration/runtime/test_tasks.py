@@ -124,8 +124,35 @@ def test_orphans_are_reaped(room: Room) -> None:
         assert ") Z " not in container.out.read_text()
 
 
-def test_a_command_that_is_too_long_is_the_users_fault(room: Room) -> None:
-    room.command = "true " + "x" * 200_000
+def test_a_command_may_be_longer_than_one_argument(room: Room) -> None:
+    room.command = "true " + "x" * 200_000 + "; exit 5"
+    with running(room) as container:
+        assert container.wait() == 5
+
+
+def test_a_command_is_not_among_the_arguments_of_its_bash(room: Room) -> None:
+    room.command = "T='in-the-text'; cat /proc/$$/cmdline; true"
+    with running(room) as container:
+        assert container.wait() == 0
+        said = container.out.read_text()
+        assert said.startswith("bash\0-c\0")
+        assert "in-the-text" not in said
+
+
+def test_a_program_that_bash_waits_for_has_its_grace_and_one_request(room: Room) -> None:
+    room.command = (
+        "bash -c 'trap \"echo asked; sleep 2.5; echo saved; exit\" TERM; echo >up; while :; do sleep 0.05; done'; true"
+    )
+    with running(room) as container:
+        until(container.work("up").exists, "the command")
+        container.signal(signal.SIGTERM)
+        container.wait()
+        assert container.out.read_text() == "asked\nsaved\n"
+        assert container.record().reason == "stopped"
+
+
+def test_an_environment_that_is_too_long_is_the_users_fault(room: Room) -> None:
+    room.environ = {f"V{number}": "x" * 100_000 for number in range(70)}
     with running(room) as container:
         assert container.wait() == 255
         record = container.record()

@@ -25,6 +25,7 @@ AGENT_LOCK = "agent.lock"  # flock held by the agent
 
 PLAN = "plan.json"  # the TaskPlan but for what has a file of its own; SSH keys included
 LAUNCH = "launch"  # what the shim needs of it, see ``shim.launch``
+COMMAND = "command"  # its text for bash; without a name as soon as it is open
 RESERVE = "exit.reserve"  # room for the exit record, taken while there is some
 LOCK = "lock"  # flock held by the one shim
 CONTROL = "control"  # FIFO that the shim reads; no reader means no shim
@@ -45,7 +46,7 @@ PEER_KEY = "peer_key"  # what it logs in to them with
 KNOWN_HOSTS = "known_hosts"  # what it recognises them by
 
 LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine
-SECRET_FILES = (PLAN, LAUNCH, STAGE, PEER_KEY)  # removed when the task is forgotten
+SECRET_FILES = (PLAN, LAUNCH, COMMAND, STAGE, PEER_KEY)  # removed when the task is forgotten
 MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
 
 

@@ -48,6 +48,11 @@ def descendants(ancestor: int) -> list[Process]:
     return found
 
 
+def group_below(ancestor: int, group: int) -> list[Process]:
+    """Those of :func:`descendants` that are in a process group."""
+    return [process for process in descendants(ancestor) if _group(process[0]) == group]
+
+
 def marked(uid: str) -> list[Process]:
     """All living processes of this user whose environment carries the task's mark."""
     if sys.platform != "linux":
@@ -99,6 +104,13 @@ def kill_marked(uid: str, within_s: float = 2.0) -> bool:
             return False
         time.sleep(0.01)  # the kernel tells nobody but the parent that a process has ended
     return True
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 def _pids() -> list[int]:

@@ -54,7 +54,8 @@ class Runs(EngineWorld):
     ) -> None:
         """Also of a task that was over before anybody saw it run, and after a restart of the engine."""
         short, stopped, impossible = (self.plan(placement, "true", index) for index in range(3))
-        impossible = impossible.model_copy(update={"command": "#" * 2**22})  # longer than any system takes
+        much = {f"V{number}": "#" * 100_000 for number in range(70)}  # more than any system takes
+        impossible = impossible.model_copy(update={"env": impossible.env | much})
         engine = make_engine()
         async with watching(engine) as watch:
             await engine.start(short)

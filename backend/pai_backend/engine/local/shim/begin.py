@@ -14,7 +14,7 @@ from pai_backend.engine.local import layout, records
 from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.shim import launch as launch_file
 from pai_backend.engine.local.shim.capture import Capture
-from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, execute
+from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, command_text, execute
 
 
 def main(directory: str) -> int:
@@ -51,13 +51,14 @@ def _run(launch: launch_file.Launch, control: int, root: str) -> None:
             return
     try:
         pipes = Pipes()
+        text = command_text(launch.command)
         records.write_started(".")
     except OSError as exc:
         _refuse(exc)
         return
     adopting = adopt_orphans()
     try:
-        pid = execute(launch, pipes)
+        pid = execute(launch, pipes, text)
     except OSError as exc:
         capture.close()
         message = f"the command could not be executed: {exc.strerror or exc}"

@@ -6,10 +6,16 @@ import os
 import sys
 
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.shim.launch import Launch
+from pai_backend.engine.local.shim.launch import TEXT, Launch
 
 _IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE and SIGXFSZ, by number: the names cost an import, see ``begin``
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_TEXT = 3  # the descriptor that bash reads the command from
+
+# Every user of the machine can read the arguments of a process, so the text of a command, which may hold secrets, is
+# never among them: bash reads it from a descriptor. ``read`` keeps every byte, ``eval`` is the one parse, and neither
+# the descriptor nor the variable is left to the command. `$0`, `$-`, `$@` and BASH_SOURCE are those of ``bash -c``.
+_READ_AND_RUN = f'read -rd "" -u{_TEXT};eval "exec {_TEXT}<&-;unset REPLY;$REPLY"'
 
 if sys.platform == "linux":
     import ctypes
@@ -49,17 +55,39 @@ class Pipes:
             os.close(self.writers.pop())
 
 
-def execute(launch: Launch, pipes: Pipes) -> int:
-    """Start ``bash -c <command>`` in ``work/`` and return its pid, which is also its group and session.
+def execute(launch: Launch, pipes: Pipes, text: int) -> int:
+    """Start bash with the command in ``work/`` and return its pid, which is also its group and session.
 
-    Call it from within the task's directory. Raises OSError when it cannot be executed.
+    ``text`` is what :func:`command_text` gave, and closed. Call it from within the task's directory. Raises OSError
+    when it cannot be executed.
     """
-    bash = find_program("bash", launch.env.get("PATH", os.defpath))
-    return spawn(bash, ["bash", "-c", launch.command], launch.env, pipes)
+    try:
+        bash = find_program("bash", launch.env.get("PATH", os.defpath))
+        return spawn(bash, ["bash", "-c", _READ_AND_RUN], launch.env, pipes, text)
+    finally:
+        os.close(text)
 
 
-def spawn(program: str, arguments: list[str], env: dict[str, str], pipes: Pipes) -> int:
-    """Start a program of the task in ``work/``, in a session of its own; as :func:`execute`."""
+def command_text(command: str) -> int:
+    """A descriptor of a file that holds the command, ends with NUL and has no name any more. Raises OSError."""
+    fd = os.open(layout.COMMAND, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.unlink(layout.COMMAND)
+        data = memoryview(command.encode(*TEXT) + b"\0")
+        while data:
+            data = data[os.write(fd, data) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def spawn(program: str, arguments: list[str], env: dict[str, str], pipes: Pipes, text: int | None = None) -> int:
+    """Start a program of the task in ``work/``, in a session of its own; as :func:`execute`.
+
+    ``text`` becomes its descriptor 3.
+    """
     out, err = pipes.writers
     home = os.open(os.curdir, os.O_RDONLY)
     os.chdir(layout.WORK)  # posix_spawn has no working directory of its own
@@ -72,6 +100,7 @@ def spawn(program: str, arguments: list[str], env: dict[str, str], pipes: Pipes)
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, out, 1),
                 (os.POSIX_SPAWN_DUP2, err, 2),
+                *([] if text is None else [(os.POSIX_SPAWN_DUP2, text, _TEXT)]),
             ],
             setsid=True,
             setsigmask=(),  # a shim is started with the signals blocked that must not end it

@@ -7,7 +7,7 @@ the whole environment. NUL is the one byte none of them can hold.
 
 from __future__ import annotations
 
-_TEXT = ("utf-8", "surrogateescape")  # of the file, whatever the locale of who reads it
+TEXT = ("utf-8", "surrogateescape")  # of the file, whatever the locale of who reads it
 _KEPT = "keep"
 VARIABLE_BYTES = 131_072  # Linux takes no longer one, with its NUL: execve(2), MAX_ARG_STRLEN with 4 KiB pages
 
@@ -41,7 +41,7 @@ def encode(launch: Launch) -> bytes:
     for key, value in launch.env.items():
         if not key or "=" in key:
             raise ValueError(f"environment variable name {key!r} is empty or holds '='")
-        if len(value) > VARIABLE_BYTES // 4 and (size := len(f"{key}={value}".encode(*_TEXT)) + 1) > VARIABLE_BYTES:
+        if len(value) > VARIABLE_BYTES // 4 and (size := len(f"{key}={value}".encode(*TEXT)) + 1) > VARIABLE_BYTES:
             raise ValueError(
                 f"environment variable {key} has {size:,} bytes, and a process can be given at most "
                 f"{VARIABLE_BYTES:,} in one; put the value into a file"
@@ -53,12 +53,12 @@ def encode(launch: Launch) -> bytes:
     text = "\0".join(fields) + "\0"
     if text.count("\0") != len(fields):
         raise ValueError("a command or environment variable holds a NUL byte, which no process can be given")
-    return text.encode(*_TEXT)
+    return text.encode(*TEXT)
 
 
 def decode(data: bytes) -> Launch:
     """The reverse of :func:`encode`. Raises ValueError for anything else."""
-    uid, log_bytes, keep, ports, count, *rest = data.decode(*_TEXT).split("\0")[:-1]
+    uid, log_bytes, keep, ports, count, *rest = data.decode(*TEXT).split("\0")[:-1]
     directories, (command, *env) = rest[: int(count)], rest[int(count) :]
     pairs = (entry.partition("=") for entry in env)
     return Launch(

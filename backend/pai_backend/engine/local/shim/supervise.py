@@ -135,6 +135,8 @@ class Supervisor:
         """TERM the group now, once; KILL after the grace, or earlier if an earlier request said so."""
         deadline = time.monotonic() + grace_s
         if self._deadline is None:
+            if self._status is None and self._adopting:  # whose TERM comes with the group's: one is enough
+                self._told.update(processes.group_below(os.getpid(), self._main))
             self._signal_group(signal.SIGTERM)
             self._deadline = deadline
         self._deadline = min(self._deadline, deadline)
