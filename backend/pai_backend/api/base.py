@@ -20,6 +20,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.errors import bad_body, bad_query, translate
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.auth.users import User
+from pai_backend.model.digits import whole_number
 from pai_backend.model.errors import (
     Forbidden,
     InvalidParameters,
@@ -194,7 +195,8 @@ class ApiHandler(BaseHandler):
         connection: Any = self.request.connection
         connection.set_max_body_size(self.drain_bytes())
         length = self.request.headers.get("Content-Length", "")
-        if length.isascii() and length.isdigit() and int(length) > self.drain_bytes():
+        size = whole_number(length) if length else 0
+        if size is None or size > self.drain_bytes():
             raise self._too_large_error()
         try:
             await super().prepare()

@@ -93,6 +93,8 @@ def _place_of_break(text: bytes) -> tuple[int, int]:
     except UnicodeDecodeError as error:
         before = text[: error.start]
         return before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
+    except (ValueError, RecursionError):  # a number of thousands of digits, or too deep: where, it does not say
+        return 1, 1
     return 1, 1
 
 

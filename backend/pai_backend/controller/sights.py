@@ -37,7 +37,8 @@ class Watcher:
         timeout = timedelta(seconds=job.spec.idle_timeout_s)
         running = [task for task in job.tasks if task.phase is Phase.RUNNING]
         made = await self._token(job.uid)
-        asked = [server for task in running for server in servers(job, task, made)]
+        # A command may have 1 MiB, and a job thousands of tasks: what works on them stays off the loop.
+        asked = await asyncio.to_thread(lambda: [server for task in running for server in servers(job, task, made)])
         measured = [task for task in running if task.placement is not None and task.placement.gpus]
         said, gpus = await asyncio.gather(
             asyncio.gather(*(self._ask(server) for server in asked)),

@@ -14,15 +14,19 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import cast
 
-from pai_backend.launch.shell_words import SimpleCommand, known, simple_commands
+from pai_backend.launch.shell_words import Budget, SimpleCommand, known, simple_commands
+from pai_backend.model.digits import whole_number
 from pai_backend.model.spec import DocumentWarning, JobSpec
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
 
+MAX_SCRIPTS = 4  # of ``bash -c`` within one another; a variable may hold one that holds itself
 _SERVERS = frozenset({"notebook", "lab", "server", "nbclassic"})
 _PROGRAMS = frozenset(f"jupyter-{name}" for name in _SERVERS)
 _MODULES = frozenset({"jupyterlab", "notebook", "jupyter_server", "nbclassic"})
@@ -88,12 +92,16 @@ class JupyterCommand:
 
 def find_jupyter(command: str, env: Mapping[str, str]) -> JupyterCommand | None:
     """The first Jupyter server that this shell text starts, or None. ``env`` are the variables it will see."""
-    for simple in map(_unwrapped, simple_commands(command, env)):
+    return _find(command, env, Budget(), MAX_SCRIPTS)
+
+
+def _find(command: str, env: Mapping[str, str], budget: Budget, deeper: int) -> JupyterCommand | None:
+    for simple in map(_unwrapped, simple_commands(command, env, budget)):
         arguments = _server_arguments(simple.words)
         if arguments is not None:
             return _read_options(arguments, simple.env)
-        script = _inner_script(simple.words)
-        if script is not None and (found := find_jupyter(script, simple.env)):
+        script = _inner_script(simple.words) if deeper else None
+        if script is not None and (found := _find(script, simple.env, budget, deeper - 1)):
             return found
     return None
 
@@ -176,14 +184,15 @@ def _loopback(ip: str) -> bool:
 
 def _unwrapped(simple: SimpleCommand) -> SimpleCommand:
     """The command without what only wraps it: ``exec``, ``nohup``, ``env NAME=value`` and the like."""
-    words, env = list(simple.words), dict(simple.env)
-    wrapped = False
-    while words and (words[0] in _PREFIXES or (wrapped and "=" in words[0])):
-        wrapped = True
-        name, equals, value = words.pop(0).partition("=")
+    words, given, begin = simple.words, dict[str, str](), 0
+    while begin < len(words) and (words[begin] in _PREFIXES or (begin and "=" in words[begin])):
+        name, equals, value = words[begin].partition("=")
         if equals:
-            env[name] = value
-    return SimpleCommand(tuple(words), env)
+            given[name] = value
+        begin += 1
+    return (
+        SimpleCommand(words[begin:], ChainMap(given, cast(MutableMapping[str, str], simple.env))) if begin else simple
+    )
 
 
 def _server_arguments(words: Sequence[str]) -> Sequence[str] | None:
@@ -233,7 +242,7 @@ def _read_options(arguments: Sequence[str], env: Mapping[str, str]) -> JupyterCo
     base_url = _text(given["base_url"]) if "base_url" in given else "/"
     return JupyterCommand(
         ip=_text(given["ip"]) if "ip" in given else "localhost",
-        port=int(port) if port and port.isascii() and port.isdigit() and int(port) else None,
+        port=whole_number(port or "") or None,
         token=token,
         token_source=source,
         base_url=base_url and f"/{base_url.strip('/')}/".replace("//", "/"),

@@ -9,13 +9,17 @@ and never guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from typing import cast
 
 UNKNOWN = "\0"
 """Stands in a word for text that only running the command can tell; no shell text contains NUL."""
 
-MAX_TEXT = 1 << 20  # characters; a job document is at most 1 MiB (api.max_document_bytes)
+MAX_TEXT = 1 << 17  # characters of a text that are read; longer ones are data that a command carries with it
+MAX_EXPANDED = 1 << 16  # characters that variables may add to a text, in all of the texts within it
+_PER_EXPANSION = 8  # what one of them costs besides its characters: those of nothing take time too
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
@@ -23,6 +27,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.ASCII | re.DOTALL)
 _RESERVED = frozenset(
     {"!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case"}
 )
+_PLAIN = re.compile(r"""[^;&|()\n \t\r#<>\\'"$`]+""")  # of which each character stands for itself, wherever it is
+_PLAIN_QUOTED = re.compile(r"""[^"\\$`]+""")
 _SPECIAL = frozenset("?@*#!-$0123456789")
 
 
@@ -39,41 +45,57 @@ def known(text: str) -> bool:
     return UNKNOWN not in text
 
 
-def simple_commands(text: str, env: Mapping[str, str]) -> Iterator[SimpleCommand]:
+class Budget:
+    """How many characters variables may still add. One for a text and all texts within it: they can double at each."""
+
+    def __init__(self) -> None:
+        self._left = MAX_EXPANDED
+
+    def spend(self, value: str) -> str:
+        """The value; unknown when it is too much."""
+        self._left -= len(value) + _PER_EXPANSION
+        return value if self._left >= 0 else UNKNOWN
+
+
+def simple_commands(text: str, env: Mapping[str, str], budget: Budget | None = None) -> Iterator[SimpleCommand]:
     """The commands of ``text`` in order, with ``env`` as the variables known beforehand.
 
-    Assignments without a command, and ``export NAME=value``, hold for what follows. A text over
-    ``MAX_TEXT`` characters or with a NUL yields nothing.
+    Assignments without a command, and ``export NAME=value``, hold for what follows. What stands behind ``MAX_TEXT``
+    characters is not read; a text with a NUL yields nothing. It takes time in proportion to the text and ``env``.
+    ``SimpleCommand.env`` holds until the next command is asked for.
     """
-    if len(text) > MAX_TEXT or UNKNOWN in text:
+    if UNKNOWN in text:
         return
-    variables = dict(env)
-    reader = _Reader(text, variables)
+    # Nothing is copied: a text may hold thousands of variables, and as many texts within it that see them.
+    variables: ChainMap[str, str] = ChainMap({}, cast(MutableMapping[str, str], env))
+    reader = _Reader(text[:MAX_TEXT], variables, budget or Budget())
     while (words := reader.command()) is not None:
-        while words and words[0] in _RESERVED:
-            words = words[1:]
+        begin = 0
+        while begin < len(words) and words[begin] in _RESERVED:
+            begin += 1
         given: dict[str, str] = {}
-        while words and (match := _ASSIGNMENT.fullmatch(words[0])):
+        while begin < len(words) and (match := _ASSIGNMENT.fullmatch(words[begin])):
             given[match[1]] = match[2]
-            words = words[1:]
-        if not words:
+            begin += 1
+        if begin == len(words):
             variables.update(given)
-        elif words[0] == "export":
-            exported = filter(None, map(_ASSIGNMENT.fullmatch, words[1:]))
+        elif words[begin] == "export":
+            exported = filter(None, map(_ASSIGNMENT.fullmatch, words[begin + 1 :]))
             variables.update((match[1], match[2]) for match in exported)
         else:
-            yield SimpleCommand(tuple(words), {**variables, **given})
+            yield SimpleCommand(tuple(words[begin:]), ChainMap(given, *variables.maps))
 
 
 class _Reader:
     """Splits into words while it expands; one ``command()`` call reads up to the next operator."""
 
-    def __init__(self, text: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, text: str, variables: Mapping[str, str], budget: Budget) -> None:
         self._text = text
         self._at = 0
+        self._budget = budget
         self._variables = variables
         self._words: list[str] = []
-        self._word: str | None = None
+        self._word: list[str] | None = None  # its pieces: one text would be copied for each
         self._redirect = ""
         self._heredocs: list[str] = []
 
@@ -81,6 +103,10 @@ class _Reader:
         """The words up to the next operator or line end; None at the end of the text."""
         self._words = []
         while self._at < len(self._text):
+            if plain := _PLAIN.match(self._text, self._at):
+                self._at = plain.end()
+                self._add(plain[0])
+                continue
             char = self._text[self._at]
             self._at += 1
             if char in ";&|()\n":
@@ -117,7 +143,9 @@ class _Reader:
             self._add(char)
 
     def _add(self, text: str) -> None:
-        self._word = (self._word or "") + text
+        if self._word is None:
+            self._word = []
+        self._word.append(text)
 
     def _split(self, value: str) -> None:
         """Add an unquoted expansion: white space in it separates words (field splitting, §2.6.5)."""
@@ -136,14 +164,15 @@ class _Reader:
     def _end_word(self) -> None:
         if self._word is None:
             return
+        word = "".join(self._word)
         if self._redirect == "<<":
-            self._heredocs.append(self._word)
+            self._heredocs.append(word)
         elif not self._redirect:
-            self._words.append(self._word)
+            self._words.append(word)
         self._word, self._redirect = None, ""
 
     def _start_redirect(self, char: str) -> None:
-        if self._word is not None and self._word.isdigit():
+        if self._word is not None and len(self._word) == 1 and self._word[0].isdigit():
             self._word = None  # the descriptor number of "2>file"
         self._end_word()
         while self._at < len(self._text) and self._text[self._at] in "<>&|-":
@@ -166,6 +195,10 @@ class _Reader:
     def _double_quoted(self) -> None:
         self._add("")
         while self._at < len(self._text):
+            if plain := _PLAIN_QUOTED.match(self._text, self._at):
+                self._at = plain.end()
+                self._add(plain[0])
+                continue
             char = self._text[self._at]
             self._at += 1
             if char == '"':
@@ -184,7 +217,7 @@ class _Reader:
         """What stands behind a ``$`` that was just read."""
         if match := _NAME.match(self._text, self._at) or _BRACED.match(self._text, self._at):
             self._at = match.end()
-            return self._variables.get(match[match.lastindex or 0], UNKNOWN)
+            return self._budget.spend(self._variables.get(match[match.lastindex or 0], UNKNOWN))
         char = self._text[self._at : self._at + 1]
         if char == "'" and not quoted:
             self._at += 1

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
+from pai_backend.api.services import jobs as services
+from pai_backend.launch.jupyter import open_listener_warnings
 from pai_backend.model.errors import Unavailable
+from pai_backend.model.spec import DocumentWarning, JobSpec
 from tests.support.api_site import ALICE, ApiSite
 from tests.support.documents import scm_document
 
@@ -365,3 +369,21 @@ async def test_a_refusal_leaves_the_connection_usable(api: ApiSite, method: str,
             await reader.readexactly(int(length.split()[1]))
     finally:
         writer.close()
+
+
+@pytest.mark.asyncio
+async def test_what_takes_long_on_a_document_is_done_in_a_thread(api: ApiSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading, and looking for an open Jupyter in the commands: 1 MB without a space held everybody up for 11 s."""
+    threads: list[bool] = []
+
+    def looked(spec: JobSpec) -> tuple[DocumentWarning, ...]:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return open_listener_warnings(spec)
+
+    monkeypatch.setattr(services, "open_listener_warnings", looked)
+    document = json.loads(scm_document())
+    document["taskRoles"][0]["command"] = "x" * 900_000
+    async with api.client(ALICE) as client:
+        answer = await client.post("/api/v2/validate", content=json.dumps(document))
+    assert answer.json()["valid"] is True
+    assert threads == [False]

@@ -17,8 +17,9 @@ from pai_backend.launch.jupyter import (
     open_listener_warnings,
     upstream_token,
 )
-from pai_backend.launch.shell_words import MAX_TEXT, UNKNOWN, simple_commands
+from pai_backend.launch.shell_words import MAX_EXPANDED, MAX_TEXT, UNKNOWN, simple_commands
 from pai_backend.testing.builders import make_role, make_spec
+from tests.support.interpreter_steps import interpreter_steps
 
 SEEDS_COMMAND = (
     r"jupyter notebook --allow-root --no-browser --ip 0.0.0.0 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST "
@@ -67,8 +68,51 @@ def test_any_text_is_read_to_its_end(text: str) -> None:
     find_jupyter(text, {})
 
 
-def test_a_text_over_the_limit_is_not_read() -> None:
-    assert words("a " * MAX_TEXT) == []
+def test_what_stands_behind_the_limit_is_not_read() -> None:
+    assert words("a " + " " * MAX_TEXT + "b") == [("a",)]
+
+
+def _filled(piece: str, length: int, head: str = "") -> str:
+    return head + piece * (length // len(piece))
+
+
+DEAR = {
+    "one word": lambda n: _filled("x", n),
+    "quotes": lambda n: _filled("'a'", n),
+    "expansions": lambda n: _filled('"a$b"', n),
+    "reserved words": lambda n: _filled("if ", n),
+    "assignments": lambda n: _filled("a=1 ", n),
+    "prefixes": lambda n: _filled("env ", n),
+    "variables and commands": lambda n: "".join(f"a{i}=1\nx\n" for i in range(n // 10)),
+    "variables and texts": lambda n: "".join(f"a{i}=1\nbash -c x\n" for i in range(n // 20)),
+    "doubling": lambda n: _filled("a=$a$a\n", n, "a=xx\n"),
+    "a text in itself": lambda n: _filled('bash -c "$a"\n', n, "a='bash -c \"$a\"'\n"),
+    "here-documents": lambda n: _filled("<<a ", n),
+    "nested": lambda n: _filled("$(", n),
+    "redirections": lambda n: _filled("2>", n),
+    "expansions of nothing": lambda n: _filled("$e ", n, "e=\n"),
+}
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_time_grows_as_the_text_does(name: str) -> None:
+    """``pai validate`` looks at every command, and the service proxy at those whose services it is asked for."""
+    less, more = (interpreter_steps(lambda n=n: find_jupyter(DEAR[name](n), {})) for n in (4_000, 16_000))  # type: ignore[misc]
+    assert more < 6 * less + 1_000
+
+
+def test_variables_add_a_bounded_amount() -> None:
+    text = "a=xxxxxxxx\n" + "a=$a$a\n" * 60 + "b $a"
+    (found,) = words(text)
+    assert sum(map(len, found)) < 2 * MAX_EXPANDED
+    assert find_jupyter('a=\'bash -c "$a"\'; bash -c "$a"', {}) is None
+
+
+def test_a_port_of_thousands_of_digits_is_none() -> None:
+    for port in ("9" * 5_000, "²"):
+        found = find_jupyter(f"jupyter lab --port {port}", {})
+        assert found is not None
+        assert found.port is None
 
 
 def test_the_documents_classic_command_has_a_token_of_two_quote_characters() -> None:

@@ -16,6 +16,7 @@ from pai_backend.model.job import Job, State, Task
 from pai_backend.model.node import Placement
 
 FRESH_S = 0.5  # seconds; how long an answer is used again: one page load asks some hundred times
+LARGE_COMMAND = 8_192  # characters; looking for a Jupyter in more may take over 10 ms
 _KEPT = 1024  # answers
 
 
@@ -91,7 +92,9 @@ class Directory:
         if job is None or target is None or target.label is None:
             raise Refused(Notice.UNKNOWN)
         task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
-        return Service(job, target, task, self._place(job, target.label, task))
+        large = len(job.spec.role(target.role).command) > LARGE_COMMAND
+        place = asyncio.to_thread(self._place, job, target.label, task) if large else None
+        return Service(job, target, task, await place if place else self._place(job, target.label, task))
 
     def _place(self, job: Job, label: str, task: Task | None) -> Place | None:
         if task is None or task.placement is None or task.state not in (State.RUNNING, State.STOPPING):

@@ -33,6 +33,7 @@ from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.proxy.service import Passage, ServiceProxy
 from pai_backend.access.proxy.upstream import UpstreamRequest
 from pai_backend.access.proxy.visitor import Incoming
+from pai_backend.model.digits import whole_number
 from pai_backend.model.errors import PaiError
 
 log = logging.getLogger(__name__)
@@ -171,8 +172,8 @@ class Exchange(HTTPMessageDelegate):
         if not self._has_body:
             return True
         length = self._headers.get("Content-Length", "")
-        small = length.isdigit() and len(length) < 9 and int(length) <= READ_ANYWAY_BYTES
-        return small and "Expect" not in self._headers
+        size = whole_number(length)
+        return size is not None and size <= READ_ANYWAY_BYTES and "Expect" not in self._headers
 
     def _send_reply(self, answer: Reply) -> None:
         headers = answer.headers.copy()

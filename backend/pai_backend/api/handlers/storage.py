@@ -14,6 +14,7 @@ from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import FileQuery, NewPath, RemoveQuery, UploadQuery
 from pai_backend.api.services.storage import FileService, Receiving
 from pai_backend.api.wire import FileListing, UploadState
+from pai_backend.model.digits import whole_number
 from pai_backend.model.errors import (
     FileConflict,
     Forbidden,
@@ -60,15 +61,16 @@ class FileHandler(ApiHandler):
         query = self.parse_query(UploadQuery)
         length = self.request.headers.get("Content-Length", "")
         whole = query.size
-        if whole is None and length.isascii() and length.isdigit():
-            whole = query.offset + int(length)
+        if whole is None and (size := whole_number(length)) is not None:
+            whole = query.offset + size
         return await self.service.begin(self.path_args[0], query.offset, whole, query.sha256)
 
     def _refuse(self, error: PaiError) -> None:
         """Answer with this once the body has come, or now when that may take long; the connection then ends."""
         self._refusal = error
         length = self.request.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit() and int(length) <= DRAIN_BYTES):
+        size = whole_number(length)
+        if size is None or size > DRAIN_BYTES:
             self.send_error(exc_info=(type(error), error, None))
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:

@@ -65,14 +65,11 @@ class JobService:
         Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster),
         NoSuchStorage, NameTaken.
         """
-        document = await self._read(text, filename)
-        _check_secrets(document)
+        document, warnings = await self._read(user, text, filename)
         if name is None:
             _check_name(document)
         spec = _renamed(document.spec, name)
-        check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
-        check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
-        job = new_job(user.name, spec, _warnings(document), self._ctx.clock())
+        job = new_job(user.name, spec, warnings, self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.submit(
             job, text, filename, _media_type(media_type, filename, text), events, secrets=document.secrets
@@ -81,11 +78,8 @@ class JobService:
     async def validate(self, user: User, text: bytes, filename: str) -> Validation:
         """Read a document and say what it is or what is wrong with it; nothing is stored."""
         try:
-            document = await self._read(text, filename)
-            _check_secrets(document)
+            document, warnings = await self._read(user, text, filename)
             _check_name(document)
-            check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
-            check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
         except (DocumentError, NoVirtualCluster, Forbidden, NoSuchStorage) as error:
             errors = error.errors or (Fault(message=error.message, hint=error.hint),)
             return Validation(valid=False, dialect=None, name=None, warnings=(), errors=errors, spec=None)
@@ -93,7 +87,7 @@ class JobService:
             valid=True,
             dialect=document.dialect,
             name=document.spec.name,
-            warnings=_warnings(document),
+            warnings=warnings,
             errors=(),
             spec=document.spec,
         )
@@ -158,11 +152,20 @@ class JobService:
             text = await asyncio.to_thread(masked, text)
         return text, media_type
 
-    async def _read(self, text: bytes, filename: str) -> Document:
+    async def _read(self, user: User, text: bytes, filename: str) -> tuple[Document, tuple[DocumentWarning, ...]]:
+        """A document that this user may submit, and what is odd about it: read and looked at off the event loop."""
+
+        def read() -> tuple[Document, tuple[DocumentWarning, ...]]:
+            document = read_document(text, filename or None)
+            _check_secrets(document)
+            check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
+            check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
+            return document, (*document.warnings, *open_listener_warnings(document.spec))
+
         # Anchors of YAML may make much of little text.
         if len(text) > LARGE_DOCUMENT_BYTES or (b"&" in text and not _begins_as_json(text)):
-            return await asyncio.to_thread(read_document, text, filename or None)
-        return read_document(text, filename or None)
+            return await asyncio.to_thread(read)
+        return read()
 
 
 def check_storages(user: User, document: Document, mounts: Sequence[Mount]) -> None:
@@ -216,10 +219,6 @@ def new_job(user: str, spec: JobSpec, warnings: tuple[DocumentWarning, ...], now
         tasks=tasks,
         submitted_at=now,
     )
-
-
-def _warnings(document: Document) -> tuple[DocumentWarning, ...]:
-    return (*document.warnings, *open_listener_warnings(document.spec))
 
 
 def _renamed(spec: JobSpec, name: str | None) -> JobSpec:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import yaml
 
@@ -155,6 +158,42 @@ def test_what_is_no_configuration_is_refused_with_a_reason(text: str) -> None:
 
 def test_a_document_beyond_the_limit_is_refused_unread() -> None:
     assert "larger than" in faults("# " + "x" * (5 << 20))[0][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 8_192, "nested more than 64 deep"),
+        ("{a: " * 8_192, "nested more than 64 deep"),
+        ("".join(f"%TAG !a{n}! x\n" for n in range(9_000)), "directives (%) are not supported here"),
+        ("a:\n" + "- b\n" * 400_000, "the configuration has more than 400000 keys and values"),
+    ],
+    ids=["brackets", "braces", "directives", "items"],
+)
+def test_what_takes_long_is_refused_soon(text: str, message: str) -> None:
+    """The parser's time for the first three grows with their square: 8 KiB of brackets took 12 s."""
+    ((_, said),) = faults(text)
+    assert said == message
+
+
+def test_a_parser_is_asked_for_few_events_of_a_deep_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    parse = yaml.parse
+
+    def counted(text: str, **named: Any) -> Iterator[object]:
+        for event in parse(text, **named):
+            asked.append(event)
+            yield event
+
+    monkeypatch.setattr(yaml, "parse", counted)
+    monkeypatch.setattr(yaml, "compose", None)
+    faults("[" * 8_192)
+    assert len(asked) < 100
+
+
+def test_a_text_that_is_called_a_number_is_none() -> None:
+    for text in ("!!int ²", "!!int '+-1'", "1" * 5_000):
+        assert "must be a whole number" in faults(changed("cellNumber: 1", f"cellNumber: {text}"))[0][1]
 
 
 def test_harmless_oddities_are_warnings() -> None:
