@@ -7,16 +7,52 @@ Standard library only: the supervisor uses it too.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 OLD_FILES = 3
 _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
 # Libraries that say at info what only their authors want to know.
 _QUIET = ("tornado.access", "asyncssh", "sqlalchemy", "alembic")
+# Quotes what strangers send: the body of one request may be read as the head of the next, with the password in it.
+_QUOTING = "tornado.general"
+ALIKE_BYTES = 524_288  # of lines of one kind that are written in a minute, about
+_TRACEBACK_BYTES = 4_096
+_KINDS = 1_000  # that are counted; more than there are calls that log
+_MINUTE_S = 60.0
+
+
+class Flood(logging.Filter):
+    """Lets through so much of one kind of lines in a minute; how many were left out is told with the next one.
+
+    Strangers cause lines as often as they like, and a disk is finite.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._spent: dict[tuple[str, str, int], tuple[float, int, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Called by logging for each line."""
+        kind, now = (record.name, record.pathname, record.lineno), self._clock()
+        since, spent, left_out = self._spent.get(kind, (now, 0, 0))
+        if now - since >= _MINUTE_S:
+            if left_out:
+                record.msg, record.args = f"{record.getMessage()} ({left_out} lines of this kind left out)", ()
+            since, spent, left_out = now, 0, 0
+        if len(self._spent) >= _KINDS and kind not in self._spent:
+            self._spent.clear()
+        passes = spent < ALIKE_BYTES
+        if passes:
+            spent += 100 + len(record.getMessage()) + (_TRACEBACK_BYTES if record.exc_info else 0)
+        self._spent[kind] = (since, spent, left_out + (not passes))
+        return passes
 
 
 class RotatingStderr(logging.StreamHandler):  # type: ignore[type-arg]
@@ -27,10 +63,13 @@ class RotatingStderr(logging.StreamHandler):  # type: ignore[type-arg]
         self._path, self._limit = path, limit_bytes
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; rotate first when the file has reached its limit."""
-        if os.fstat(2).st_size >= self._limit:
-            rotate(self._path)
-            redirect(self._path)
+        """Write one line; rotate first when the file has reached its limit and another one can be had."""
+        with contextlib.suppress(OSError):  # no descriptor is free, or the disk is full: the file goes on as it is
+            if os.fstat(2).st_size >= self._limit:
+                spare = open_log(self._path.with_name(f"{self._path.name}.next"))
+                rotate(self._path)
+                os.replace(f"{self._path}.next", self._path)
+                _redirect_to(spare)
         super().emit(record)
 
 
@@ -42,7 +81,10 @@ def open_log(path: Path) -> int:
 
 def redirect(path: Path) -> None:
     """Let standard output and standard error be the log file."""
-    descriptor = open_log(path)
+    _redirect_to(open_log(path))
+
+
+def _redirect_to(descriptor: int) -> None:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
@@ -62,9 +104,12 @@ def configure(level: str, path: Path | None, limit_bytes: int) -> None:
     formatter = logging.Formatter(_FORMAT, datefmt="%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
+    if level != "debug":
+        handler.addFilter(Flood())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    logging.getLogger(_QUOTING).setLevel(logging.WARNING)
     if level != "debug":
         for name in _QUIET:
             logging.getLogger(name).setLevel(logging.WARNING)

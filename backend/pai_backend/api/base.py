@@ -48,6 +48,7 @@ class BaseHandler(tornado.web.RequestHandler):
 
     def initialize(self) -> None:
         """Called by tornado first of all; takes over the caller's request id or makes one."""
+        self.path_args: list[str] = []  # tornado sets it only when it can read all of them; failures are told it
         given = self.request.headers.get("X-Request-Id", "")
         self.request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 

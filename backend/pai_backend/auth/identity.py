@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import secrets
 from collections.abc import Callable
@@ -110,7 +109,7 @@ def _basic(credential: str) -> tuple[str, str]:
     """(user, password) of a Basic credential; empty for one that cannot be read."""
     try:
         text = base64.b64decode(credential, validate=True).decode("utf-8")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no base64, no ASCII, or no UTF-8 in it
         return "", ""
     name, _, password = text.partition(":")
     return name, password
