@@ -21,6 +21,7 @@ from typing import Any
 
 from pai_backend import logs
 from pai_backend.config.settings import Role, Settings
+from pai_backend.descriptors import raise_limit
 from pai_backend.parts import Life, Parts, ReadyLine, RoleError
 from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
 
@@ -65,6 +66,8 @@ def _run(
 ) -> int:
     log_file = settings.log_dir / f"{process_name(roles, life.copy)}.log" if settings.log_dir is not None else None
     logs.configure(settings.log_level, log_file, settings.log_file_bytes)
+    if roles != (Role.AGENT,):  # programs of users inherit the agent's, and some use select(2)
+        raise_limit()
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     ready = ReadyLine(roles, ready_fd)
     try:

@@ -16,6 +16,7 @@ import tornado.routing
 from pai_backend.access.proxy import ServiceProxy, proxy_rules
 from pai_backend.access.secrecy import SIGNING_SECRET
 from pai_backend.access.uses import Uses
+from pai_backend.api.acceptor import IDLE_S, Acceptor, Waiting, most_connections
 from pai_backend.api.application import make_application
 from pai_backend.api.changes import Changes
 from pai_backend.api.context import Address, ApiContext, CellRules, Site
@@ -28,6 +29,7 @@ from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
 from pai_backend.config.settings import ApiSettings, Role, Settings
+from pai_backend.descriptors import raise_limit
 from pai_backend.engine.base import EngineError
 from pai_backend.listening import bind_kept
 from pai_backend.model.errors import Unavailable
@@ -52,10 +54,12 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     listener = _listen(parts.settings)
     url = _url(listener)
     front = Front(starting_application(lambda: parts.database_trouble))
-    server = tornado.httpserver.HTTPServer(front)
-    server.add_socket(listener)
+    waiting = Waiting(front)
+    server = tornado.httpserver.HTTPServer(waiting, idle_connection_timeout=IDLE_S)
+    acceptor = Acceptor(listener, server, waiting, most_connections(raise_limit()))
     facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": parts.version}
     metrics = Metrics()
+    metrics.gauge("pai_api_connections", "Connections that are open.", lambda: acceptor.open)
     opening = asyncio.create_task(parts.store_or_stop())
     await asyncio.wait({opening}, timeout=PATIENCE_S)
     with runtime_file(parts.runtime("api.json"), facts):
@@ -74,7 +78,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
             await uses.finish()
             await changes.aclose()
             files.close()
-    server.stop()
+    acceptor.close()
     await _drain(server, metrics)
 
 

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pai_backend.descriptors import first_limit
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import dispositions, layout, processes, records
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
@@ -122,7 +123,7 @@ class Ledger:
         environment = {key: os.environ[key] for key in ("LD_LIBRARY_PATH",) if key in os.environ}
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", "-X", "utf8", boot_file(), str(directory)],
+            [sys.executable, "-I", "-S", "-X", "utf8", boot_file(), str(directory), str(first_limit())],
             environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

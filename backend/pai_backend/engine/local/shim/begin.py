@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 
 from pai_backend.engine.local import layout, records
 from pai_backend.engine.local.locks import take_lock
@@ -17,9 +18,15 @@ from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, command_text, execute
 
 
-def main(directory: str) -> int:
-    """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over."""
+def main(directory: str, descriptors: str = "") -> int:
+    """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over.
+
+    ``descriptors`` is the soft limit that its command is to have: the backend has raised its own.
+    """
     os.chdir(directory)
+    if descriptors:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(descriptors), hard))
     os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
     if take_lock(layout.LOCK) is None or os.path.exists(layout.STARTED) or os.path.exists(layout.EXIT):
         return 0

@@ -1,0 +1,148 @@
+"""Taking connections from strangers without running out of descriptors.
+
+Connections are bounded below the limit of the process, so that the store, the engine and logs always have some. Where
+there are too many, those that have waited longest without a request are closed for new ones: to hold connections
+open costs a stranger nothing, and must not keep others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import weakref
+from collections import OrderedDict
+from collections.abc import Awaitable
+
+from tornado.http1connection import HTTP1ServerConnection
+from tornado.httpserver import HTTPServer
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPMessageDelegate,
+    HTTPServerConnectionDelegate,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.iostream import IOStream
+
+log = logging.getLogger(__name__)
+
+IDLE_S = 60.0
+"""How long a connection may wait for the whole header of a request, its first or the next."""
+AT_ONCE = 128
+PAUSE_S = 0.1
+_KEPT_PART, _KEPT_LEAST = 4, 48
+
+
+def most_connections(descriptors: int) -> int:
+    """How many connections a process may have of which a quarter of all descriptors is for other things."""
+    return max(8, descriptors - max(descriptors // _KEPT_PART, _KEPT_LEAST))
+
+
+class Waiting(HTTPServerConnectionDelegate):
+    """The server's delegate: passes requests on, and knows which connections wait for one."""
+
+    def __init__(self, target: HTTPServerConnectionDelegate) -> None:
+        self._target = target
+        self._waiting: OrderedDict[object, None] = OrderedDict()  # those that wait longest come first
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        """Called by tornado before it reads the header of each request."""
+        self._waiting[server_conn] = None
+        self._waiting.move_to_end(server_conn)
+        return _Begun(self._target.start_request(server_conn, request_conn), self, server_conn)
+
+    def on_close(self, server_conn: object) -> None:
+        """Called by tornado when a connection has ended."""
+        self.begun(server_conn)
+        self._target.on_close(server_conn)
+
+    def begun(self, server_conn: object) -> None:
+        """The connection has a request."""
+        self._waiting.pop(server_conn, None)
+
+    def close_longest(self) -> bool:
+        """Close the connection that has waited longest for a request; False when none waits."""
+        while self._waiting:
+            connection, _ = self._waiting.popitem(last=False)
+            assert isinstance(connection, HTTP1ServerConnection)  # the one kind that tornado's server has
+            if not connection.stream.closed():
+                connection.stream.close()
+                return True
+        return False
+
+
+class _Begun(HTTPMessageDelegate):
+    """One request; notes that its header has come."""
+
+    def __init__(self, inner: HTTPMessageDelegate, waiting: Waiting, connection: object) -> None:
+        self._inner, self._waiting, self._connection = inner, waiting, connection
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        """Called by tornado with the header."""
+        self._waiting.begun(self._connection)
+        return self._inner.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Called by tornado with each part of the body."""
+        return self._inner.data_received(chunk)
+
+    def finish(self) -> None:
+        """Called by tornado after the whole request."""
+        self._inner.finish()
+
+    def on_connection_close(self) -> None:
+        """Called by tornado when the client has gone."""
+        self._inner.on_connection_close()
+
+
+class Acceptor:
+    """Accepts connections at one listener for a server."""
+
+    def __init__(self, listener: socket.socket, server: HTTPServer, waiting: Waiting, most: int) -> None:
+        self._listener, self._server, self._waiting = listener, server, waiting
+        self.most = most
+        self._streams: weakref.WeakSet[IOStream] = weakref.WeakSet()
+        self._loop = asyncio.get_running_loop()
+        self._again: asyncio.TimerHandle | None = None
+        listener.setblocking(False)
+        self._loop.add_reader(listener, self._accept)
+
+    @property
+    def open(self) -> int:
+        """Connections that are open, tunnels and streams among them."""
+        return sum(not stream.closed() for stream in list(self._streams))
+
+    def close(self) -> None:
+        """Take no more connections."""
+        if self._again is not None:
+            self._again.cancel()
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, address = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no descriptor is free, in this process or the system, or no memory
+                log.warning("connections cannot be accepted: %s", error.strerror)
+                for _ in range(AT_ONCE):
+                    self._waiting.close_longest()
+                self._pause()
+                return
+            if len(self._streams) >= self.most and self.open >= self.most and not self._waiting.close_longest():
+                connection.close()  # all are at work
+                continue
+            stream = IOStream(connection)
+            self._streams.add(stream)
+            self._server.handle_stream(stream, address)
+
+    def _pause(self) -> None:
+        """Wait before trying again: the listener stays readable, and asking at once would keep the loop busy."""
+        self._loop.remove_reader(self._listener)
+        self._again = self._loop.call_later(PAUSE_S, self._loop.add_reader, self._listener, self._accept)
