@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
 BODY_BYTES = 65_536  # JSON bodies of ours are short; documents have their own limit
 DRAIN_BYTES = 67_108_864  # a larger body is not read to its end: the connection closes
+STRANGERS_BODY_S = 20.0
+DOCUMENT_TYPES = ("application/json", "application/yaml")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
@@ -61,6 +63,9 @@ class BaseHandler(tornado.web.RequestHandler):
         """No caching of answers that change, no guessing of types."""
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Content-Type-Options", "nosniff")
+        # Whatever an answer holds is data: it is no page, runs nothing, and no page shows it in a frame.
+        self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+        self.set_header("X-Frame-Options", "DENY")
         self.clear_header("Server")
 
     async def prepare(self) -> None:
@@ -122,6 +127,12 @@ class BaseHandler(tornado.web.RequestHandler):
         """Write JSON that was made before."""
         self.set_header("Content-Type", "application/json")
         self.write(answer)
+
+    def write_document(self, text: bytes, kind: str) -> None:
+        """Write what a user has submitted: as data of a kind of ours, never as a page of our origin."""
+        self.set_header("Content-Type", kind if kind in DOCUMENT_TYPES else "application/octet-stream")
+        self.set_header("Content-Disposition", "attachment")
+        self.write(text)
 
     def compute_etag(self) -> str | None:
         """No ETag: answers are not cached, and hashing them costs time."""
@@ -205,6 +216,8 @@ class ApiHandler(BaseHandler):
                 await self.ctx.live_rules.refresh()
         except PaiError as error:
             self._refusal = error
+        if self.public or self._refusal is not None:  # who is not known does not keep a connection busy
+            connection.set_body_timeout(STRANGERS_BODY_S)
 
     def begin_verb(self) -> None:
         """To be called first in every verb, when the body has come. Raises what ``prepare`` kept."""

@@ -76,13 +76,19 @@ async def test_a_job_is_not_called_like_anothers_uid(api: ApiSite, by_query: boo
 
 
 @pytest.mark.asyncio
-async def test_the_document_comes_back_byte_for_byte_with_its_media_type(api: ApiSite) -> None:
-    text = b"// with a comment\n" + scm_document()
+@pytest.mark.parametrize("path", ["/api/v2/jobs/hello/config", "/api/v1/jobs/alice~hello/config"])
+async def test_the_document_comes_back_byte_for_byte_and_as_no_page(api: ApiSite, path: str) -> None:
+    """Whatever type its author gave it: a page of our origin could do all that its reader may."""
+    text = b"// <script>alert(1)</script>\n" + scm_document()
     async with api.client() as client:
-        await client.post("/api/v2/jobs?filename=a.json", content=text, headers={"Content-Type": "application/x-job"})
-        answer = await client.get("/api/v2/jobs/hello/config")
+        sent = await client.post("/api/v2/jobs?filename=a.html", content=text, headers={"Content-Type": "text/html"})
+        sent.raise_for_status()
+        answer = await client.get(path)
     assert answer.content == text
-    assert answer.headers["content-type"] == "application/x-job"
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-disposition"] == "attachment"
+    assert "sandbox" in answer.headers["content-security-policy"]
 
 
 @pytest.mark.asyncio

@@ -38,6 +38,7 @@ _SCRIPT = (
 _SCRIPT_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; "
     f"script-src 'sha256-{_SCRIPT_HASH}'"
 )
 _NAMES = {

@@ -103,8 +103,7 @@ class Jobs(DocumentHandler):
     async def post(self, query: SubmitQuery) -> Submitted:
         """Take a document."""
         self.ctx.limits.submissions.take(self.user.name)
-        media_type = self.request.headers.get("Content-Type", "")
-        return await self.jobs.submit(self.user, self.body(), query.name, query.filename, media_type)
+        return await self.jobs.submit(self.user, self.body(), query.name, query.filename)
 
 
 class Validate(DocumentHandler):
@@ -165,5 +164,4 @@ class JobConfig(JobHandler):
     async def get(self, job: str) -> None:
         """The document."""
         text, media_type = await self.jobs.document(self.user, job)
-        self.set_header("Content-Type", media_type)
-        self.write(text)
+        self.write_document(text, media_type)

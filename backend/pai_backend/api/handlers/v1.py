@@ -54,8 +54,7 @@ class _Submits(DocumentHandler):
                 f"Only {owner} may submit jobs of {owner}.", hint=f"Use /api/v1/user/{self.user.name}/jobs."
             )
         self.ctx.limits.submissions.take(self.user.name)
-        media_type = self.request.headers.get("Content-Type", "")
-        job = await self.jobs.create(self.user, self.body(), name, "", media_type)
+        job = await self.jobs.create(self.user, self.body(), name, "")
         self._say_obsolete(job)
         self.set_header("Location", f"/api/v1/user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='~')}")
         return await AttemptService(self.ctx).detail(self.user, job.id, version=VERSION)
@@ -146,8 +145,7 @@ class JobConfigV1(JobHandler):
     async def get(self, *path: str) -> None:
         """The document."""
         text, media_type = await self.jobs.document(self.user, job_id(path))
-        self.set_header("Content-Type", media_type)
-        self.write(text)
+        self.write_document(text, media_type)
 
 
 class JobSshV1(JobHandler):

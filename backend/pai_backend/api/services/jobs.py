@@ -42,7 +42,6 @@ MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
 _READS_AS_UID = "has the form of a job's uid, j and 16 hexadecimal digits, by which only that job is meant"
 _ANOTHER_NAME = "Choose another name."
-_SAID_OF_ANY_TEXT = ("application/octet-stream", "application/x-www-form-urlencoded", "text/plain")
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
 
 
@@ -52,14 +51,14 @@ class JobService:
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
 
-    async def submit(self, user: User, text: bytes, name: str | None, filename: str, media_type: str) -> Submitted:
+    async def submit(self, user: User, text: bytes, name: str | None, filename: str) -> Submitted:
         """Take a document and store a waiting job; raises as :meth:`create`."""
-        job = await self.create(user, text, name, filename, media_type)
+        job = await self.create(user, text, name, filename)
         shown = present.detail(job, self._ctx.site, self._ctx.gateway())
         # Its values were validated a line above; doing it twice would cost a tenth of the whole request.
         return Submitted.model_construct(**dict(shown), status=202, message=f"job {job.name} is submitted")
 
-    async def create(self, user: User, text: bytes, name: str | None, filename: str, media_type: str) -> Job:
+    async def create(self, user: User, text: bytes, name: str | None, filename: str) -> Job:
         """Take a document and store a waiting job.
 
         Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster),
@@ -72,7 +71,7 @@ class JobService:
         job = new_job(user.name, spec, warnings, self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.submit(
-            job, text, filename, _media_type(media_type, filename, text), events, secrets=document.secrets
+            job, text, filename, _media_type(filename, text), events, secrets=document.secrets
         )
 
     async def validate(self, user: User, text: bytes, filename: str) -> Validation:
@@ -147,7 +146,8 @@ class JobService:
     async def document(self, user: User, name: str) -> tuple[bytes, str]:
         """The submitted bytes and their media type; with its secrets masked for all but the owner. Raises NoSuchJob."""
         job = await self.find(user, name)
-        text, _filename, media_type = await self._ctx.store.document(job.uid)
+        text, filename, _kept_type = await self._ctx.store.document(job.uid)  # older versions kept what clients said
+        media_type = _media_type(filename, text)
         if not may_read_secrets(user, job):
             text = await asyncio.to_thread(masked, text)
         return text, media_type
@@ -231,10 +231,8 @@ def _renamed(spec: JobSpec, name: str | None) -> JobSpec:
     return spec.model_copy(update={"name": name})
 
 
-def _media_type(given: str, filename: str, text: bytes) -> str:
-    """The document's own media type: as sent, unless the client only said what every client says of any text."""
-    if given and given.partition(";")[0].strip().lower() not in _SAID_OF_ANY_TEXT:
-        return given
+def _media_type(filename: str, text: bytes) -> str:
+    """The document's media type, by its name or its text. What a client says it is could make a page of it."""
     by_content = "application/json" if _begins_as_json(text) else "application/yaml"
     return MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), by_content)
 
