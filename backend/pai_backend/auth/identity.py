@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from pai_backend.auth.accounts import Account, Accounts, password_fits
+from pai_backend.auth.guessing import Guesses
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
-from pai_backend.model.errors import NoSuchUser, WrongPassword
+from pai_backend.model.errors import TooManyRequests, WrongPassword
 from pai_backend.store.base import AccessToken, Store
+
+log = logging.getLogger(__name__)
 
 SESSION_LIFE = timedelta(days=7)  # OpenPAI's, whatever expiration was asked for there
 CHECKS_AT_ONCE = 2
@@ -38,6 +43,9 @@ class Identity:
         self.accounts = accounts
         self._store, self._table, self._now = store, table, now
         self._checks = asyncio.Semaphore(CHECKS_AT_ONCE)
+        self._suspects = asyncio.Semaphore(1)  # likely guesses wait for each other, and nobody waits for them
+        self.guesses = Guesses()
+        self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 
     async def of_header(self, header: str) -> User | None:
         """The user of an ``Authorization`` header: ``Bearer TOKEN``, or ``Basic`` with a token as the password.
@@ -64,19 +72,35 @@ class Identity:
             return None
         return User(account.name, account.admin, kept.application)
 
-    async def sign_in(self, name: str, password: str) -> tuple[str, Account]:
-        """A session token for a name and password. Raises NoSuchUser, WrongPassword."""
-        account = self.accounts.get(name)
-        if account is None or not account.password_hash:
-            raise NoSuchUser(
-                "There is no user of that name with a password.",
-                hint="Passwords are set under api.users of the backend's configuration; "
-                "where there are none, use the token file's token.",
+    async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
+        """A session token for a name and password. Raises WrongPassword, TooManyRequests.
+
+        Nothing tells a wrong name from a wrong password: the same words, the same work, the same lock.
+        """
+        pair, account = (name, source), self.accounts.get(name)
+        known = account is not None and bool(account.password_hash)
+        who = name if known else "an unknown user"  # a name that nobody has may be a password in the wrong field
+        try:
+            self.guesses.admit(pair)
+        except TooManyRequests:
+            self.sign_ins["locked"] += 1
+            log.warning("sign-in of %s from %s refused: locked after failures", who, source)
+            raise
+        async with self._suspects if self.guesses.is_suspect(pair) else self._checks:
+            self.guesses.admit(pair)  # others may have failed while this one waited
+            fits = await asyncio.to_thread(password_fits, account if known else None, password)
+            if not fits:
+                count = self.guesses.failed(pair)
+        if not fits or account is None:
+            self.sign_ins["refused"] += 1
+            log.warning("sign-in of %s from %s refused: wrong name or password (%d in a row)", who, source, count)
+            raise WrongPassword(
+                "The name or the password is wrong.",
+                hint="Passwords are set under api.users of the backend's configuration; where there are none, use the "
+                "token file's token.",
             )
-        async with self._checks:
-            fits = await asyncio.to_thread(password_fits, account, password)
-        if not fits:
-            raise WrongPassword("The password is wrong.", hint="Try again, or ask the administrator for a new one.")
+        self.guesses.succeeded(pair)
+        self.sign_ins["accepted"] += 1
         return await self._make(account.name, application=False, life=SESSION_LIFE), account
 
     async def make_application_token(self, user: User) -> str:

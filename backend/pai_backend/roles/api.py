@@ -9,6 +9,7 @@ import secrets
 import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import tornado.httpserver
 import tornado.routing
@@ -96,6 +97,10 @@ async def _application(
     """The API with the service proxy in front of it."""
     engine = parts.engine()
     signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
+    identity = Identity(store, tokens, _accounts(parts.settings, tokens))
+    for result in identity.sign_ins:
+        meaning = f"Sign-ins by password that were {result}."
+        metrics.gauge(f"pai_api_sign_ins_{result}", meaning, partial(identity.sign_ins.__getitem__, result))
     proxy = ServiceProxy(
         store,
         engine,
@@ -115,7 +120,7 @@ async def _application(
         cells=cells,
         store=store,
         engine=engine,
-        identity=Identity(store, tokens, _accounts(parts.settings, tokens)),
+        identity=identity,
         limits=_limits(parts.settings.api),
         proxy=proxy,
         changes=changes,

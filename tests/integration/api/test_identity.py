@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
+from argon2 import PasswordHasher
 
 from pai_backend.access.keys import make_ed25519
 from pai_backend.auth.accounts import Account, hash_password
+from pai_backend.auth.guessing import FREE, Guesses
 from pai_backend.auth.limits import limits
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
@@ -61,8 +64,8 @@ async def test_a_name_and_password_make_a_session_at_every_path(api: ApiSite, pa
 @pytest.mark.parametrize(
     ("name", "password", "code"),
     [
-        ("nobody", PASSWORD, "NoUserError"),
-        ("alice", "whatever", "NoUserError"),  # has a token of the configuration, and no password
+        ("nobody", PASSWORD, "IncorrectPasswordError"),
+        ("alice", "whatever", "IncorrectPasswordError"),  # has a token of the configuration, and no password
         ("carol", "wrong", "IncorrectPasswordError"),
         ("carol", "", "IncorrectPasswordError"),
     ],
@@ -72,6 +75,50 @@ async def test_a_wrong_name_or_password_is_400_as_in_openpai(api: ApiSite, name:
         answer = await client.post("/api/v2/authn/basic/login", json={"username": name, "password": password})
     assert (answer.status_code, answer.json()["code"]) == (400, code)
     assert PASSWORD not in answer.text
+
+
+@pytest.mark.asyncio
+async def test_a_wrong_name_is_as_a_wrong_password(
+    api: ApiSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same words and as many computed hashes; and no name that may be a password is logged."""
+    costs: list[str] = []
+    verify = PasswordHasher.verify
+
+    def counted(self: PasswordHasher, kept: str, password: bytes) -> bool:
+        costs.append(kept.split("$")[3])
+        return verify(self, kept, password)
+
+    monkeypatch.setattr(PasswordHasher, "verify", counted)
+    async with api.client(None) as client:
+        answers = [
+            await client.post("/api/v1/token", json={"username": name, "password": "wrong horse"})
+            for name in ("carol", "alice", "my-own-password")
+        ]
+    assert len({(answer.status_code, answer.json()["message"], answer.json()["hint"]) for answer in answers}) == 1
+    assert len(costs) == 3
+    assert len(set(costs)) == 1
+    assert "carol from 127.0.0.1 refused" in caplog.text
+    assert "my-own" not in caplog.text
+    assert "horse" not in caplog.text
+
+
+@pytest.mark.asyncio
+async def test_guesses_are_locked_out_and_others_are_not(api: ApiSite) -> None:
+    async def guess(client: httpx.AsyncClient, name: str) -> int:
+        answer = await client.post("/api/v1/token", json={"username": name, "password": "wrong"})
+        return answer.status_code
+
+    api.ctx.identity.guesses = Guesses(lambda: 1.0)  # a lock does not end while the test runs
+    async with api.client(None) as client:
+        first = [await guess(client, "carol") for _ in range(FREE + 1)]
+        crowd = asyncio.gather(*(guess(client, "carol" if number % 2 else f"user-{number}") for number in range(40)))
+        assert await signed_in(api, "ola", "another one")
+        rest = await crowd
+        text = (await client.post("/api/v1/token", json={"username": "carol", "password": PASSWORD})).json()
+    assert first == [400] * FREE + [429]
+    assert set(rest) == {400, 429}
+    assert text["code"] == "TooManyRequestsError"
 
 
 @pytest.mark.asyncio

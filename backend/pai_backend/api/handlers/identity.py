@@ -12,6 +12,7 @@ from pai_backend.model.errors import (
     NoSuchToken,
     NoSuchUser,
     NotSupported,
+    TooManyRequests,
     Unavailable,
     WrongPassword,
 )
@@ -49,12 +50,12 @@ class BasicLogin(_IdentityHandler):
             "Sign in with name and password.",
             body=Login,
             answer=SignedIn,
-            raises=(NoSuchUser, WrongPassword, Unavailable),
+            raises=(WrongPassword, TooManyRequests, Unavailable),
         )
     )
     async def post(self, login: Login) -> SignedIn:
         """A session's token."""
-        return await self.identity.sign_in(login)
+        return await self.identity.sign_in(login, self.request.remote_ip or "")
 
 
 class TokenLogin(BasicLogin):

@@ -35,9 +35,10 @@ class IdentityService:
     def __init__(self, ctx: ApiContext) -> None:
         self._ctx = ctx
 
-    async def sign_in(self, login: Login) -> SignedIn:
-        """A session for a name and password. Raises NoSuchUser, WrongPassword."""
-        token, account = await self._ctx.identity.sign_in(login.username, login.password.get_secret_value())
+    async def sign_in(self, login: Login, source: str) -> SignedIn:
+        """A session for a name and password. Raises WrongPassword, TooManyRequests."""
+        password = login.password.get_secret_value()
+        token, account = await self._ctx.identity.sign_in(login.username, password, source)
         return SignedIn(user=account.name, token=token, admin=account.admin)
 
     async def tokens(self, user: User) -> TokenList:

@@ -1,0 +1,70 @@
+"""What is known of those who fail to sign in: how long each pair of a user and a source must wait.
+
+A name that nobody has counts like any other, so that refusals do not tell which there are. Of one process; with several
+api replicas each allows as many tries.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from pai_backend.model.errors import TooManyRequests
+
+FREE = 5
+"""Failures in a row that cost nothing: people mistype."""
+LONGEST_S = 300.0
+SUSPECT = 10
+"""Failures of a source, whoever it named, after which it goes to the back of the queue."""
+FORGET_S = 3_600.0
+_KEPT = 10_000
+
+Pair = tuple[str, str]
+
+
+class Guesses:
+    """Counts failures by user and source."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures: OrderedDict[Pair, tuple[int, float]] = OrderedDict()  # how many, and when the last was
+        self._good: OrderedDict[Pair, None] = OrderedDict()
+
+    def admit(self, pair: Pair) -> None:
+        """Raise TooManyRequests while the pair is locked; it names the wait."""
+        count, last = self._of(pair)
+        wait = last + min(2.0 ** (count - FREE), LONGEST_S) - self._clock() if count >= FREE else 0.0
+        if wait > 0:
+            raise TooManyRequests(
+                f"{count} sign-ins of this user from this address have failed in a row.",
+                hint=f"Try again in {math.ceil(wait)} s.",
+            )
+
+    def is_suspect(self, pair: Pair) -> bool:
+        """Whether this is likely to be a guess: those wait for each other, and nobody else waits for them."""
+        if self._of(pair)[0]:
+            return True
+        return pair not in self._good and self._of(("", pair[1]))[0] >= SUSPECT
+
+    def failed(self, pair: Pair) -> int:
+        """Count a failure; how many of this pair there are in a row."""
+        for each in (pair, ("", pair[1])):
+            self._failures[each] = self._of(each)[0] + 1, self._clock()
+            self._failures.move_to_end(each)
+        while len(self._failures) > _KEPT:
+            self._failures.popitem(last=False)
+        return self._failures[pair][0]
+
+    def succeeded(self, pair: Pair) -> None:
+        """The password was right: earlier failures were mistakes."""
+        self._failures.pop(pair, None)
+        self._good[pair] = None
+        self._good.move_to_end(pair)
+        while len(self._good) > _KEPT:
+            self._good.popitem(last=False)
+
+    def _of(self, pair: Pair) -> tuple[int, float]:
+        count, last = self._failures.get(pair, (0, 0.0))
+        return (count, last) if count and self._clock() - last < FORGET_S else (0, 0.0)
