@@ -129,16 +129,26 @@ async def task(
 
 
 async def served(port: int) -> None:
-    """Return when something accepts connections there."""
+    """Return when an SSH server answers there. A connection alone may be one to itself, or to another test's."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.02)
-            else:
-                writer.close()
+            if await _greets(port):
                 return
+            await asyncio.sleep(0.02)
+
+
+async def _greets(port: int) -> bool:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(PATIENCE_S / 10):
+            return (await reader.readline()).startswith(b"SSH-")
+    except (OSError, ValueError, TimeoutError):
+        return False
+    finally:
+        writer.close()
 
 
 @pytest.mark.asyncio
