@@ -132,7 +132,8 @@ async def running_api(
     await store.open()
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
-    proxy = ServiceProxy(store, engine, domain="localhost", signing_key="k" * 64, authenticate=tokens.user)
+    identity = Identity(store, tokens, Accounts(accounts, tokens.users()))
+    proxy = ServiceProxy(store, engine, domain="localhost", signing_key="k" * 64, authenticate=identity.of_token)
     (listener,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     gateway = [Address("127.0.0.1", 2222)]
@@ -156,7 +157,7 @@ async def running_api(
         ),
         store=store,
         engine=engine,
-        identity=Identity(store, tokens, Accounts(accounts, tokens.users())),
+        identity=identity,
         limits=rates or limits(),
         proxy=proxy,
         changes=changes,

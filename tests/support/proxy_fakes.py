@@ -39,7 +39,7 @@ class FakeUser:
     admin: bool
 
 
-def authenticate(token: str) -> FakeUser | None:
+async def authenticate(token: str) -> FakeUser | None:
     """The users of the tests."""
     return FakeUser(*TOKENS[token]) if token in TOKENS else None
 

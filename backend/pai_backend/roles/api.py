@@ -106,7 +106,7 @@ async def _application(
         engine,
         domain=site.service_domain,
         signing_key=signing_key,
-        authenticate=tokens.user,
+        authenticate=identity.of_token,
         uses=uses,
         public_url=parts.settings.api.public_url or "",
     )

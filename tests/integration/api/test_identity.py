@@ -275,3 +275,16 @@ async def test_no_other_credential_is_taken(api: ApiSite, header: str) -> None:
     async with httpx.AsyncClient(base_url=api.url) as client:
         answer = await client.get("/api/v2/jobs", headers={"Authorization": header})
     assert (answer.status_code, answer.json()["code"]) == (401, "UnauthorizedUserError")
+
+
+@pytest.mark.asyncio
+async def test_tokens_of_users_are_good_at_the_service_proxy_until_revoked(api: ApiSite) -> None:
+    session = await signed_in(api)
+    async with api.client(session) as client:
+        (await client.post("/api/v2/jobs", content=scm_document())).raise_for_status()
+        made = (await client.post("/api/v2/tokens/application")).json()
+        for token, status in ((session, 503), (made["token"], 503), ("none", 401)):
+            answer = await client.get("/s/hello--web/", headers=bearer(token))
+            assert answer.status_code == status, answer.text
+        assert (await client.delete(f"/api/v2/tokens/{made['id']}")).status_code == 200
+        assert (await client.get("/s/hello--web/", headers=bearer(made["token"]))).status_code == 401

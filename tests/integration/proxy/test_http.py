@@ -323,3 +323,24 @@ async def test_odd_requests_are_answered_in_place() -> None:
             answer = await asyncio.wait_for(reader.read(), 10)
             writer.close()
             assert answer.split(b" ")[1] == status, (line, answer)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n\r\n", 200),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 502),
+        (b"HTTP/1.1 200 OK\r\nX-A: \x01\r\nContent-Length: 0\r\n\r\n", 502),
+        (b"HTTP/1.1 101 Now\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", 502),
+    ],
+    ids=["length and chunks", "two lengths", "control character", "unasked upgrade"],
+)
+async def test_an_answer_that_is_no_proper_http_is_the_tasks_fault(
+    answer: bytes, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with raw_server(answering(answer)) as port, running_proxy(service_job(port)) as under_test:
+        given = await under_test.client(**BEARER).get("/")
+    assert given.status_code == status
+    assert status != 200 or given.text == "whole"
+    assert "Traceback" not in caplog.text

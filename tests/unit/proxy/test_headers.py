@@ -99,6 +99,30 @@ def test_an_upgrade_passes_but_not_to_another_http() -> None:
     assert not wants_upgrade(HTTPHeaders({"Upgrade": "websocket"}))
 
 
+@pytest.mark.parametrize(
+    "upgrade",
+    ["h2c, websocket", "websocket, h2c", "websocket,", "H2C", "h2", "HTTP/2.0", "TLS/1.0", "h3", "web socket"],
+)
+def test_no_upgrade_that_may_be_http_passes(upgrade: str) -> None:
+    """A task that takes it would get requests that no rule of the proxy has seen."""
+    asked = {"Connection": "Upgrade", "Upgrade": upgrade}
+    assert not wants_upgrade(HTTPHeaders(asked))
+    assert sent(asked)["connection"] == "close"
+    assert "upgrade" not in sent(asked)
+
+
+def test_a_length_beside_chunks_is_not_passed_on() -> None:
+    both = [(b"Content-Length", b"3"), (b"Transfer-Encoding", b"chunked"), (b"X-End", b"1")]
+    assert list(response_headers(both, BY_HOST).get_all()) == [("X-End", "1")]
+    assert "Content-Length" in response_headers(both[:1], BY_HOST)
+
+
+def test_our_token_leaves_the_address_of_the_page_too() -> None:
+    headers = HTTPHeaders({"Referer": "http://lab--web.localhost:8000/?token=ours&a=1"})
+    fields = {name.lower(): value for name, value in request_fields(headers, BY_HOST, drop_token=True)}
+    assert fields[b"referer"] == b"http://lab--web.localhost:8000/?a=1"
+
+
 def test_chunked_bodies_stay_chunked() -> None:
     fields = sent({"Transfer-Encoding": "chunked", "Content-Length": "5"})
     assert fields["transfer-encoding"] == "chunked"

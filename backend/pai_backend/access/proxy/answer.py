@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import h11
 from tornado.http1connection import HTTP1Connection
-from tornado.httputil import HTTPHeaders, RequestStartLine, ResponseStartLine
+from tornado.httputil import HTTPHeaders, HTTPInputError, HTTPOutputError, RequestStartLine, ResponseStartLine
 
 from pai_backend.access.proxy.headers import Upstream, response_headers
 from pai_backend.access.proxy.refusal import Notice, Refused
@@ -30,8 +30,9 @@ class Answer:
         *,
         wait_s: float,
         used: Callable[[], None] | None = None,
+        asked: str = "",
     ) -> None:
-        """``used`` is called for what of the answer is use of the job."""
+        """``used`` is called for what of the answer is use of the job; ``asked`` is the protocol to change to."""
         self.begun = False
         """Whether anything of the answer has gone to the client."""
         self._request = request
@@ -40,6 +41,7 @@ class Answer:
         self._line = line
         self._wait_s = wait_s
         self._used = used
+        self._asked = asked
         self._request_complete = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
 
@@ -57,7 +59,7 @@ class Answer:
                 await self._switch(head)
             else:
                 await self._pass(head)
-        except NoResponse as error:
+        except (NoResponse, HTTPInputError, HTTPOutputError) as error:
             raise Refused(Notice.NO_ANSWER, f"Port {self._to.port}: {error}.") from error
 
     def close(self) -> None:
@@ -105,6 +107,8 @@ class Answer:
 
     async def _switch(self, head: h11.Response | h11.InformationalResponse) -> None:
         headers = response_headers(head.headers, self._to, upgraded=True)
+        if headers.get("Upgrade", "").lower() != self._asked:
+            raise NoResponse("it changed to a protocol that was not asked for")
         await self._request_complete.wait()
         lines = [f"HTTP/1.1 101 {_reason(head)}", *(f"{name}: {value}" for name, value in headers.get_all())]
         early, reader, writer = self._request.take_over()

@@ -121,9 +121,10 @@ class Exchange(HTTPMessageDelegate):
         to = passage.to
         request = UpstreamRequest(passage.connection)
         try:
-            target = request_target(to.address, drop_token=self._proxy.is_our_token(to))
+            drop_token = await self._proxy.is_our_token(to)
+            target = request_target(to.address, drop_token=drop_token)
             with contextlib.suppress(OSError):  # as for the body
-                await request.head(incoming.method, target, request_fields(incoming.headers, to))
+                await request.head(incoming.method, target, request_fields(incoming.headers, to, drop_token=drop_token))
                 if not self._has_body:
                     await request.end()
         except BaseException:
@@ -133,7 +134,8 @@ class Exchange(HTTPMessageDelegate):
         if passage.used is not None:
             passage.used()
         wait_s = self._proxy.response_s
-        self._answer = Answer(request, self._client, to, start_line, wait_s=wait_s, used=passage.used)
+        asked = incoming.headers.get("Upgrade", "").lower() if incoming.upgrades else ""
+        self._answer = Answer(request, self._client, to, start_line, wait_s=wait_s, used=passage.used, asked=asked)
 
     async def _end_body(self, request: UpstreamRequest, answer: Answer) -> None:
         with contextlib.suppress(OSError):  # as for the body

@@ -25,6 +25,7 @@ _HOP_BY_HOP = frozenset(
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 _FORWARDING = re.compile(r"x-forwarded-.*|forwarded|x-real-ip|x-scheme|x-original-.*|via", re.ASCII)
 _OURS = frozenset({"host", "http2-settings"})
+_PASSING_PROTOCOL = re.compile(r"(?!h[23]|http|tls)[a-z0-9._+-]+", re.ASCII)
 _FRAMING = frozenset({"content-length"})
 
 # On a path address the browser sends every cookie of the host name, whatever the port: among them the
@@ -55,15 +56,16 @@ def connection_options(headers: HTTPHeaders) -> frozenset[str]:
 
 
 def wants_upgrade(headers: HTTPHeaders) -> bool:
-    """Whether this request asks for another protocol that passes through here.
+    """Whether this request asks for one other protocol that passes through here, such as WebSocket.
 
-    ``h2c`` does not: it would carry requests past these rules.
+    No kind of HTTP does, nor a list that may offer one (``h2c, websocket``): it would carry requests past these rules.
     """
-    return "upgrade" in connection_options(headers) and headers.get("Upgrade", "").lower() not in ("", "h2c")
+    wanted = headers.get("Upgrade", "").lower()
+    return "upgrade" in connection_options(headers) and _PASSING_PROTOCOL.fullmatch(wanted) is not None
 
 
-def request_fields(headers: HTTPHeaders, to: Upstream) -> Fields:
-    """The header fields for the task."""
+def request_fields(headers: HTTPHeaders, to: Upstream, *, drop_token: bool = False) -> Fields:
+    """The header fields for the task; ``drop_token`` also from the address of the page that asks."""
     dropped = _HOP_BY_HOP | _CREDENTIALS | _OURS | connection_options(headers)
     if to.token is not None:
         # Pages of a Jupyter are searched for its token, which a compressed page would hide.
@@ -73,6 +75,8 @@ def request_fields(headers: HTTPHeaders, to: Upstream) -> Fields:
         low = name.lower()
         if low in dropped or _FORWARDING.fullmatch(low) or (low in _FRAMING and "Transfer-Encoding" in headers):
             continue
+        if low == "referer" and drop_token:
+            value = without_parameter(value, "token")
         fields.append((name, value))
     cookies = passing_cookies(headers.get_list("Cookie"), shared_host=bool(to.address.prefix))
     if cookies:
@@ -135,6 +139,8 @@ def response_headers(fields: Iterable[tuple[bytes, bytes]], to: Upstream, *, upg
         if name.lower() == "connection":
             listed.add(name, value)
     dropped = _HOP_BY_HOP | connection_options(listed)
+    if any(name.lower() == "transfer-encoding" for name, _ in pairs):
+        dropped |= _FRAMING  # a length beside it is not the body's (RFC 9112 §6.3)
     if upgraded:
         dropped -= {"connection", "upgrade"}
     headers = HTTPHeaders()

@@ -32,6 +32,7 @@ __all__ = ["Grant", "Passage", "ServiceProxy", "User"]
 
 DIAL_S = 10.0  # seconds to reach a task's port; an engine on this machine needs milliseconds, a far one a round trip
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
+MAX_TOKENS = 4  # in the query of a request
 RESPONSE_S = 300.0  # seconds from the end of a request to the first byte of its answer
 
 
@@ -70,8 +71,8 @@ class Passage:
 class ServiceProxy:
     """Lets owners of jobs, and administrators, through to the services of running tasks.
 
-    ``authenticate`` turns a bearer token into a user. ``signing_key`` is the store's secret ``service-signing``,
-    the same in all replicas and for the tokens that tasks are given (``launch.jupyter.made_token``). ``uses`` are told
+    ``authenticate`` turns a bearer token of any kind into a user. ``signing_key`` is the store's secret
+    ``service-signing``, the same in all replicas and for the tokens that tasks are given (``launch.jupyter.made_token``). ``uses`` are told
     of what passes. ``public_url`` is where users are told that the api is, when a proxy stands in front.
     """
 
@@ -136,7 +137,7 @@ class ServiceProxy:
             raise Refused(Notice.BAD_REQUEST)
         if address.path == SIGN_IN:
             return await self._sign_in(incoming)
-        visitor = identify(incoming, self._authenticate, self._office)
+        visitor = await identify(incoming, self._authenticate, self._office)
         refuse_foreign(incoming, visitor)
         service = await self._directory.find(address.service)
         if not visitor.may_enter(service.job):
@@ -152,11 +153,17 @@ class ServiceProxy:
         is_page = place.is_jupyter and incoming.method in _READING
         return partial(self._uses.note, job.uid, Source.PAGE if is_page else Source.SERVICE, job.spec.idle_timeout_s)
 
-    def is_our_token(self, to: Upstream) -> bool:
+    async def is_our_token(self, to: Upstream) -> bool:
         """Whether a ``token`` in the query must not be passed on: a Jupyter's, whom we sign in, or a user's of ours."""
         if to.token is not None:
             return True
-        return any(self._authenticate(token) is not None for token in query_values(to.address.query, "token"))
+        given = set(query_values(to.address.query, "token"))
+        if len(given) > MAX_TOKENS:  # each is looked up in the store
+            raise Refused(Notice.BAD_REQUEST)
+        for token in given:
+            if await self._authenticate(token) is not None:
+                return True
+        return False
 
     def run(self, exchange: asyncio.Task[None]) -> None:
         """Keep a task that carries a request until it is done."""
@@ -180,7 +187,7 @@ class ServiceProxy:
         service = await self._directory.find(address.service)
         if not Visitor(claims.user, claims.admin, ambient=True, job=claims.job).may_enter(service.job):
             raise Refused(Notice.FORBIDDEN)
-        outer = address.prefix and _outer_prefix(incoming, self._authenticate) + address.prefix
+        outer = address.prefix and await _outer_prefix(incoming, self._authenticate) + address.prefix
         cookie = self._office.cookie(claims, path=f"{outer}/", secure=incoming.scheme == "https")
         going = query_values(address.query, "next")
         return redirect(address.relative(_local_path(going[0] if going else "/")), cookie=cookie)
@@ -219,10 +226,10 @@ def _presentation(incoming: Incoming, visitor: Visitor, place: Place) -> Upstrea
     )
 
 
-def _outer_prefix(incoming: Incoming, authenticate: Authenticate) -> str:
+async def _outer_prefix(incoming: Incoming, authenticate: Authenticate) -> str:
     """Where a relay has put our root: believed only when the relay shows a user's token."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    trusted = scheme.lower() == "bearer" and authenticate(token.strip()) is not None
+    trusted = scheme.lower() == "bearer" and await authenticate(token.strip()) is not None
     return _given_prefix(incoming) if trusted else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -34,7 +34,7 @@ class User(Protocol):
         ...
 
 
-Authenticate = Callable[[str], User | None]
+Authenticate = Callable[[str], Awaitable[User | None]]
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class Visitor:
         return (self.admin or self.name == job.user) and self.job in (None, job.uid)
 
 
-def identify(incoming: Incoming, authenticate: Authenticate, office: TicketOffice) -> Visitor:
+async def identify(incoming: Incoming, authenticate: Authenticate, office: TicketOffice) -> Visitor:
     """The sender, by bearer token or session cookie. Raises Refused (sign in) when there is neither."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and (user := authenticate(token.strip())) is not None:
+    if scheme.lower() == "bearer" and (user := await authenticate(token.strip())) is not None:
         return Visitor(user.name, user.admin, ambient=False)
     for value in _sessions(incoming.headers):
         if (claims := office.session(value, incoming.address.service)) is not None:
