@@ -6,7 +6,6 @@ behind it do not run on. A job outlives its cell: interrupting ``--wait`` leaves
 
 from __future__ import annotations
 
-import codecs
 import json
 import shlex
 import sys
@@ -25,7 +24,7 @@ from jupyter_pai.commands.session import Document, read_document
 from jupyter_pai.connect.files import ssh_dir
 from jupyter_pai.endpoint import resolve
 from jupyter_pai.errors import ClientError
-from jupyter_pai.following import observe
+from jupyter_pai.following import incremental_decoder, observe
 from jupyter_pai.magic_words import argument, parse, verb
 from jupyter_pai.share_text import listed
 from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
@@ -151,7 +150,7 @@ class PaiMagics(Magics):
 
     def _wait(self, client: Client, job: str, *, show_log: bool) -> JobDetail:
         """Print changes and the log until the end. Raises JobFailed when the job did not succeed."""
-        said, decoder = "", codecs.getincrementaldecoder("utf-8")("replace")
+        said, decoder = "", incremental_decoder()
         final: JobDetail | None = None
         try:
             # Printed from this thread: a kernel sends what other threads print to the cell that made them.
@@ -210,7 +209,7 @@ class PaiMagics(Magics):
             _say(client.log(job, **place).data.decode(errors="replace"))
             return
         try:
-            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            decoder = incremental_decoder()
             for data in client.follow_log(job, **place):
                 _say(decoder.decode(data))
         except KeyboardInterrupt:

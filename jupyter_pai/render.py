@@ -254,7 +254,9 @@ def verdict(job: JobDetail) -> str:
     exit_ = job["exit"]
     if exit_ is None:
         return text
-    task = f" in {exit_['role']}-{exit_['index']}" if exit_["role"] is not None else ""
+    task = ""
+    if exit_["role"] is not None:  # an exit of a whole role names no task of it
+        task = f" in {exit_['role']}" + (f"-{exit_['index']}" if exit_["index"] is not None else "")
     said = f"{text}{task} with exit status {exit_['status']}: {safe(exit_['message'])}".rstrip(": ")
     remedy = exit_.get("remedy")
     return f"{said}\n  {safe(remedy)}" if remedy else said

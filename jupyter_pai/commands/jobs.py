@@ -9,6 +9,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import INTERRUPTED, wait
 from jupyter_pai.errors import JOB_FAILED, OK
+from jupyter_pai.following import incremental_decoder
 from jupyter_pai.share_text import listed
 
 STREAMS = ("all", "stdout", "stderr")
@@ -107,16 +108,20 @@ def logs(args: argparse.Namespace, out: Output) -> int:
             else:
                 out.raw(chunk.data)
             return OK
+        decoder = incremental_decoder()
         try:
             for data in client.follow_log(
                 args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset
             ):
                 if out.as_json:
-                    out.json_line({"data": data.decode(errors="replace")})
+                    if text := decoder.decode(data):
+                        out.json_line({"data": text})
                 else:
                     out.raw(data)
         except KeyboardInterrupt:
             return INTERRUPTED
+        if out.as_json and (rest := decoder.decode(b"", True)):
+            out.json_line({"data": rest})
     return OK
 
 

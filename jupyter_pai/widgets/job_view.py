@@ -16,7 +16,7 @@ from IPython.display import display
 from jupyter_pai import render
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import ClientError
-from jupyter_pai.following import Observer, follow
+from jupyter_pai.following import Observer, follow, incremental_decoder
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.html import job_html, log_html, message_html
 from jupyter_pai.wire import FINAL_STATES, JobDetail
@@ -36,6 +36,7 @@ class JobView:
         self._changed = threading.Condition()
         self._failure = ""
         self._ended = False
+        self._decoder = incremental_decoder()
         self._log = ""
         self._redraw_due = False
         self._shown = False
@@ -139,7 +140,7 @@ class JobView:
             self._changed.notify_all()
 
     def _on_log(self, data: bytes) -> None:
-        self._log = (self._log + data.decode(errors="replace"))[-LOG_KEPT_CHARS:]
+        self._log = (self._log + self._decoder.decode(data))[-LOG_KEPT_CHARS:]
         if not self._redraw_due:
             self._redraw_due = True
             self._call_later(LOG_INTERVAL_S, self._redraw)

@@ -72,8 +72,9 @@ class ServiceProxy:
     """Lets owners of jobs, and administrators, through to the services of running tasks.
 
     ``authenticate`` turns a bearer token of any kind into a user. ``signing_key`` is the store's secret
-    ``service-signing``, the same in all replicas and for the tokens that tasks are given (``launch.jupyter.made_token``). ``uses`` are told
-    of what passes. ``public_url`` is where users are told that the api is, when a proxy stands in front.
+    ``service-signing``, the same in all replicas and for the tokens that tasks are given
+    (``launch.jupyter.made_token``). ``uses`` are told of what passes. ``public_url`` is where users are told that the
+    api is, when a proxy stands in front.
     """
 
     def __init__(
