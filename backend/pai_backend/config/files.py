@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +50,33 @@ def read_file(path: Path) -> ConfigFile:
     except OSError as error:
         raise ConfigError(f"{path}: the file cannot be read: {error.strerror}") from None
     return _read_toml(str(path), text) if path.suffix == ".toml" else _read_yaml(str(path), text)
+
+
+def check_mode(path: Path, file: ConfigFile) -> None:
+    """Refuse a file with tokens, password hashes or keys that other users may read. Raises ConfigError.
+
+    Of files that are not ours, such as those that Kubernetes mounts, the mode is not ours to change.
+    """
+    place = next((place for place in _SECRET_PLACES if _given(file.values, place)), None)
+    if place is None:
+        return
+    about = path.stat()
+    if about.st_uid == os.geteuid() and about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(
+            f"{file.place(place)}: {'.'.join(place)} is secret, and other users may read the file (mode "
+            f"{about.st_mode & 0o777:o}). Run `chmod 600 {path}`, and replace what they may have read."
+        )
+
+
+_SECRET_PLACES: tuple[tuple[str, ...], ...] = (("api", "tokens"), ("api", "users"), ("secret_key",), ("database",))
+
+
+def _given(values: Mapping[str, Any], place: tuple[str, ...]) -> bool:
+    found: Any = values
+    for key in place:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    # An address of a database is secret when it has a password in it.
+    return ":" in found.rpartition("@")[0].partition("//")[2] if place == ("database",) and found else bool(found)
 
 
 def _read_yaml(name: str, text: str) -> ConfigFile:

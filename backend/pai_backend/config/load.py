@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import yaml
 from pydantic import ValidationError
 
-from pai_backend.config.files import ConfigError, ConfigFile, read_file
+from pai_backend.config.files import ConfigError, ConfigFile, check_mode, read_file
 from pai_backend.config.keys import ENV_NESTED, ENV_PREFIX, Key, keys
 from pai_backend.config.settings import Role, Settings
 from pai_backend.validation import Loc, dotted, faults, nearest
@@ -101,6 +101,8 @@ def load(arguments: Sequence[str]) -> Invocation:
         _Source(_flags(given), lambda loc: _flag(given, loc)),
     ]
     settings = _validate(sources)
+    if config:
+        check_mode(Path(config), file)
     return Invocation(_absolute(settings), _roles(own["role"]), own["ready_fd"], _stray_variables(os.environ))
 
 

@@ -117,6 +117,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     home = tmp_path_factory.mktemp("openpai")
     config = home / "backend.yaml"
     config.write_text(f"api: {{users: [{{name: {USER}, password_hash: '{hash_password(PASSWORD)}'}}]}}\n")
+    config.chmod(0o600)
     with backend(home / "data", ["--config", str(config)]) as one:
         yield one
 

@@ -112,6 +112,7 @@ def test_secrets_are_in_no_argument_and_no_file_but_the_token(tmp_path: Path) ->
     config = tmp_path / "backend.yaml"
     secret = "secret-token-of-bob-0123456789"
     config.write_text(f"api:\n  tokens:\n    - {{user: bob, token: {secret}}}\n")
+    config.chmod(0o600)
     with backend(tmp_path / "data", ["--config", str(config)]) as running:
         processes = [psutil.Process(running.process.pid), *running.children().values()]
         assert all(secret not in " ".join(process.cmdline()) for process in processes)

@@ -90,6 +90,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A backend with a job of alice's that runs."""
     place = tmp_path_factory.mktemp("logins")
     (place / "backend.yaml").write_text(CONFIG)
+    (place / "backend.yaml").chmod(0o600)
     with private_backend(place / "data", place / "backend.yaml") as client:
         uid = submitted(client, "demo", ROLES)
         runs(client, uid)

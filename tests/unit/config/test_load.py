@@ -27,6 +27,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 def write(tmp_path: Path, text: str, name: str = "backend.yaml") -> str:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
     return str(path)
 
 
@@ -65,6 +66,38 @@ def test_yaml_and_toml_mean_the_same(tmp_path: Path) -> None:
         tmp_path, '[[engine.nodes]]\nname = "carol"\ngpus = {type = "TITANX", count = 1}\n', name="backend.toml"
     )
     assert load(["--config", yaml]).settings.engine == load(["--config", toml]).settings.engine
+
+
+SECRET = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
+@pytest.mark.parametrize(
+    ("text", "line", "name"),
+    [
+        (f"user: me\napi:\n  tokens: [{{user: bob, token: {SECRET}}}]\n", 3, "api.tokens"),
+        (f"secret_key: {'A' * 43}=\n", 1, "secret_key"),
+        ("database: postgresql://pai:hidden@db/pai\n", 1, "database"),
+    ],
+)
+def test_a_file_with_secrets_that_others_may_read_is_refused(
+    tmp_path: Path, text: str, line: int, name: str, mode: int
+) -> None:
+    file = write(tmp_path, text)
+    load(["--config", file])
+    Path(file).chmod(mode)
+    (said,) = refused("--config", file)
+    assert said.startswith(f"{file}:{line}: {name} is secret, and other users may read the file (mode {mode:o}).")
+    assert f"chmod 600 {file}" in said
+    assert "hidden" not in said
+    assert SECRET not in said
+
+
+@pytest.mark.parametrize("text", ["user: me\n", "api: {port: 1}\n", "database: sqlite:////x/pai.sqlite\n"])
+def test_a_file_without_secrets_may_be_read_by_all(tmp_path: Path, text: str) -> None:
+    file = write(tmp_path, text)
+    Path(file).chmod(0o644)
+    load(["--config", file])
 
 
 def test_lists_are_json_in_flags_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:
