@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urljoin
+
 import pytest
 
 from pai_backend.access.proxy.address import Address, host_service, query_values, read_address, without_parameter
@@ -68,3 +70,24 @@ def test_one_query_parameter_is_read_and_removed_exactly() -> None:
     assert without_parameter(target, "token") == "/a%2Fb?x=1&y=%zz&z"
     assert without_parameter("/a?token=x", "token") == "/a"
     assert without_parameter("/a", "token") == "/a"
+
+
+@pytest.mark.parametrize(
+    ("path", "reference"),
+    [
+        ("/x?a=../b", "../x?a=../b"),
+        ("/..//x", "../x"),
+        ("/../../api/v2/jobs", "../api/v2/jobs"),
+        ("//evil.example/x", "../evil.example/x"),
+        ("/a/%2E%2e/..//y#f", "../y#f"),
+        ("/a\\..\\..\\..\\y", "../y"),
+        ("/a/b/..", "../a/"),
+        ("/a//b/", "../a//b/"),
+        ("/", "../"),
+    ],
+)
+def test_a_reference_never_leaves_its_service(path: str, reference: str) -> None:
+    asked = Address("lab--web", "/s/lab--web", "/deep/page")
+    assert asked.relative(path) == reference
+    whole = urljoin("http://h/s/lab--web/deep/page", asked.relative(path))
+    assert whole.startswith("http://h/s/lab--web/")

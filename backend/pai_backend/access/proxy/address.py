@@ -42,10 +42,31 @@ class Address:
     def relative(self, path: str) -> str:
         """A reference from this request to an absolute ``path`` of the service.
 
-        Relative, so that it holds behind any further prefix that a relay in front adds.
+        Relative, so that it holds behind any further prefix that a relay in front adds; it never leads out of the
+        service, which on a path address has other services and the api beside it.
         """
         depth = self.path.count("/") - 1
-        return ("../" * depth or "./") + path.removeprefix("/")
+        return ("../" * depth or "./") + _within(path)
+
+
+def _within(path: str) -> str:
+    """An absolute path without its slash, as browsers resolve it, but never above the root or at another host."""
+    end = min((at for mark in "?#" if (at := path.find(mark)) >= 0), default=len(path))
+    kept: list[str] = []
+    *folders, last = re.split(r"[/\\]", path[:end])  # browsers take one for the other
+    for segment in (*folders, last):
+        match segment.lower().replace("%2e", "."):
+            case "..":
+                del kept[-1:]
+            case ".":
+                pass
+            case "" if not kept:  # "//x" would be another host, or the root of this one
+                pass
+            case _:
+                kept.append(segment)
+    if kept and last.lower().replace("%2e", ".") in (".", ".."):
+        kept.append("")
+    return "/".join(kept) + path[end:]
 
 
 def host_service(host: str, domain: str) -> str | None:
