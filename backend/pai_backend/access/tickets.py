@@ -24,6 +24,9 @@ from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 
 COOKIE = "pai-session"
+HOST_COOKIE = f"__Host-{COOKIE}"
+"""Where TLS and the whole host are ours: browsers take it from this host alone, never from one for a wider domain."""
+COOKIES = (COOKIE, HOST_COOKIE)
 TICKET_LIFE = timedelta(seconds=60)
 SESSION_LIFE = timedelta(hours=12)
 
@@ -86,8 +89,9 @@ class TicketOffice:
         """The ``Set-Cookie`` text of a session (12 h) for what these claims allow, on the answering host alone."""
         session = claims.model_copy(update={"expires_at": self._now() + SESSION_LIFE, "number": ""})
         jar: SimpleCookie = SimpleCookie()
-        jar[COOKIE] = self._sign(COOKIE, session)
-        morsel = jar[COOKIE]
+        name = HOST_COOKIE if secure and path == "/" else COOKIE
+        jar[name] = self._sign(COOKIE, session)
+        morsel = jar[name]
         morsel["path"] = path
         morsel["max-age"] = str(int(SESSION_LIFE.total_seconds()))
         morsel["httponly"] = True

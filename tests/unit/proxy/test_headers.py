@@ -135,6 +135,7 @@ def test_chunked_bodies_stay_chunked() -> None:
     [
         (["a=1; pai-session=x; b=2"], False, "a=1; b=2"),
         (["pai-session=x"], False, ""),
+        (["__Host-pai-session=x; a=1"], False, "a=1"),
         (["a=1", "b=2; pai-session=y"], False, "a=1; b=2"),
         (["pai-session2=x; xpai-session=y"], False, "pai-session2=x; xpai-session=y"),
         (['pai-session="a b"; c="d e"'], False, 'c="d e"'),
@@ -155,6 +156,7 @@ def test_all_cookies_pass_but_ours(values: list[str], shared: bool, passed: str)
         ("a=1; Domain=localhost; Secure", "a=1; Secure", "a=1; Secure"),
         ("pai-session=forged; Path=/", None, None),
         (" pai-session =forged", None, None),
+        ("__Host-pai-session=forged; Path=/; Secure", None, None),
     ],
 )
 def test_a_tasks_cookies_stay_on_its_own_address(cookie: str, by_host: str | None, by_path: str | None) -> None:

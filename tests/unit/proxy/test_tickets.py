@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from pai_backend.access.tickets import SESSION_LIFE, TICKET_LIFE, Claims, TicketOffice
+from pai_backend.access.tickets import COOKIE, HOST_COOKIE, SESSION_LIFE, TICKET_LIFE, Claims, TicketOffice
 from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 from tests.support.proxy_fakes import KEY, Clock, FakeStore
@@ -96,3 +96,12 @@ def test_a_session_over_plain_http_is_not_marked_secure() -> None:
     _, (office,) = offices()
     claims = Claims(user="a", admin=False, service="lab--web", job=JOB, expires_at=Clock()())
     assert "Secure" not in session_value(office, claims)[1]
+
+
+def test_the_cookie_of_a_whole_host_with_tls_cannot_come_from_a_wider_domain() -> None:
+    """Browsers take a name that begins with __Host- from that host alone, with Secure and the path /."""
+    clock, (office,) = offices()
+    claims = Claims(user="alice", admin=False, service="lab--web", job=JOB, expires_at=clock() + TICKET_LIFE)
+    assert office.cookie(claims, path="/", secure=True).startswith(f"{HOST_COOKIE}=")
+    assert office.cookie(claims, path="/s/lab--web/", secure=True).startswith(f"{COOKIE}=")
+    assert office.cookie(claims, path="/", secure=False).startswith(f"{COOKIE}=")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from tornado.httputil import HTTPHeaders
 
 from pai_backend.access.proxy.address import Address, without_parameter
-from pai_backend.access.tickets import COOKIE
+from pai_backend.access.tickets import COOKIES
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -118,7 +118,7 @@ def passing_cookies(values: Iterable[str], *, shared_host: bool) -> str:
     kept = []
     for pair in (part.strip() for value in values for part in value.split(";")):
         name = pair.partition("=")[0].strip()
-        if not pair or name == COOKIE or (shared_host and _JUPYTER_COOKIE.fullmatch(name)):
+        if not pair or name in COOKIES or (shared_host and _JUPYTER_COOKIE.fullmatch(name)):
             continue
         kept.append(pair)
     return "; ".join(kept)
@@ -179,7 +179,7 @@ def browser_location(location: str, to: Upstream) -> str:
 def browser_cookie(cookie: str, to: Upstream) -> str | None:
     """A task's ``Set-Cookie`` for its own address only; None when it would replace ours."""
     pair, *attributes = (part.strip() for part in cookie.split(";"))
-    if pair.partition("=")[0].strip() == COOKIE:
+    if pair.partition("=")[0].strip() in COOKIES:
         return None
     kept = [pair]
     for attribute in attributes:

@@ -12,7 +12,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from pai_backend.access.proxy.address import Address
 from pai_backend.access.proxy.headers import wants_upgrade
 from pai_backend.access.proxy.refusal import Notice, Refused
-from pai_backend.access.tickets import COOKIE, TicketOffice
+from pai_backend.access.tickets import COOKIE, HOST_COOKIE, TicketOffice
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 
@@ -92,7 +92,8 @@ async def identify(incoming: Incoming, authenticate: Authenticate, office: Ticke
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer" and (user := await authenticate(token.strip())) is not None:
         return Visitor(user.name, user.admin, ambient=False)
-    for value in _sessions(incoming.headers):
+    own = HOST_COOKIE if incoming.scheme == "https" and not incoming.address.prefix else COOKIE
+    for value in _sessions(incoming.headers, own):
         if (claims := office.session(value, incoming.address.service)) is not None:
             return Visitor(claims.user, claims.admin, ambient=True, job=claims.job)
     raise Refused(Notice.SIGN_IN)
@@ -125,6 +126,6 @@ def same_host(origin: str, host: str) -> bool:
     return bool(parts.netloc) and parts.netloc.lower().removesuffix(default) == host.lower().removesuffix(default)
 
 
-def _sessions(headers: HTTPHeaders) -> list[str]:
+def _sessions(headers: HTTPHeaders, own: str) -> list[str]:
     pairs = (pair.strip().partition("=") for value in headers.get_list("Cookie") for pair in value.split(";"))
-    return [value for name, _, value in pairs if name == COOKIE]
+    return [value for name, _, value in pairs if name == own]
