@@ -17,15 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from pai_backend.protocol import Document
 from tests.fuzz.checks import CHECKS, bounded, check_reading
 from tests.fuzz.inputs import DOCUMENTS, SOURCES
-from tests.support.processor_time import processor_time
 from tests.support.repeatable import is_random
 
 CORPUS = Path(__file__).parent / "corpus"
 FOUND = sorted(CORPUS.glob("*.case"))
 EXAMPLES = 500
 FUZZ_S = float(os.environ.get("PAI_FUZZ_S", "60"))
-INPUT_S = 10.0
-"""Processor time of one input while fuzzing, beside the steps: an expression that tries a text in pieces has none."""
 
 
 class Found:
@@ -52,10 +49,7 @@ def one_round(name: str, found: Found, examples: int = EXAMPLES) -> None:
     @given(SOURCES)
     def each(source: bytes) -> None:
         try:
-            if is_random():
-                assert processor_time(lambda: bounded(name, source)) < INPUT_S
-            else:
-                bounded(name, source)
+            bounded(name, source)
         except BaseException:
             found.source = source
             raise

@@ -6,6 +6,10 @@ import gc
 import time
 from collections.abc import Callable
 
+ENOUGH_S = 10.0
+"""A hundred times what a text may cost (``bench/floors.toml``): no busy machine makes that of it, but what steps do not
+count does, C code whose time grows with a power of the text's size."""
+
 
 def processor_time(work: Callable[[], object]) -> float:
     """Seconds of this thread that ``work`` takes.

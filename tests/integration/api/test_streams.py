@@ -49,7 +49,7 @@ def first_task(job: Job) -> TaskUid:
 
 async def followers(api: ApiSite, wanted: int) -> None:
     """Until so many streams wait for news; nobody is told of that, so it is looked for."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while api.changes.followers != wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

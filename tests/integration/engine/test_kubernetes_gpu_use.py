@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -204,12 +203,10 @@ def test_without_the_program_that_is_said(container: Container) -> None:
 )
 def test_a_program_that_does_not_end_is_ended(container: Container, script: str, tell_s: float, code: int) -> None:
     container.has(f"echo $$ >{container.place}/pid\n{script}")
-    begun = time.monotonic()
     done = container.runs(tell_s)
     assert (done.returncode, done.stdout) == (code, "")
-    assert time.monotonic() - begun < 20
     pid = int((container.place / "pid").read_text())
-    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 20)
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 60)
 
 
 @OF_LINUX

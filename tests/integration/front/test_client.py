@@ -130,7 +130,7 @@ def test_following_reports_every_state_and_the_whole_log_before_the_end(client: 
 
     def wait_for(text: str) -> None:
         with arrived:
-            assert arrived.wait_for(lambda: text in said, 10), said
+            assert arrived.wait_for(lambda: text in said, 60), said
 
     observer = Observer(lambda job: note(job["state"]), lambda data: note(data.decode()))
     running = client.thread.start(follow(client.api, uid, observer))

@@ -301,6 +301,6 @@ def _address(number: int) -> str:
 async def test_a_stranger_who_stays_silent_is_ended_in_time(tmp_path: Path) -> None:
     async with make_world(tmp_path, login_timeout_s=1.0) as world:
         reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert (await reader.read()).startswith(b"SSH-2.0-")
         writer.close()

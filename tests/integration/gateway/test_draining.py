@@ -15,7 +15,7 @@ from tests.support.gateway_site import gateway_site, session
 
 pytestmark = pytest.mark.timeout(240)
 
-REFUSED_S = 2.0
+REFUSED_S = 60.0
 DRAIN_S = 200.0  # far more than the test takes: what ends, ends by itself
 ENDS_ITSELF = "echo started; read line; echo got $line; exit 7"
 

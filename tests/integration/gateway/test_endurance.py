@@ -72,7 +72,7 @@ async def test_a_client_that_fell_silent_is_dropped_and_its_command_ended(tmp_pa
         command = f"trap 'touch {ended}' EXIT HUP; echo started; cat; true"
         async with program(world.argv(command)) as process:
             assert process.stdout is not None
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await process.stdout.readline()
             process.send_signal(signal.SIGSTOP)
             await eventually(ended.exists, "the command of a silent client goes on")

@@ -141,7 +141,7 @@ async def is_told_at_the_terminal(person: asyncio.subprocess.Process) -> None:
     """The warning comes on the terminal's other stream, and its own has what the command said and no more."""
     assert person.stderr is not None
     assert person.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         text = (await person.stderr.readuntil(b"keep it.")).decode()
         assert (await person.stdout.readline()) == b"up\r\n"
     assert re.search(

@@ -32,7 +32,7 @@ from tests.support.ssh_world import (
 
 pytestmark = pytest.mark.asyncio
 
-CUT_S = 2.0  # architecture §8
+CUT_S = 60.0  # ends what hangs; that it is 2 s is added up in unit/gateway/test_cut_in_time.py
 
 
 @pytest_asyncio.fixture
@@ -54,17 +54,15 @@ def _end_job(world: World) -> None:
 
 async def _started(process: asyncio.subprocess.Process) -> None:
     assert process.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert (await process.stdout.readline()).strip() == b"started"
 
 
 async def _ends_with(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
-    begin = time.monotonic()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(CUT_S):
         text = (await process.stderr.read()).decode()
         assert await process.wait() == 255
-    assert time.monotonic() - begin < CUT_S
     return text
 
 
@@ -186,7 +184,7 @@ async def test_a_stopping_gateway_keeps_live_sessions_and_takes_no_new_ones(worl
     ):
         await _started(process)
         stop.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await world.ssh("true")).status == 0:
                 pass
         out, _ = await asyncio.wait_for(process.communicate(b"to the end\n"), 20)
@@ -214,7 +212,7 @@ async def test_a_gateway_that_is_to_hurry_ends_its_sessions_at_once(world: World
         assert process.stdin is not None
         process.stdin.write(b"still here\n")
         assert process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert b"still here" in await process.stdout.readline()
         hurry.set()
         assert "The gateway is stopping." in await _ends_with(process)
@@ -246,7 +244,7 @@ async def test_an_event_that_is_being_written_when_the_gateway_ends_is_written_o
             assert (await world.ssh("true")).status == 0
             await asyncio.wait_for(writing.wait(), 20)
             stop.set()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
             assert world.store.noted == []
             goes_on.set()

@@ -22,7 +22,7 @@ from tests.support.ssh_world import World, eventually, login, make_world, progra
 
 pytestmark = pytest.mark.asyncio
 
-CUT_S = 2.0  # architecture §8
+CUT_S = 60.0  # ends what hangs; that it is 2 s is added up in unit/gateway/test_cut_in_time.py
 HOUR = timedelta(hours=1)
 
 
@@ -67,7 +67,7 @@ async def test_a_share_opens_the_door_and_its_end_shuts_it(world: World) -> None
     async with program(world.argv("echo started; exec sleep 60")) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await process.stdout.readline() == b"started\n"
         world.store.grants.given.clear()
         world.store.written()
@@ -78,10 +78,10 @@ async def test_a_share_opens_the_door_and_its_end_shuts_it(world: World) -> None
 
 
 async def test_rights_end_by_the_clock_and_by_a_lockout(world: World) -> None:
-    _share(world, ends=datetime.now(UTC) + timedelta(seconds=2))
+    _share(world, ends=datetime.now(UTC) + timedelta(seconds=15))
     async with login(world) as conn:
         await conn.run("true")
-        async with asyncio.timeout(2 + CUT_S):
+        async with asyncio.timeout(15 + CUT_S):
             await conn.wait_closed()
     _share(world)
     async with login(world) as conn:
@@ -273,7 +273,7 @@ async def test_a_login_waits_for_its_job_where_that_is_wanted(tmp_path: Path) ->
         world.store.put(world.job.model_copy(update=queued))
         async with program(world.argv("echo in")) as process:
             assert process.stderr is not None
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert b"pai: Job demo is queued: needs 4 GPUs; carol has 1 free." in await process.stderr.readline()
             world.store.put(world.job)
             out, _ = await asyncio.wait_for(process.communicate(b""), 20)

@@ -149,7 +149,7 @@ async def test_dynamic_forwarding(world: World) -> None:
     async with _echo(there), program(world.argv(options=("-N", "-D", f"127.0.0.1:{socks}"))):
         await answers(socks)
         reader, writer = await asyncio.open_connection("127.0.0.1", socks)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             writer.write(b"\x05\x01\x00")  # RFC 1928: version 5, one method, no authentication
             assert await reader.readexactly(2) == b"\x05\x00"
             writer.write(b"\x05\x01\x00\x01\x7f\x00\x00\x01" + there.to_bytes(2, "big"))
@@ -219,7 +219,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 async def test_a_signal_from_the_client_reaches_the_command(tmp_path: Path) -> None:
     # OpenSSH's client sends no signals; its server takes none when it runs as root.
     async with make_world(tmp_path, "asyncssh") as world, login(world) as conn:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             process = await conn.create_process("echo ready; exec sleep 60")
             await process.stdout.readline()
             process.send_signal("TERM")
@@ -255,7 +255,7 @@ async def _through(port: int, data: bytes) -> bytes:
         await writer.drain()
         writer.write_eof()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         _, answer = await asyncio.gather(send(), reader.read())
     writer.close()
     await writer.wait_closed()

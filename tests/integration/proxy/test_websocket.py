@@ -90,7 +90,7 @@ async def upgraded(under_test: ProxyUnderTest, early: bytes = b"") -> tuple[asyn
         "Connection: Upgrade\r\nUpgrade: raw-tcp\r\n\r\n".encode()
         + early
     )
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     assert head.startswith(b"HTTP/1.1 101 Now raw\r\n")
     assert b"Upgrade: raw-tcp" in head
     return reader, writer
@@ -107,9 +107,9 @@ async def test_any_upgrade_passes_raw_bytes_also_those_sent_early() -> None:
 
     async with raw_server(raw) as port, running_proxy(service_job(port)) as under_test:
         reader, writer = await upgraded(under_test, b"early from client;")
-        assert await asyncio.wait_for(reader.readexactly(34), 10) == b"early from task;EARLY FROM CLIENT;"
+        assert await asyncio.wait_for(reader.readexactly(34), 60) == b"early from task;EARLY FROM CLIENT;"
         writer.write(b"\x00\xff\r\n\r\nab")
-        assert await asyncio.wait_for(reader.readexactly(8), 10) == b"\x00\xff\r\n\r\nAB"
+        assert await asyncio.wait_for(reader.readexactly(8), 60) == b"\x00\xff\r\n\r\nAB"
         writer.close()
 
 
@@ -124,7 +124,7 @@ async def test_when_the_task_ends_a_tunnel_its_last_bytes_arrive_first() -> None
 
     async with raw_server(short) as port, running_proxy(service_job(port)) as under_test:
         reader, writer = await upgraded(under_test)
-        assert await asyncio.wait_for(reader.read(-1), 10) == last
+        assert await asyncio.wait_for(reader.read(-1), 60) == last
         writer.close()
 
 
@@ -141,7 +141,7 @@ async def test_when_the_client_ends_a_tunnel_the_task_sees_it() -> None:
         _, writer = await upgraded(under_test)
         writer.write(b"goodbye")
         writer.close()
-        assert await asyncio.wait_for(seen, 10) == b"goodbye"
+        assert await asyncio.wait_for(seen, 60) == b"goodbye"
 
 
 @pytest.mark.asyncio
@@ -149,4 +149,4 @@ async def test_closing_the_proxy_cuts_its_tunnels() -> None:
     async with proxied_web_server() as under_test:
         socket = await connect(under_test)
         await under_test.proxy.aclose()
-        assert await asyncio.wait_for(socket.read_message(), 10) is None
+        assert await asyncio.wait_for(socket.read_message(), 60) is None

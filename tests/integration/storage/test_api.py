@@ -92,7 +92,7 @@ async def test_what_came_before_the_client_was_gone_is_kept(site: ApiSite, root:
     with socket.create_connection((host, int(port))) as connection:
         request = head.encode() + f"Content-Length: {len(data)}\r\n\r\n".encode() + data[:-5]
         await asyncio.to_thread(connection.sendall, request)
-    async with site.client() as client, asyncio.timeout(20):
+    async with site.client() as client, asyncio.timeout(60):
         while (kept := int((await client.head(fs("/alice/f"))).headers["X-Pai-Kept"])) < len(data) - 5:  # noqa: ASYNC110
             await asyncio.sleep(0.01)  # only the API knows, and has no event for it
         assert kept == len(data) - 5

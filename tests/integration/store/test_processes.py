@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.stores import opened
 
 CHILD = Path(__file__).parents[2] / "support" / "store_process.py"
-ANSWER_S = 30.0
+ANSWER_S = 100.0
 
 
 @asynccontextmanager
@@ -97,11 +96,8 @@ async def test_a_commit_of_another_process_wakes_who_waits(store: SqlStore, data
 
         waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
         await tell(process, "from-outside")
-        begun = time.monotonic()
-        woken = await waiting
-
-        assert woken != mark
-        assert time.monotonic() - begun < ANSWER_S / 2, "woken, not timed out"
+        async with asyncio.timeout(ANSWER_S / 2):  # woken, not timed out
+            assert await waiting != mark
         assert [job.name for job in await store.dirty()] == ["from-outside"]
 
 
@@ -124,7 +120,7 @@ async def test_a_commit_of_this_process_wakes_at_once(store: SqlStore) -> None:
 
     await store.submit(make_job(), b"", "", "", [NewEvent("job.submitted")])
 
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(60):
         marks = set(await asyncio.gather(*waiting))
     assert len(marks) == 1
     assert mark not in marks
@@ -146,7 +142,7 @@ async def test_a_closed_store_sends_home_who_waits(database_url: str) -> None:
         mark = await settled_mark(store, await store.wait_change(-1, 0.0))
         waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
         await asyncio.sleep(0)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(60):
         assert await waiting != mark
 
 
@@ -161,7 +157,10 @@ async def settled_mark(store: SqlStore, mark: int) -> int:
 
 
 @pytest.mark.asyncio
-async def test_the_listener_comes_back_after_its_connection_is_cut(postgres_server: PostgresServer) -> None:
+async def test_the_listener_comes_back_after_its_connection_is_cut(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_backend.store.postgres.LOOK_S", 2 * ANSWER_S)  # only a notification wakes sooner
     url = postgres_server.new_database()
     database = url.rsplit("/", 1)[1]
     async with opened(url) as store, opened(url) as other:
@@ -178,10 +177,9 @@ async def test_the_listener_comes_back_after_its_connection_is_cut(postgres_serv
 
         mark = await settled_mark(store, mark)
         waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
-        begun = time.monotonic()
         await other.submit(make_job(), b"", "", "", [])
-        assert await waiting != mark
-        assert time.monotonic() - begun < 4, "by notification, sooner than the safety net looks"
+        async with asyncio.timeout(ANSWER_S / 2):
+            assert await waiting != mark
         assert (await store.find("alice~job")).name == "job"
 
 

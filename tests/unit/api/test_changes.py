@@ -36,13 +36,13 @@ class Marks:
 async def test_all_followers_wake_at_one_change() -> None:
     store = Marks()
     changes = Changes(store)
-    await asyncio.wait_for(changes.wait(changes.number), 5)  # the first wait of a waiter returns at once
+    await asyncio.wait_for(changes.wait(changes.number), 60)  # the first wait of a waiter returns at once
     seen = changes.number
     followers = [asyncio.create_task(changes.wait(seen)) for _ in range(10)]
     await asyncio.sleep(0)
     assert changes.followers == 10
     store.releases.put_nowait(1)
-    await asyncio.wait_for(asyncio.gather(*followers), 5)
+    await asyncio.wait_for(asyncio.gather(*followers), 60)
     assert changes.followers == 0
     await changes.aclose()
 
@@ -51,8 +51,8 @@ async def test_all_followers_wake_at_one_change() -> None:
 async def test_a_change_between_reading_and_waiting_is_not_missed() -> None:
     changes = Changes(Marks())
     seen = changes.number
-    await asyncio.wait_for(changes.wait(seen), 5)
-    await asyncio.wait_for(changes.wait(seen), 1)
+    await asyncio.wait_for(changes.wait(seen), 60)
+    await asyncio.wait_for(changes.wait(seen), 60)
     await changes.aclose()
 
 
@@ -79,7 +79,7 @@ async def test_a_database_that_is_away_only_delays(monkeypatch: pytest.MonkeyPat
     for release in (Unavailable("away"), 2):
         follower = asyncio.create_task(changes.wait(changes.number))
         store.releases.put_nowait(release)
-        await asyncio.wait_for(follower, 5)
+        await asyncio.wait_for(follower, 60)
     await changes.aclose()
 
 
@@ -91,7 +91,7 @@ async def test_a_broken_waiter_is_told_to_its_followers() -> None:
     follower = asyncio.create_task(changes.wait(changes.number + 5))
     store.releases.put_nowait(RuntimeError("broken"))
     with pytest.raises(RuntimeError, match="broken"):
-        await asyncio.wait_for(follower, 5)
+        await asyncio.wait_for(follower, 60)
 
 
 class Log(Marks):
@@ -117,7 +117,7 @@ class Log(Marks):
 async def _quiet(changes: Changes, *news: JobNews) -> list[asyncio.Task[None]]:
     """Followers of jobs that have read all there was, and wait."""
     for each in news:
-        await asyncio.wait_for(each.wait(), 5)  # whoever begins to follow is woken once
+        await asyncio.wait_for(each.wait(), 60)  # whoever begins to follow is woken once
         each.take_note()
     waiting = [asyncio.create_task(each.wait()) for each in news]
     await asyncio.sleep(0)
@@ -143,10 +143,10 @@ async def test_who_follows_a_job_is_woken_by_its_own_events_alone() -> None:
         of_mine, of_other = await _quiet(changes, mine, other)
         readings = store.readings
         store.append("other")
-        await asyncio.wait_for(of_other, 5)
+        await asyncio.wait_for(of_other, 60)
         assert not of_mine.done()
         store.append("mine")
-        await asyncio.wait_for(of_mine, 5)
+        await asyncio.wait_for(of_mine, 60)
     assert store.readings <= readings + 3  # one for each change, not for each follower, and one by who was late
     await changes.aclose()
 
@@ -156,10 +156,10 @@ async def test_what_a_job_has_to_tell_while_its_follower_reads_is_not_missed() -
     store = Log()
     async with _following(store) as (mine, waiting):
         store.append("mine")
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
         mine.take_note()
         store.append("mine")  # comes while the follower reads what was there before
-        await asyncio.wait_for(mine.wait(), 5)
+        await asyncio.wait_for(mine.wait(), 60)
 
 
 @pytest.mark.asyncio
@@ -169,7 +169,7 @@ async def test_a_log_that_is_away_for_a_while_wakes_everybody(monkeypatch: pytes
     async with _following(store) as (_, waiting):
         store.events.append(Event(job=JobUid("mine"), seq=1, at=datetime.now(UTC), type="job.state"))
         store.releases.put_nowait(Unavailable("away"))  # and nobody is told of the event
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
 
 
 @pytest.mark.asyncio
@@ -177,7 +177,7 @@ async def test_who_follows_a_job_is_told_of_a_broken_waiter() -> None:
     store = Log()
     async with _following(store) as (mine, waiting):
         store.releases.put_nowait(RuntimeError("broken"))
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
         mine.take_note()
         with pytest.raises(RuntimeError, match="broken"):
-            await asyncio.wait_for(mine.wait(), 5)
+            await asyncio.wait_for(mine.wait(), 60)

@@ -135,6 +135,6 @@ async def test_no_key_of_a_job_that_is_done_with_stays_in_memory(tmp_path: Path)
         assert planner._keys._coming
         await store.request_stop(running.uid, running.user, datetime.now(UTC))
         await world.until(running.uid, lambda job: job.state.final and all(task.forgotten for task in job.tasks))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while planner._keys._coming:  # noqa: ASYNC110 - the controller tells nobody that it is done with a job
                 await asyncio.sleep(0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+from collections.abc import Callable
 
 import asyncssh
 import pytest
@@ -96,42 +97,65 @@ async def test_those_who_wait_for_the_end_are_told() -> None:
     assert not closing.is_set()
     closing.set()
     closing.set()
-    assert await asyncio.wait_for(waiting, 5)
-    assert await asyncio.wait_for(closing.wait(), 5)
+    assert await asyncio.wait_for(waiting, 60)
+    assert await asyncio.wait_for(closing.wait(), 60)
     assert closing.is_set()
 
 
 class Silent(Lean):
-    """A connection that notes what it asks its other end."""
+    """A connection that notes when it asks its other end."""
 
-    __slots__ = ("asked", "asked_at")
+    __slots__ = ("asked",)
 
     async def _make_keepalive_request(self) -> None:
-        self.asked_at = self._loop.time()
         self.asked.set()
+
+
+class Clock:
+    """A loop's clock and timers, moved by the test; all else is the running loop's."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> object:
+        self.timers.append((when, callback))
+        return object()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> object:
+        return self.call_at(self.now + delay, callback)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(asyncio.get_running_loop(), name)
+
+    def go_off(self) -> float:
+        """Let the one timer go off, at its time."""
+        ((self.now, callback),) = self.timers
+        self.timers.clear()
+        callback()
+        return self.now
 
 
 async def test_who_was_heard_is_not_asked_before_its_time() -> None:
     options = asyncssh.SSHClientConnectionOptions(
-        host="task", config=None, client_keys=None, agent_path=None, login_timeout=0, keepalive_interval=0.2
+        host="task", config=None, client_keys=None, agent_path=None, login_timeout=0, keepalive_interval=20
     )
     options.waiter = None
-    loop = asyncio.get_running_loop()
-    leg = Silent(loop, options, None, None, None, server=False)
+    clock = Clock()
+    leg = Silent(clock, options, None, None, None, server=False)
     leg.asked, leg._auth_complete = asyncio.Event(), True
-    started = loop.time()
     leg._reset_keepalive_timer()
-    timer = leg._keepalive_timer
-    heard_at = started
-    while loop.time() < started + 0.3:
-        await asyncio.sleep(0.02)
-        heard_at = loop.time()
+    for clock.now in (7.0, 13.0, 19.0):
         leg._reset_keepalive_timer()
-    assert not leg.asked.is_set(), "it was heard all the time"
-    assert leg._keepalive_timer is not timer, "one timer went off, and was set anew"
-    await asyncio.wait_for(leg.asked.wait(), 5)
-    assert leg.asked_at >= heard_at + 0.19
-    leg._cancel_keepalive_timer()
+    assert len(clock.timers) == 1, "what is heard makes no timer anew"
+    assert clock.go_off() == 20.0
+    await asyncio.sleep(0)
+    assert not leg.asked.is_set(), "it was heard meanwhile"
+    assert clock.go_off() == 19.0 + 20.0
+    await asyncio.wait_for(leg.asked.wait(), 60)
 
 
 async def test_the_undocumented_parts_of_asyncssh_are_as_they_are_made_lean() -> None:

@@ -161,7 +161,7 @@ async def test_paused_reading_holds_the_sender_back(pair: tuple[Pair, Pair]) -> 
     assert not recorder.data
     stream.resume_reading()
     await asyncio.wait_for(far_writer.drain(), 20)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(recorder.data) < len(BIG):
             recorder.got.clear()
             await recorder.got.wait()
@@ -171,7 +171,7 @@ async def test_paused_reading_holds_the_sender_back(pair: tuple[Pair, Pair]) -> 
 async def test_what_came_before_there_was_a_protocol_comes_first(pair: tuple[Pair, Pair]) -> None:
     near, (_, far_writer) = pair
     far_writer.write(b"early ")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await near[0].readexactly(1) == b"e"
     recorder = Recorder()
     stream = StreamTransport(Connection(*near), recorder)
@@ -179,7 +179,7 @@ async def test_what_came_before_there_was_a_protocol_comes_first(pair: tuple[Pai
     stream.pause_reading()
     far_writer.write(b"and late")
     far_writer.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await recorder.got.wait()
         assert bytes(recorder.data) == b"arly "
         stream.resume_reading()

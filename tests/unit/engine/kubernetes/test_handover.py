@@ -42,7 +42,7 @@ async def test_the_same_uid_of_two_resources_is_two_objects() -> None:
 @pytest.mark.asyncio
 async def test_taking_waits_for_news() -> None:
     handover = Handover()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         taking = asyncio.create_task(handover.take())
         await asyncio.sleep(0)
         handover.put([])
@@ -61,7 +61,7 @@ async def test_a_reader_is_never_held_up_but_learns_that_there_is_no_room() -> N
     assert not handover.full  # the same object takes no more room
     handover.put([Seen("pods", pod("b", 1)), Seen("pods", pod("c", 1))])
     assert handover.full
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         waiting = asyncio.create_task(handover.room())
         await asyncio.sleep(0)
         assert not waiting.done()

@@ -91,7 +91,7 @@ async def played(wire: Wire, handover: Handover, **options: Any) -> Reflector:
     reflector = Reflector(Calls(wire), PODS, handover, timing=timing, chance=lambda: 0.5, pause=wire.pause, **options)
     task = asyncio.create_task(reflector.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await wire.finished.wait()
     finally:
         task.cancel()
