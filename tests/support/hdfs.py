@@ -150,7 +150,10 @@ class Hdfs:
 
 
 def _configure(directory: Path, rpc_port: int, http_port: int) -> None:
-    """Files that make it listen on loopback alone, notice a lost DataNode soon, and keep no copies."""
+    """Files that make it listen on loopback alone, keep no copies, and count a DataNode for ten minutes after its last word.
+
+    A shorter time takes the one of a busy machine for lost, which a test that did not kill it cannot know.
+    """
     core = {
         "fs.defaultFS": f"hdfs://127.0.0.1:{rpc_port}",
         "hadoop.tmp.dir": str(directory / "data"),
@@ -167,7 +170,6 @@ def _configure(directory: Path, rpc_port: int, http_port: int) -> None:
         "dfs.datanode.hostname": "localhost",
         "dfs.client.use.datanode.hostname": "true",
         "dfs.heartbeat.interval": "1",
-        "dfs.namenode.heartbeat.recheck-interval": "500",
     }
     for folder in ("conf", "webapps/hdfs", "webapps/datanode", "webapps/static"):
         (directory / folder).mkdir(parents=True, exist_ok=True)

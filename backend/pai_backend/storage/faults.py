@@ -24,6 +24,7 @@ _AWAY = {
     "all datanodes failed": "the DataNodes that have it are away",  # hdfs-native
     "failed to complete file in time": "no DataNode takes the data",  # hdfs-native
     "could only be written to 0 of": "no DataNode takes the data",  # NameNode
+    "failed to find datanode": "no DataNode takes the data",  # NameNode, over WebHDFS
 }
 """What the libraries say when a server is away, and what we say instead where theirs is no help."""
 

@@ -24,6 +24,7 @@ DENIED = 'org.apache.hadoop.security.AccessControlException: Permission denied: 
         (PermissionError(errno.EACCES, "x"), NotAllowed, "no permission"),
         (OSError(DENIED), NotAllowed, 'user=bob, access=READ, inode="/a"'),
         (ConnectionRefusedError(errno.ECONNREFUSED, "x"), Away, "does not answer: connection refused"),
+        (OSError("Failed to find datanode, suggest to check cluster health."), Away, "no DataNode takes the data"),
         (OSError(errno.ENOSPC, "x"), NoRoom, "no room"),
         (ImportError("no module"), StorageFault, "not installed"),
         (RuntimeError("strange\nsecond line"), StorageFault, "strange"),
