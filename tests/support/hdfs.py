@@ -150,9 +150,10 @@ class Hdfs:
 
 
 def _configure(directory: Path, rpc_port: int, http_port: int) -> None:
-    """Files that make it listen on loopback alone, keep no copies, and count a DataNode for ten minutes after its last word.
+    """Files that make it listen on loopback alone and keep no copies.
 
-    A shorter time takes the one of a busy machine for lost, which a test that did not kill it cannot know.
+    The NameNode counts a DataNode for ten minutes after its last word, as by default: a shorter time takes one on a
+    busy machine for lost.
     """
     core = {
         "fs.defaultFS": f"hdfs://127.0.0.1:{rpc_port}",
