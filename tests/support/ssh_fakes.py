@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-from pai_backend.access.keys import parse_public_key
+from pai_backend.access.broker.stock import make_rsa
+from pai_backend.access.keys import RSA_HOST_KEY_SECRET, parse_public_key
 from pai_backend.engine.base import Connection, Engine, EngineError
 from pai_backend.model.errors import NoSuchJob, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid
@@ -15,6 +17,12 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
 from pai_backend.store.base import NewEvent, Store, UserKey
 from pai_backend.store.grants import Certificate, JobKey, Share
+
+
+@functools.cache
+def _rsa() -> str:
+    """A pair for all stores of a run: it takes long to make."""
+    return make_rsa()
 
 
 class MemoryGrants:
@@ -68,7 +76,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.jobs: dict[JobUid, Job] = {}
         self.registered: dict[str, UserKey] = {}
-        self.secrets: dict[str, str] = {}
+        self.secrets: dict[str, str] = {RSA_HOST_KEY_SECRET: _rsa()}
         self.host_keys: dict[str, str] = {}
         self.noted: list[tuple[JobUid, NewEvent]] = []
         self.grants = MemoryGrants(self)
@@ -145,6 +153,9 @@ class MemoryStore:
         for owner, (private_pem, _) in made.items():
             self.host_keys.setdefault(owner, private_pem)
         return await self.kept_task_keys([*made, *others])
+
+    async def kept_secret(self, name: str) -> str | None:
+        return self.secrets.get(name)
 
     async def secret(self, name: str, make: str) -> str:
         return self.secrets.setdefault(name, make)

@@ -7,6 +7,7 @@ asyncssh is not imported: the API process reads keys too and should not carry an
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -26,6 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_key,
 )
 
+from pai_backend.access.broker.stock import make_rsa
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.store.base import Store, job_key_slots
@@ -34,6 +37,8 @@ RSA_MIN_BITS = 2048  # NIST SP 800-131A rev. 2: shorter RSA keys are disallowed 
 MAX_TEXT = 16384  # characters; an RSA-16384 line, the longest OpenSSH makes, is under 3,000
 CLIENT_KEY_SECRET = "gateway-client-key"
 HOST_KEY_SECRET = "gateway-host-key"
+RSA_HOST_KEY_SECRET = "gateway-host-key-rsa"
+ECDSA_HOST_KEY_SECRET = "gateway-host-key-ecdsa"
 
 ACCEPTED = (
     "ssh-ed25519",
@@ -159,9 +164,13 @@ def _checked(blob: bytes, comment: str) -> PublicKey:
 def make_ed25519(comment: str) -> tuple[str, str]:
     """A new key pair: (OpenSSH private PEM without passphrase, public line with ``comment``)."""
     private = Ed25519PrivateKey.generate()
-    pem = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
+    pem = _pem(private)
     public = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
     return pem, f"{public} {comment}".rstrip()
+
+
+def _pem(private: Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> str:
+    return private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
 
 
 def public_line(private_pem: str) -> str:
@@ -211,6 +220,24 @@ def known_hosts_alias_line(alias: str, public_key: str) -> str:
 async def gateway_host_key(store: Store) -> str:
     """The gateway's host key (private PEM), made at the first call; the same for every replica."""
     return await store.secret(HOST_KEY_SECRET, make_ed25519("pai-gateway")[0])
+
+
+async def gateway_host_keys(store: Store) -> tuple[str, ...]:
+    """All host keys of the gateway (private PEMs), made at the first call: Ed25519, RSA and ECDSA."""
+    rsa = await store.kept_secret(RSA_HOST_KEY_SECRET)
+    if rsa is None:  # takes up to a second to make, so not at every call
+        rsa = await store.secret(RSA_HOST_KEY_SECRET, await asyncio.to_thread(make_rsa))
+    ecdsa = await store.secret(ECDSA_HOST_KEY_SECRET, _pem(ec.generate_private_key(ec.SECP256R1())))
+    return await gateway_host_key(store), rsa, ecdsa
+
+
+async def gateway_known_hosts(store: Store, host: str, port: int, alias: str) -> tuple[str, ...]:
+    """The known_hosts lines for every host key of the gateway, by its address and by its ``HostKeyAlias``."""
+    public = [public_line(key) for key in await gateway_host_keys(store)]
+    return (
+        *(known_hosts_line(host, port, key) for key in public),
+        *(known_hosts_alias_line(alias, key) for key in public),
+    )
 
 
 async def gateway_host_public_key(store: Store) -> str:

@@ -46,6 +46,11 @@ class GatewaySettings(Model):
     max_channels: int = Field(
         default=1000, ge=1, description="Sessions and forwarded connections that one connection may have open."
     )
+    old_clients: bool = Field(
+        default=False,
+        description="Whether to offer algorithms that clients of before 2018 need: NIST curves, Diffie-Hellman group "
+        "14, MACs of the plaintext, and the ECDSA host key. ssh-audit warns of them.",
+    )
     wait_s: float = Field(
         default=0,
         ge=0,

@@ -123,6 +123,7 @@ def _options(settings: GatewaySettings, port: int) -> GatewayOptions:
         max_unauthenticated=settings.max_unauthenticated,
         max_unauthenticated_per_source=settings.max_unauthenticated_per_source,
         max_auth_tries=settings.max_auth_tries,
+        old_clients=settings.old_clients,
         max_logins_per_user=settings.max_logins_per_user,
         max_channels=settings.max_channels,
         wait_s=settings.wait_s,

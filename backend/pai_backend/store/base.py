@@ -434,6 +434,10 @@ class Store(Protocol):
         """Whether the caller is the first to claim this name; forgotten after ``until``. One wins of any number."""
         ...
 
+    async def kept_secret(self, name: str) -> str | None:
+        """A named server secret; None when there is none."""
+        ...
+
     async def secret(self, name: str, make: str) -> str:
         """A named server secret (gateway host key, signing key): the kept one, or ``make`` stored atomically."""
         ...

@@ -346,6 +346,11 @@ class SqlStore:
         """First come, first served."""
         return await self._writer.run(partial(keys.claim, name=name, until=until, now=now), announce=False)
 
+    async def kept_secret(self, name: str) -> str | None:
+        """The kept secret, if there is one."""
+        kept = await self._database.read(partial(keys.secret, name=name))
+        return None if kept is None else await self._text(kept)
+
     async def secret(self, name: str, make: str) -> str:
         """The kept secret, or ``make``, now kept."""
         kept = await self._database.read(partial(keys.secret, name=name))

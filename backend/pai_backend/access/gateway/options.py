@@ -44,6 +44,9 @@ class GatewayOptions:
     drain_s: float = 10
     """After ``stop``: how long live connections may go on before they are ended."""
 
+    old_clients: bool = False
+    """Whether algorithms are offered, too, that only old clients need, and the ECDSA host key."""
+
     wait_s: float = 0
     """How long the login of a job that does not run yet waits for it; 0: it is told at once."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 
 import asyncssh
 
@@ -24,8 +25,9 @@ from pai_backend.access.gateway.tell import Teller
 from pai_backend.access.gateway.upstream import Upstream
 from pai_backend.access.gateway.warning import Warnings
 from pai_backend.access.gateway.watch import Watch
-from pai_backend.access.keys import gateway_client_key, gateway_host_key
+from pai_backend.access.keys import gateway_client_key, gateway_host_keys
 from pai_backend.access.uses import Uses
+from pai_backend.engine.algorithms import algorithms
 from pai_backend.engine.base import Engine
 from pai_backend.store.base import Store
 
@@ -33,6 +35,9 @@ __all__ = ["GatewayOptions", "serve_gateway"]
 
 BACKLOG = 128
 CLOSE_S = 6.0  # after the drain: a moment longer than a transport waits for an end that takes nothing
+
+_HOST_KEY_ALGORITHMS = (b"ssh-ed25519", b"rsa-sha2-256")  # of RFC 8332's two for RSA the recommended one
+_OLD_HOST_KEY_ALGORITHMS = (b"ecdsa-sha2-nistp256",)
 
 STOPPING = Refused("The gateway is stopping. Connect again in a moment.", Reason.STOPPING)
 
@@ -137,7 +142,7 @@ async def serve_gateway(
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO it writes commands of users
     client_key = asyncssh.import_private_key(await gateway_client_key(store))
     gateway = _Gateway(options, store, engine, client_key, counters or Counters())
-    settings = await _settings(options, await gateway_host_key(store), gateway.doors)
+    settings = await _settings(options, await gateway_host_keys(store), gateway.doors)
     loop = asyncio.get_running_loop()
     if listener is None:
         server = await loop.create_server(lambda: Front(loop, settings), options.host, options.port, backlog=BACKLOG)
@@ -166,12 +171,15 @@ async def serve_gateway(
         await gateway.uses.finish()
 
 
-async def _settings(options: GatewayOptions, host_key: str, doors: Doors) -> asyncssh.SSHServerConnectionOptions:
+async def _settings(
+    options: GatewayOptions, host_keys: Sequence[str], doors: Doors
+) -> asyncssh.SSHServerConnectionOptions:
     """Public keys only, no feature of asyncssh's own server: what a client may do, the task decides."""
     settings: asyncssh.SSHServerConnectionOptions = await asyncssh.SSHServerConnectionOptions.construct(
         server_factory=lambda: Login(doors),
         config=None,
-        server_host_keys=[asyncssh.import_private_key(host_key)],
+        server_host_keys=[asyncssh.import_private_key(key) for key in host_keys],
+        **algorithms(old_clients=options.old_clients),
         server_version="jupyter-pai-gateway",
         login_timeout=options.login_timeout_s,
         keepalive_interval=options.keepalive_s,
@@ -188,4 +196,7 @@ async def _settings(options: GatewayOptions, host_key: str, doors: Doors) -> asy
         line_editor=False,
         encoding=None,
     )
+    # One algorithm for each key: asyncssh sets the chosen one on the key, which all connections share.
+    offered = [*_HOST_KEY_ALGORITHMS, *(_OLD_HOST_KEY_ALGORITHMS if options.old_clients else ())]
+    settings.server_host_keys = OrderedDict((name, settings.server_host_keys[name]) for name in offered)
     return settings

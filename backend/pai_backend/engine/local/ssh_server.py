@@ -16,6 +16,7 @@ import asyncssh
 from asyncssh.constants import MSG_CHANNEL_OPEN
 from asyncssh.packet import SSHPacket
 
+from pai_backend.engine.algorithms import algorithms
 from pai_backend.engine.guesses import Guessing
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.accepting import Acceptor
@@ -142,6 +143,7 @@ async def listen(
         process_factory=handle,
         sftp_factory=files,
         # Not allow_scp: asyncssh would then take every command that begins with "scp" for itself.
+        **algorithms(),
         encoding=None,
         line_editor=False,
         agent_forwarding=True,

@@ -1,0 +1,41 @@
+"""SSH algorithms that our servers offer, by asyncssh's names: none that ssh-audit calls broken or weak.
+
+What a build of asyncssh lacks (post-quantum key exchange, UMAC) is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from asyncssh.kex import get_kex_algs
+from asyncssh.mac import get_mac_algs
+
+KEX = ("mlkem768x25519-sha256", "curve25519-sha256", "curve25519-sha256@libssh.org")
+CIPHERS = (
+    *("chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com"),
+    *("aes256-ctr", "aes192-ctr", "aes128-ctr"),
+)
+MACS = ("umac-128-etm@openssh.com", "hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com")
+
+OLD_KEX = ("ecdh-sha2-nistp256", "ecdh-sha2-nistp384", "ecdh-sha2-nistp521", "diffie-hellman-group14-sha256")
+OLD_MACS = ("hmac-sha2-256", "hmac-sha2-512")
+
+
+class Algorithms(TypedDict):
+    """Arguments of asyncssh's options."""
+
+    kex_algs: list[str]
+    encryption_algs: list[str]
+    mac_algs: list[str]
+
+
+def algorithms(*, old_clients: bool = False) -> Algorithms:
+    """What to offer; ``old_clients`` adds what clients of before 2018 need, such as JSch, and nothing with SHA-1."""
+    kex = (*KEX, *(OLD_KEX if old_clients else ()))
+    macs = (*MACS, *(OLD_MACS if old_clients else ()))
+    known = {name.decode("ascii") for name in (*get_kex_algs(), *get_mac_algs())}
+    return {
+        "kex_algs": [name for name in kex if name in known],
+        "encryption_algs": list(CIPHERS),
+        "mac_algs": [name for name in macs if name in known],
+    }
