@@ -21,6 +21,11 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb = ssh_verb(verbs, common, "connect", "show how editors, PyCharm, PuTTY and xshell reach a task")
     verb.add_argument("--directory", type=PurePosixPath, help="the directory to open; default: where a login begins")
     verb.add_argument("--pycharm", type=Path, metavar="FOLDER", help="write the project files of PyCharm into a folder")
+    verb.add_argument(
+        "--auto-upload",
+        action="store_true",
+        help="--pycharm: make the task the project's default server, and upload files as they are saved",
+    )
     verb.add_argument("--putty", type=Path, metavar="FILE", help="write a .reg file with a session for PuTTY")
     verb.add_argument("--xshell", type=Path, metavar="FILE", help="write a .xsh session for xshell")
     verb.add_argument("--key", metavar="PATH", help="--putty, --xshell: the key's file on that machine")
@@ -56,7 +61,7 @@ def _written(args: argparse.Namespace, reached: access.Reached, directory: PureP
 
     changes = []
     if args.pycharm is not None:
-        way = pycharm.Deployment(reached.login, directory)
+        way = pycharm.Deployment(reached.login, directory, is_default=args.auto_upload)
         for name, build in pycharm.FILES.items():
             path = args.pycharm.expanduser() / ".idea" / name
             before = read(path)

@@ -28,6 +28,8 @@ class Deployment:
 
     login: Login
     directory: PurePosixPath
+    is_default: bool = False
+    """Whether it becomes the project's default server, to which files are uploaded as they are saved."""
 
     @property
     def server(self) -> str:
@@ -117,19 +119,22 @@ def web_servers(text: str | None, way: Deployment) -> str:
 
 
 def deployment(text: str | None, way: Deployment) -> str:
-    """``deployment.xml``: the project's folder mapped to the task's, uploaded as files are saved.
+    """``deployment.xml``: the project's folder mapped to the task's.
 
-    The task becomes the project's default server; mappings to other servers stay. Raises ValueError as above.
+    Mappings to other servers stay. Which server is the project's default, and whether files are uploaded as they are
+    saved, stays as it is unless ``is_default``. Raises ValueError as above.
     """
     root = _project(text, "deployment.xml")
     component = _below(root, "component", name="PublishConfigData")
-    component.attrib.update(
-        autoUpload="Always", serverName=way.server, remoteFilesAllowedToDisappearOnAutoupload="false"
-    )
+    if way.is_default:
+        component.attrib.update(
+            autoUpload="Always", serverName=way.server, remoteFilesAllowedToDisappearOnAutoupload="false"
+        )
     paths = _replaced(_below(component, "serverData"), "paths", "name", way.server)
     mappings = ET.SubElement(ET.SubElement(paths, "serverdata"), "mappings")
     ET.SubElement(mappings, "mapping", deploy=str(way.directory), local="$PROJECT_DIR$", web="/")
-    _below(component, "option", name="myAutoUpload").set("value", "ALWAYS")
+    if way.is_default:
+        _below(component, "option", name="myAutoUpload").set("value", "ALWAYS")
     return _text(root)
 
 

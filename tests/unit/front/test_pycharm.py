@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -46,8 +47,7 @@ sshConfig="train--w-0@train--w-0:2222 agent" authAgent="true">
     "deployment.xml": """\
 <?xml version="1.0" encoding="UTF-8"?>
 <project version="4">
-  <component name="PublishConfigData" autoUpload="Always" serverName="pai train--w-0" \
-remoteFilesAllowedToDisappearOnAutoupload="false">
+  <component name="PublishConfigData">
     <serverData>
       <paths name="pai train--w-0">
         <serverdata>
@@ -57,7 +57,6 @@ remoteFilesAllowedToDisappearOnAutoupload="false">
         </serverdata>
       </paths>
     </serverData>
-    <option name="myAutoUpload" value="ALWAYS" />
   </component>
 </project>
 """,
@@ -103,6 +102,27 @@ def test_entries_of_others_stay(name: str) -> None:
     if name == "deployment.xml":
         assert 'exclude=".git;*.pyc"' in made
     assert pycharm.FILES[name](made, WAY) == made
+
+
+CHOSEN = """<project version="4"><component name="PublishConfigData" autoUpload="On explicit save action" \
+serverName="office"><option name="myAutoUpload" value="ON_EXPLICIT_SAVE" /></component></project>"""
+
+
+def test_default_server_and_upload_stay_as_they_were_unless_asked() -> None:
+    made = ET.fromstring(pycharm.deployment(CHOSEN, WAY)).find("component")
+    assert made is not None
+    assert (made.get("autoUpload"), made.get("serverName")) == ("On explicit save action", "office")
+    assert [option.attrib for option in made.iterfind("option")] == [
+        {"name": "myAutoUpload", "value": "ON_EXPLICIT_SAVE"}
+    ]
+
+
+@pytest.mark.parametrize("before", [None, CHOSEN])
+def test_default_server_and_upload_are_set_when_asked(before: str | None) -> None:
+    made = ET.fromstring(pycharm.deployment(before, replace(WAY, is_default=True))).find("component")
+    assert made is not None
+    assert (made.get("autoUpload"), made.get("serverName")) == ("Always", WAY.server)
+    assert [option.attrib for option in made.iterfind("option")] == [{"name": "myAutoUpload", "value": "ALWAYS"}]
 
 
 def test_another_directory_replaces_the_mapping() -> None:
