@@ -9,6 +9,7 @@ from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerCon
 from asyncssh.constants import MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION
 from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 
+from pai_backend.access.gateway.guard import NOT_PASSED_ON
 from pai_backend.access.gateway.relay import (
     MAX_PACKET_BYTES,
     _EveryNumber,
@@ -34,6 +35,12 @@ def testglobal_requests_pass_unchanged_but_those_about_host_keys() -> None:
     name, wants_reply, payload = global_request(keys)
     assert (name, wants_reply) == (b"hostkeys-00@openssh.com", False)
     assert b"host key" not in payload
+
+
+@pytest.mark.parametrize("name", [b"hostkeys_prove_00@openssh.com", b"hostkeys-00_at_openssh_dot_com"])
+def test_questions_about_host_keys_pass_in_no_spelling_that_asyncssh_takes(name: bytes) -> None:
+    _, _, payload = global_request(String(name) + Boolean(True))
+    assert payload == String(NOT_PASSED_ON) + Boolean(True)
 
 
 def test_every_channel_number_leads_to_the_leg() -> None:
