@@ -92,9 +92,10 @@ class Directory:
         if job is None or target is None or target.label is None:
             raise Refused(Notice.UNKNOWN)
         task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
+        asked = job, target.label, task
         large = len(job.spec.role(target.role).command) > LARGE_COMMAND
-        place = asyncio.to_thread(self._place, job, target.label, task) if large else None
-        return Service(job, target, task, await place if place else self._place(job, target.label, task))
+        place = await asyncio.to_thread(self._place, *asked) if large else self._place(*asked)
+        return Service(job, target, task, place)
 
     def _place(self, job: Job, label: str, task: Task | None) -> Place | None:
         if task is None or task.placement is None or task.state not in (State.RUNNING, State.STOPPING):
