@@ -98,7 +98,7 @@ async def test_a_colleague_cannot_tell_my_job_from_none(world: World, options: t
     world.key = world.path / "bob"
     world.store.register("bob", write_key(world.key))
     asked: list[str] = []
-    for where, name in ((world.store, "by_alias"), (world.store.grants, "shares"), (world.store.grants, "key")):
+    for where, name in ((world.store, "by_alias"), (world.store.grants, "shares")):  # of jobs: keys are watched besides
         setattr(where, name, _noting(getattr(where, name), name, asked))
 
     async def attempt(name: str) -> tuple[object, ...]:
