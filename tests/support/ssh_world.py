@@ -26,6 +26,9 @@ from pai_backend.access.keys import (
     make_ed25519,
     task_host_key,
 )
+from pai_backend.engine.local import layout
+from pai_backend.engine.local.ssh_server import listen
+from pai_backend.engine.local.ssh_session import TaskWorld
 from pai_backend.model.job import Job, Phase, State, Task
 from pai_backend.store.base import slot_of
 from pai_backend.testing.builders import make_job, make_placement
@@ -292,7 +295,19 @@ async def asyncssh_server(
             await asyncio.wait(commands, timeout=LIMIT_S)
 
 
-TASK_SERVERS = {"sshd": private_sshd, "asyncssh": asyncssh_server}
+@contextlib.asynccontextmanager
+async def agent_server(path: Path, port: int, host_key: str, authorized: str) -> AsyncIterator[None]:
+    """The SSH server of a task of the local engine."""
+    (path / layout.WORK).mkdir()
+    task = TaskWorld("uid", path, {"PATH": os.environ["PATH"]})
+    listener = await listen(task, port, host_key, "", [authorized])
+    try:
+        yield
+    finally:
+        await listener.aclose()
+
+
+TASK_SERVERS = {"sshd": private_sshd, "asyncssh": asyncssh_server, "agent": agent_server}
 
 
 @contextlib.asynccontextmanager

@@ -73,25 +73,30 @@ async def test_a_client_that_stalls_reads_all_of_it(
 ) -> None:
     monkeypatch.setattr(ssh_session, "HANGUP_S", IDLE_S)
     async with _connection(tmp_path) as connection:
-        sessions: list[_Slow] = []
-        for number, (window, size) in enumerate(SIZES):
-            command = f"head -c {size} /dev/zero | tr '\\0' x; touch {tmp_path}/ended-{number}; exit 3"
-            _, session = await connection.create_session(
-                _Slow, command, term_type=terminal, encoding=None, window=window, max_pktsize=min(window, 32768)
-            )
-            sessions.append(session)
+        await stall_and_read(connection, tmp_path, terminal)
 
-        def ended() -> int:
-            return sum((tmp_path / f"ended-{number}").exists() for number in range(len(SIZES)))
 
-        await eventually(lambda: ended() >= len(SIZES) // 4, "no program ends while its client stalls")
-        overs = [asyncio.create_task(session.over.wait()) for session in sessions]
-        await asyncio.wait(overs, timeout=20 * IDLE_S)  # what ends now has lost something
-        for session in sessions:
-            session.channel.resume_reading()
-        async with asyncio.timeout(LIMIT_S):
-            await asyncio.gather(*overs)
-        assert [(session.read, session.status) for session in sessions] == [(size, 3) for _, size in SIZES]
+async def stall_and_read(connection: asyncssh.SSHClientConnection, path: Path, terminal: str | None) -> None:
+    """Run programs whose ends meet a client that reads nothing; fail when it reads less than all of it afterwards."""
+    sessions: list[_Slow] = []
+    for number, (window, size) in enumerate(SIZES):
+        command = f"head -c {size} /dev/zero | tr '\\0' x; touch {path}/ended-{number}; exit 3"
+        _, session = await connection.create_session(
+            _Slow, command, term_type=terminal, encoding=None, window=window, max_pktsize=min(window, 32768)
+        )
+        sessions.append(session)
+
+    def ended() -> int:
+        return sum((path / f"ended-{number}").exists() for number in range(len(SIZES)))
+
+    await eventually(lambda: ended() >= len(SIZES) // 4, "no program ends while its client stalls")
+    overs = [asyncio.create_task(session.over.wait()) for session in sessions]
+    await asyncio.wait(overs, timeout=20 * IDLE_S)  # what ends now has lost something
+    for session in sessions:
+        session.channel.resume_reading()
+    async with asyncio.timeout(LIMIT_S):
+        await asyncio.gather(*overs)
+    assert [(session.read, session.status) for session in sessions] == [(size, 3) for _, size in SIZES]
 
 
 KEEPER = """

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from pai_backend.engine.local import ssh_session
+from tests.integration.engine.test_ssh_output import IDLE_S, stall_and_read
 from tests.support.ssh_world import World, answers, eventually, free_port, login, make_world, program, run
 
 pytestmark = pytest.mark.asyncio
@@ -39,6 +41,15 @@ async def test_output_arrives_byte_for_byte_and_apart(world: World) -> None:
     assert outcome.stdout == every_byte
     assert outcome.stderr == "to stderr"
     assert outcome.status == 0
+
+
+@pytest.mark.parametrize("terminal", ["xterm", None])
+async def test_a_client_that_stalls_reads_all_of_it_through_the_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: str | None
+) -> None:
+    monkeypatch.setattr(ssh_session, "HANGUP_S", IDLE_S)
+    async with make_world(tmp_path, "agent") as world, login(world) as connection:
+        await stall_and_read(connection, tmp_path, terminal)
 
 
 @pytest.mark.parametrize("status", [0, 1, 7, 127, 254])
