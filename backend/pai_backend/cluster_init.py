@@ -136,7 +136,7 @@ def _of_kubernetes(settings: Settings) -> tuple[Sequence[Node], Sequence[str]]:
         from pai_backend.engine.kubernetes.access import Access
         from pai_backend.engine.kubernetes.survey import ask
     except ModuleNotFoundError as error:
-        raise RoleError(f"engine.kind: kubernetes needs {error.name}; pip install 'jupyter-pai[kubernetes]'") from None
+        raise RoleError(f"engine.kind: kubernetes needs {error.name}; pip install kubernetes_asyncio aiohttp") from None
     keys = settings.kubernetes
     found = asyncio.run(ask(Access(keys.kubeconfig, keys.context, keys.namespace), keys.pods, keys.nodes))
     return found.nodes, found.remarks

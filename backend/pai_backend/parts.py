@@ -201,7 +201,7 @@ class Parts:
             from pai_backend.engine.kubernetes.chosen import engine_of
         except ModuleNotFoundError as error:
             raise RoleError(
-                f"engine.kind: kubernetes needs {error.name}; pip install 'jupyter-pai[kubernetes]'"
+                f"engine.kind: kubernetes needs {error.name}; pip install kubernetes_asyncio aiohttp"
             ) from None
         kept_logs = self.settings.data_dir / "task-logs"
         settings = self.settings

@@ -28,7 +28,7 @@ NOT_RUN = {
     ("docs/scheduling.md", "pai cluster show > cluster.yaml     # what is in force; edit it"): (
         "tests/integration/front/test_cluster.py runs them"
     ),
-    ("docs/quick-start-kubernetes.md", "pip install 'jupyter-pai[kubernetes]'"): "tests make a namespace of their own",
+    ("docs/quick-start-kubernetes.md", "pip install '.[kubernetes]'"): "tests make a namespace of their own",
     ("docs/quick-start-kubernetes.md", "export PAI_BACKEND_CONFIG=$PWD/backend.yaml"): (
         "tests/kubernetes/test_quick_start.py runs it on a real cluster"
     ),

@@ -92,7 +92,7 @@ def explained(error: BaseException, place: Place, secrets: Iterable[str] = ()) -
 def installing(scheme: str) -> str:
     """The command that installs what a scheme needs."""
     if scheme in ("hdfs", "viewfs", "webhdfs"):
-        return "pip install 'jupyter-pai[hdfs]'"
+        return "pip install hdfs-native requests"
     return f"pip install 'fsspec[{scheme}]' (see fsspec's list of extras for {scheme}://)"
 
 

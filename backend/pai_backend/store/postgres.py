@@ -84,7 +84,7 @@ class PostgresBacking:
         except ModuleNotFoundError as error:
             raise InvalidParameters(
                 "A PostgreSQL database needs the Python package asyncpg, which is not installed.",
-                hint="pip install 'jupyter-pai[postgres]'",
+                hint="pip install asyncpg",
             ) from error
         self._writer = writer
         self._reader = writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)

@@ -57,7 +57,7 @@ def test_every_text_in_options_counts_as_a_secret() -> None:
 
 @pytest.mark.parametrize(
     ("uri", "extra"),
-    [("hdfs://nn/a", "jupyter-pai[hdfs]"), ("s3://b/a", "fsspec[s3]"), ("nonsense://b/a", "file, hdfs, webhdfs")],
+    [("hdfs://nn/a", "hdfs-native"), ("s3://b/a", "fsspec[s3]"), ("nonsense://b/a", "file, hdfs, webhdfs")],
 )
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
     uri: str, extra: str, monkeypatch: pytest.MonkeyPatch

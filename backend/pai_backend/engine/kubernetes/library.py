@@ -59,7 +59,7 @@ def library() -> Library:
             return _loaded
     except ImportError:
         raise AccessError(
-            "the Kubernetes engine needs kubernetes_asyncio; install it with: pip install 'jupyter-pai[kubernetes]'"
+            "the Kubernetes engine needs kubernetes_asyncio; install it with: pip install kubernetes_asyncio aiohttp"
         ) from None
 
 
