@@ -22,7 +22,13 @@ async def test_ssh_answer_has_all_a_strict_client_needs(api: ApiSite) -> None:
         gateway = (await client.get("/api/v2/gateway")).json()
     key = answer["gatewayHostKey"]
     assert key.startswith("ssh-ed25519 ")
-    assert answer["knownHosts"] == [f"[127.0.0.1]:2222 {key}", f"pai-test {key}"]
+    pinned = [line.split(" ") for line in answer["knownHosts"]]
+    kinds = ["ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256"]
+    assert [(name, kind) for name, kind, _ in pinned] == [
+        (name, kind) for name in ("[127.0.0.1]:2222", "pai-test") for kind in kinds
+    ]
+    assert f"pai-test {key}" in answer["knownHosts"]
+    assert pinned[0][2] == pinned[3][2] == key.split(" ")[1]
     assert answer["hostKeyAlias"] == "pai-test"
     authority = await host_ca_public_key(api.store)
     assert answer["certAuthority"] == f"@cert-authority hello,hello--* {authority}"

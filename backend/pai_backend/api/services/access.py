@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from pai_backend.access.hostca import authority_line, host_ca_public_key
-from pai_backend.access.keys import (
-    gateway_host_public_key,
-    known_hosts_alias_line,
-    known_hosts_line,
-    parse_public_key,
-)
+from pai_backend.access.keys import gateway_host_public_key, gateway_known_hosts, parse_public_key
 from pai_backend.api import present
 from pai_backend.api.context import Address, ApiContext
 from pai_backend.api.queries import TaskQuery
@@ -44,7 +39,7 @@ class AccessService:
         address = self._gateway_address()
         key = await gateway_host_public_key(self._ctx.store)
         alias = f"pai-{self._ctx.site.name}"
-        lines = (known_hosts_line(address.host, address.port, key), known_hosts_alias_line(alias, key))
+        lines = await gateway_known_hosts(self._ctx.store, address.host, address.port, alias)
         return SshAnswer(
             host=address.host,
             port=address.port,
