@@ -7,7 +7,6 @@ show the same thing in the same order.
 from __future__ import annotations
 
 import asyncio
-import codecs
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -20,11 +19,6 @@ DRAIN_TIMEOUT_S = 10.0
 """How long the log may take to arrive whole after the job has ended."""
 
 _NOT_STARTED = frozenset({"queued", "backing off", "pulling", "starting"})
-
-
-def incremental_decoder() -> codecs.IncrementalDecoder:
-    """Text of a log that comes in pieces: a character may begin in one and end in the next."""
-    return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from jupyter_pai.commands.session import Document, read_document
 from jupyter_pai.connect.files import ssh_dir
 from jupyter_pai.endpoint import resolve
 from jupyter_pai.errors import ClientError
-from jupyter_pai.following import incremental_decoder, observe
+from jupyter_pai.following import observe
+from jupyter_pai.log_text import incremental_decoder
 from jupyter_pai.magic_words import argument, parse, verb
 from jupyter_pai.share_text import listed
 from jupyter_pai.shown import JobFailed, Link, Shown, Trouble

@@ -9,7 +9,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import INTERRUPTED, wait
 from jupyter_pai.errors import JOB_FAILED, OK
-from jupyter_pai.following import incremental_decoder
+from jupyter_pai.log_text import incremental_decoder
 from jupyter_pai.share_text import listed
 
 STREAMS = ("all", "stdout", "stderr")

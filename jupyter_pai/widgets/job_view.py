@@ -16,7 +16,8 @@ from IPython.display import display
 from jupyter_pai import render
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import ClientError
-from jupyter_pai.following import Observer, follow, incremental_decoder
+from jupyter_pai.following import Observer, follow
+from jupyter_pai.log_text import incremental_decoder
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.html import job_html, log_html, message_html
 from jupyter_pai.wire import FINAL_STATES, JobDetail

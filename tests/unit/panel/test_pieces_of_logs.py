@@ -12,7 +12,7 @@ import pytest
 from jupyter_pai import render
 from jupyter_pai.commands import jobs
 from jupyter_pai.commands.output import Output
-from jupyter_pai.following import incremental_decoder
+from jupyter_pai.log_text import incremental_decoder
 from jupyter_pai.widgets.job_view import JobView
 
 TEXT = "第 1 轮：损失 0.5\n"
