@@ -54,6 +54,9 @@ class Waiting(RuleBasedStateMachine):
 
     @initialize(config=configs(most_nodes=2), policy=POLICIES)
     def start(self, config: ClusterConfig, policy: Policy) -> None:
+        self.set_up(config, policy)
+
+    def set_up(self, config: ClusterConfig, policy: Policy) -> None:
         self.queue, self.twin = (Queue(Cluster(config), policy, suggest=self.suggested) for _ in range(2))
         self.overtaken: dict[str, int] = {}
 
@@ -68,7 +71,11 @@ class Waiting(RuleBasedStateMachine):
     def submit(self, data: st.DataObject, user: str, needs: str | None) -> None:
         self.count += 1
         group = data.draw(groups(self.queue.cluster.config, f"g{self.count}", lazy=True))
-        entry = Entry(group, user, self.count, needs)
+        self.enter(Entry(group, user, self.count, needs))
+
+    def enter(self, entry: Entry) -> None:
+        """It waits in both queues from now on, if the cluster has something for it."""
+        group = entry.group
         try:
             self.queue.add(entry)
         except PaiError as error:
@@ -179,6 +186,7 @@ class Waiting(RuleBasedStateMachine):
             note(f"pass: {decided}, kept {answer.held_back}")
             self._same_kind_in_order(answer, before)
             if not answer.more:
+                assert self.queue.is_settled, "somebody is still to be asked, and the pass did not tell"
                 return
         pytest.fail("passes do not come to an end")
 

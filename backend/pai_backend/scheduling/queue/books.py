@@ -107,7 +107,7 @@ class Books:
             self._end([name] if entry is None else [group.name for group in entry.groups])
             if entry is not None:
                 self.gates.usage.add(entry, -1)
-                self.open(entry)
+                self.gates.loosen(entry)
         self.version = self.cluster.version
 
     def put_back(self, name: str) -> None:
@@ -207,7 +207,7 @@ class Books:
         for group in entry.groups:
             self.cluster.release(group.name)
             self.freed(group, [option.chain.name for option in self._options(group)])
-        self.open(entry)
+        self.gates.loosen(entry)
 
     def claim_of(self, group: str) -> Claim | None:
         """The claim that a group which has cells kept belongs to."""
@@ -236,7 +236,11 @@ class Books:
         if entry.loose:
             chains[ANY_NODE] = None
         kind = kind_of(group, entry.others)
-        self.index.add(ticket, kind, options[group.name] if group.members else [], tuple(chains))
+        line = self.index.add(ticket, kind, options[group.name] if group.members else [], tuple(chains))
+        if line.parked is not None and line.tickets[0] is ticket:
+            # It was parked for the one that was first, behind others who come after this one now.
+            self.gates.loosen(entry)
+            self.index.unpark(line)
 
     def _options(self, group: Group) -> list[Option]:
         """The chains that a group may use; none when the configuration has no place for it."""
@@ -254,11 +258,17 @@ class Books:
         if line is not None:
             self.index.remove(ticket)
             self.gates.changed(line)
-            self.open(ticket.entry)
+            self.gates.loosen(ticket.entry)
 
-    def open(self, entry: Entry) -> None:
-        """Let the first of those go on who wait for a cap that concerns this entry, if it has room."""
-        for line in self.gates.opened(entry):
+    def next(self) -> Ticket | None:
+        """The first in the order of the queue that is to be asked; again and again until it is answered.
+
+        Who waits for a cap that has room is let go on in its turn, so that nobody depends on what another is answered.
+        """
+        while True:
+            ticket, line = self.index.next(), self.gates.ready()
+            if line is None or (ticket is not None and ticket.key < line.tickets[0].key):
+                return ticket
             self.index.unpark(line)
 
     def part_ended(self, group: str) -> None:

@@ -19,6 +19,11 @@ class Gates:
         self.policy = policy
         self.usage = Usage(policy)
         self._parked: dict[Scope, LazyHeap[Line]] = {}
+        self._loosened: set[Scope] = set()
+        """Caps that may have room for the first who waits for them."""
+        self._in_order: LazyHeap[Scope] = LazyHeap(
+            lambda scope: self._first(scope) if scope in self._loosened else None
+        )
 
     def stop(self, ticket: Ticket) -> bool:
         """Park the ticket's line when a cap, or an earlier group that waits for one, is in its way."""
@@ -49,20 +54,31 @@ class Gates:
             excess = self.usage.excess(entry)
             if excess is None or not excess.alone(entry):
                 self._at(line.parked).push(line)
+                self._in_order.push(line.parked)
 
-    def opened(self, entry: Entry) -> list[Line]:
-        """The lines that may go on, of those that wait for a cap of this entry's: at most one for each cap."""
-        found = []
+    def loosen(self, entry: Entry) -> None:
+        """An entry has left that ran or waited under its caps: others may go on."""
         for scope, _ in scopes(self.policy, entry.vc, entry.user):
-            heap = self._parked.get(scope)
-            line = heap.first() if heap is not None else None
-            if line is None:
+            if self._first(scope) is None:
                 self._parked.pop(scope, None)
-                continue
+                self._loosened.discard(scope)
+            else:
+                self._loosened.add(scope)
+                self._in_order.push(scope)
+
+    def ready(self) -> Line | None:
+        """The first line of all that no cap it is parked at keeps from going on; the same until it does.
+
+        Those behind it follow, whatever becomes of it, for as long as their cap has room.
+        """
+        while (scope := self._in_order.first()) is not None:
+            line = self._parked[scope].first()
+            assert line is not None
             excess = self.usage.excess(line.tickets[0].entry)
             if excess is None or excess.scope != scope:
-                found.append(line)
-        return found
+                return line
+            self._loosened.discard(scope)
+        return None
 
     def _at(self, scope: Scope) -> LazyHeap[Line]:
         if scope not in self._parked:

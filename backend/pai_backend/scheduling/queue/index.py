@@ -38,15 +38,19 @@ class Index:
 
     # -- entering and leaving --------------------------------------------------------------------------------------
 
-    def add(self, ticket: Ticket, key: KindKey, options: list[Option], chains: Sequence[str]) -> None:
-        """One more waits. It is asked unless one before it waits for the same. ``chains``: see :class:`Variant`."""
+    def add(self, ticket: Ticket, key: KindKey, options: list[Option], chains: Sequence[str]) -> Line:
+        """One more waits, in this line. It is asked unless one before it waits for the same.
+
+        ``chains``: see :class:`Variant`.
+        """
         kind = self.kinds.get(key)
         if kind is None:
             kind = self.kinds[key] = Kind(key, options)
-        kind.add(ticket, chains)
+        line = kind.add(ticket, chains)
         if kind.first() is ticket:
             kind.pending = True
         self.touch(kind)
+        return line
 
     def remove(self, ticket: Ticket) -> None:
         """It waits no more."""

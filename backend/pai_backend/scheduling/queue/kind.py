@@ -87,8 +87,8 @@ class Kind:
         """No cells could be kept for it even if all that runs ended: nodes are bad."""
         self._heads: LazyHeap[Line] = LazyHeap(_head)
 
-    def add(self, ticket: Ticket, chains: Sequence[str]) -> None:
-        """One more waits; changes in these chains may help it."""
+    def add(self, ticket: Ticket, chains: Sequence[str]) -> Line:
+        """One more waits, in this line; changes in these chains may help it."""
         entry = ticket.entry
         key = _variant_key(entry)
         variant = self.variants.get(key)
@@ -102,6 +102,7 @@ class Kind:
         insort(line.tickets, ticket, key=_key)
         if line.tickets[0] is ticket:
             self._heads.push(line)
+        return line
 
     def remove(self, ticket: Ticket) -> None:
         """It waits no more."""

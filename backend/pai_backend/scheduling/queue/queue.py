@@ -55,7 +55,7 @@ class Queue(Books):
         answer = Pass(upgraded=self.upgrade())
         claims = sorted(self.claims.values(), key=lambda claim: claim.ticket.key, reverse=True)
         while True:
-            ticket = self.index.next()
+            ticket = self.next()
             if claims and (ticket is None or claims[-1].ticket.key < ticket.key):
                 self._serve(claims.pop(), answer)
             elif ticket is None:
@@ -89,7 +89,7 @@ class Queue(Books):
     @property
     def is_settled(self) -> bool:
         """Whether everybody who might start has been asked."""
-        return self.index.next() is None and self.version == self.cluster.version
+        return self.index.next() is None and self.gates.ready() is None and self.version == self.cluster.version
 
     def _consider(self, ticket: Ticket, answer: Pass, now: datetime) -> None:
         """Ask for one group, unless it is known what would be answered."""
@@ -97,7 +97,6 @@ class Queue(Books):
         room = any(kind.least <= capacity(option, kind.key.priority) for option in kind.options)
         if kind.key.shape and (not room or self.failed.covers(kind.key)):
             self.index.answered(kind)
-            self.open(ticket.entry)
             return
         if self.gates.stop(ticket):
             self.index.touch(kind)
@@ -112,7 +111,6 @@ class Queue(Books):
             else:
                 self.index.answered(kind)
                 self.failed.add(kind.key)
-            self.open(ticket.entry)
         elif not self._fronts.keep_before(ticket, decision.placement.chain, answer, now):
             self._carry_out(ticket, decision, answer)
 
@@ -156,7 +154,6 @@ class Queue(Books):
             if lost is not None:
                 self.lose(lost)
                 answer.returned.append(lost.ticket.entry.group.name)
-        self.open(entry)
 
     # -- groups that have cells kept for them ----------------------------------------------------------------------
 

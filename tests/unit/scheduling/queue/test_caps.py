@@ -101,3 +101,55 @@ def test_groups_that_ran_before_a_restart_count() -> None:
     fresh.queue.adopt(entry)
     assert fresh.submit("after", (1, 2)) == []
     assert fresh.end("before") == ["after"]
+
+
+def test_what_is_put_aside_lets_those_behind_its_like_go_on() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=3))))
+    assert line.submit("runs", (1, 2)) == ["runs"]
+    assert line.submit("like", (1, 2)) == []
+    assert line.submit("small", (1, 1)) == []
+    line.queue.set_aside("runs")
+    assert line.started() == ["small"], "its node has nothing for the two before it"
+
+
+def test_what_another_user_is_refused_lets_those_behind_go_on() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
+    for user in ("ann", "bob"):
+        assert line.submit(f"{user}0", (1, 1), user=user) == [f"{user}0"]
+        assert line.submit(f"{user}1", (1, 4), user=user) == []
+    assert line.submit("small", (1, 1), user="bob") == []
+    for number, leaves in enumerate((3, 3, 2)):
+        assert line.submit(f"full{number}", (1, leaves), user=f"u{number}") == [f"full{number}"]
+    assert line.end("ann0", "bob0") == ["small"], "bob1 is like ann1, for which there is no node"
+
+
+def test_who_goes_on_to_another_cap_lets_those_behind_go_on() -> None:
+    line = Line(Policy(vc=VcCaps(total=Cap(gpus=8), user=Cap(gpus=4))))
+    line.submit("ann0", (1, 4), user="ann")
+    line.submit("bob0", (1, 4), user="bob")
+    assert line.submit("ann1", (1, 1), user="ann") == []
+    assert line.submit("carol", (1, 1), user="carol") == []
+    assert line.end("bob0") == ["carol"]
+    assert line.end("ann0") == ["ann1"]
+
+
+def test_who_is_not_asked_lets_those_behind_go_on() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=3))))
+    line.submit("runs", (1, 1))
+    line.submit("large", (1, 3))
+    assert line.submit("much", (1, 2), needs="much") == []
+    assert line.submit("small", (1, 1)) == []
+    line.busy = {"n0", "n1", "n2", "n3"}
+    assert line.submit("other", (1, 2), needs="much", user="ann") == []
+    assert line.end("large") == ["small"], "no node has anything for the like of the one before it"
+
+
+def test_put_back_it_is_first_again_among_those_that_wait_for_a_cap() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=3))))
+    line.submit("first", (1, 2))
+    assert line.submit("large", (1, 3)) == []
+    assert line.submit("like", (1, 2)) == []
+    line.queue.put_back("first")
+    assert line.started() == ["first"]
+    assert line.end("first") == ["large"]
+    assert line.end("large") == ["like"]
