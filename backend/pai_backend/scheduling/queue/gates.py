@@ -80,6 +80,22 @@ class Gates:
             self._loosened.discard(scope)
         return None
 
+    def lets_go_on(self, ticket: Ticket) -> bool:
+        """Whether another who waits for the same cap may go on when this one waits no more."""
+        line = ticket.line
+        scope = None if line is None else line.parked
+        if line is None or scope is None or line.tickets[0] is not ticket or self._first(scope) != ticket.key:
+            return False
+        behind = line.tickets[1].entry if len(line.tickets) > 1 else None
+        line.parked = None
+        other = self._parked[scope].first()
+        line.parked = scope
+        self._parked[scope].push(line)
+        if other is not None and (behind is None or other.tickets[0].key < behind.key):
+            behind = other.tickets[0].entry
+        excess = None if behind is None else self.usage.excess(behind)
+        return behind is not None and (excess is None or excess.scope != scope)
+
     def _at(self, scope: Scope) -> LazyHeap[Line]:
         if scope not in self._parked:
             self._parked[scope] = LazyHeap(lambda line: line.head if line.parked == scope else None)

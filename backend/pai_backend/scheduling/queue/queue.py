@@ -76,6 +76,9 @@ class Queue(Books):
         """
         if self.gates.blocking(entry) is not None:
             return False
+        ticket = self.waiting.get(entry.group.name)
+        if ticket is not None and ticket.key < entry.key and self.gates.lets_go_on(ticket):
+            return False  # who waits behind it for a cap would be asked before it, and may take the cells
         decision = self.decider.decide(entry)
         if not isinstance(decision, Bound) or decision.displaced or decision.cancelled:
             return False

@@ -55,6 +55,19 @@ def test_what_nodes_have_just_refused_is_not_told() -> None:
     assert ("fewer-tasks", 1) in found(line, "g", ("a",))
 
 
+def test_what_lets_another_go_before_it_is_not_told() -> None:
+    line = Line(Policy(vc=VcCaps(user=Cap(gpus=3))))
+    line.submit("full", (3, 4), user="bob", priority=-1)
+    for name, leaves in (("runs", 2), ("g", 2)):
+        line.submit(name, (1, leaves), vc="b")
+    assert ("opportunistic", None) in found(line, "g", ("b",))
+    line.submit("behind", (1, 1), vc="b")
+    assert "behind" in line.queue.waiting
+    assert ("opportunistic", None) not in found(line, "g", ("b",)), (
+        "its turn at the cap and the GPUs are another's then"
+    )
+
+
 def test_another_virtual_cluster_is_told_only_to_who_may_use_it() -> None:
     line = Line()
     line.submit("full", (3, 4))
