@@ -6,15 +6,34 @@ from datetime import datetime
 
 from pai_backend.scheduling import Bound
 from pai_backend.scheduling.queue import Entry, Queue, fronts
+from pai_backend.scheduling.queue.entry import Ticket
 from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.fronts import Fronts
 from pai_backend.scheduling.queue.gates import Gates
 from pai_backend.scheduling.queue.index import Index, Owner
+from pai_backend.scheduling.queue.kind import Line
 
 
 def _knows_no_cap(self: Gates, ticket: object) -> bool:
     """Lets everybody through."""
     return False
+
+
+def _lets_nobody_go_on(self: Gates, entry: Entry) -> None:
+    """A cap has room again, and nobody is asked who waits for it."""
+
+
+def _forgets_who_waits(self: Gates, line: Line) -> None:
+    """Who waits for a cap is written down nowhere."""
+
+
+def _passes_no_turn_on(self: Queue) -> Ticket | None:
+    """Lets one go on who waits for a cap that has room, and those behind it only when something ends again."""
+    line = self.gates.ready()
+    if line is not None:
+        self.gates._loosened.clear()
+        self.index.unpark(line)
+    return self.index.next()
 
 
 def _tells_nobody(self: Index, owner: Owner) -> None:
@@ -43,6 +62,11 @@ RANDOM: list[tuple[object, str, object]] = [
     (Gates, "stop", _knows_no_cap),
     (Index, "freed", _tells_nobody),
     (Queue, "would_start", _promises_too_much),
+]
+CAPPED: list[tuple[object, str, object]] = [
+    (Gates, "loosen", _lets_nobody_go_on),
+    (Gates, "changed", _forgets_who_waits),
+    (Queue, "next", _passes_no_turn_on),
 ]
 TIMED: list[tuple[object, str, object]] = [
     (Fronts, "_is_due", _has_all_patience),
