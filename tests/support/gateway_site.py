@@ -159,7 +159,9 @@ def gateway_site(directory: Path, document: Document, drain_s: float = 10) -> It
     """Start the backend and the job, whose user is alice. End both afterwards, if the backend still runs."""
     port, metrics_port = free_port(), _two_ports()
     directory.mkdir(exist_ok=True)
-    (directory / "backend.yaml").write_text(
+    config = directory / "backend.yaml"
+    config.touch(0o600)
+    config.write_text(
         json.dumps(
             {
                 "user": "alice",
@@ -169,7 +171,7 @@ def gateway_site(directory: Path, document: Document, drain_s: float = 10) -> It
             }
         )
     )
-    with backend(directory / "data", ["--config", str(directory / "backend.yaml")]) as running:
+    with backend(directory / "data", ["--config", str(config)]) as running:
         alice, bob = Endpoint(running.url, running.token), Endpoint(running.url, _BOB)
         with Client(alice) as client, Client(bob) as of_bob:
             job = client.submit(json.dumps(document).encode(), name="demo", filename="job.json")["uid"]

@@ -58,7 +58,8 @@ def _marked(process: psutil.Process, uid: str) -> bool:
 def _keeps(process: psutil.Process, directory: str) -> bool:
     try:
         line = process.cmdline()
-        return any(word.endswith("boot.py") for word in line) and line[-1].startswith(directory)
+        program = next((at for at, word in enumerate(line) if word.endswith("boot.py")), len(line))
+        return any(word.startswith(directory) for word in line[program + 1 :])
     except psutil.Error:
         return False
 
