@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -18,22 +21,34 @@ WORDS = "the API server cannot be reached"
 @pytest.mark.parametrize("processes", ['[["api", "controller"]]', '[["api"], ["controller"]]'])
 def test_a_backend_without_its_cluster_is_not_ready_and_says_why(tmp_path: Path, processes: str) -> None:
     """Also the process of the API alone, which hears of nodes from the cluster itself."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        place = f"127.0.0.1:{taken.getsockname()[1]}"
     path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(kubeconfig(f"http://{place}", token="none")))
     arguments = ["--engine-kind", "kubernetes", "--kubernetes-kubeconfig", str(path), "--processes", processes]
     pods = ["--kubernetes-pods", json.dumps({"runtime_image": "r:1"})]
-    with backend(tmp_path / "b", [*arguments, *pods], whole=False) as running, running.client() as client:
+    with silent_port() as port:
+        path.write_text(yaml.safe_dump(kubeconfig(f"http://127.0.0.1:{port}", token="none")))
+        with backend(tmp_path / "b", [*arguments, *pods], whole=False) as running, running.client() as client:
+            look(client)
 
-        def told() -> bool:
-            answer = client.get("/readyz")
-            checks = {check["name"]: check["message"] for check in answer.json().get("checks", ())}
-            said = checks.get("engine", "")
-            return answer.status_code == 503 and "nodes were never listed: " in said and WORDS in said
 
-        until(told)
-        figures = client.get("/metrics").text
-        assert 'pai_kubernetes_knowledge_age_seconds{resource="nodes"} +Inf' in figures
-        assert 'answer="unreachable"' in figures
-        assert client.get("/api/v2/cluster/nodes").json()["data"] == []
+@contextmanager
+def silent_port() -> Iterator[int]:
+    """A port that refuses connections, and that nobody else can take meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+def look(client: httpx.Client) -> None:
+    """Wait until the backend says that it does not reach the cluster, and look what else it says."""
+
+    def told() -> bool:
+        answer = client.get("/readyz")
+        checks = {check["name"]: check["message"] for check in answer.json().get("checks", ())}
+        said = checks.get("engine", "")
+        return answer.status_code == 503 and "nodes were never listed: " in said and WORDS in said
+
+    until(told)
+    figures = client.get("/metrics").text
+    assert 'pai_kubernetes_knowledge_age_seconds{resource="nodes"} +Inf' in figures
+    assert 'answer="unreachable"' in figures
+    assert client.get("/api/v2/cluster/nodes").json()["data"] == []
