@@ -92,7 +92,8 @@ def _hidden() -> Iterator[None]:
 
 
 def _take_out() -> dict[str, ModuleType]:
-    names = [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]
+    # Of a copy, which is made at once: this runs in a thread, beside which others import.
+    names = [name for name in tuple(sys.modules) if name == NAME or name.startswith(f"{NAME}.")]
     return {name: sys.modules.pop(name) for name in names}
 
 

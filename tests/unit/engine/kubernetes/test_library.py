@@ -58,3 +58,22 @@ def test_who_imports_the_library_later_has_all_of_it() -> None:
 
 def test_who_has_imported_the_library_keeps_it() -> None:
     run(BESIDE)
+
+
+BESIDE_IMPORTS = """
+import sys
+from pai_backend.engine.kubernetes.library import library
+
+class Name(str):
+    __hash__ = str.__hash__
+    def __eq__(self, other):  # another thread imports something just now
+        sys.modules.setdefault(f"imported_{len(sys.modules)}", sys)
+        return str.__eq__(self, other)
+
+sys.modules[Name("first_of_them")] = sys
+library()
+"""
+
+
+def test_it_is_loaded_beside_other_imports() -> None:
+    run(BESIDE_IMPORTS)
