@@ -45,13 +45,14 @@ class Directories:
 def directories(job: Job, default_fs_uri: str = "") -> Directories:
     """The directories of ``job``.
 
-    Without an outputDir it is ``<default_fs_uri>/Output/<jobName>`` as the seeds say, and empty when there is
-    no default file system, because a path at the root of the task's machine is nobody's output directory.
+    Without an outputDir it is ``<default_fs_uri>/Output/<user>/<job uid>``: the seeds' ``Output/<jobName>`` is one
+    directory for all users with a job of that name. It is empty when there is no default file system, because a path
+    at the root of the task's machine is nobody's output directory.
     """
     spec = job.spec
     output = spec.output_dir
     if not output and default_fs_uri and spec.dialect not in _WITHOUT_FIELDS:
-        output = f"{default_fs_uri.rstrip('/')}/Output/$PAI_JOB_NAME"
+        output = f"{default_fs_uri.rstrip('/')}/Output/$PAI_USER_NAME/{job.uid}"
     values = {
         "DEFAULT_FS_URI": default_fs_uri,
         "JOB_NAME": job.name,

@@ -85,6 +85,9 @@ def _own(job: Job, task: Task) -> dict[str, str]:
         table.setdefault(name, value)
     if job.spec.dialect is Dialect.QIZHI:
         table |= qizhi_twins(table)
+        twin = "QIZHI_CONTAINER_HOST_PORT_LIST"
+        if twin in table:  # the QIZHI guide shows "label:port;label:port", with nothing behind the last
+            table[twin] = table[twin].removesuffix(";")
         for label, ports in own_ports(role, task):  # the QIZHI guide prints two underscores
             table.setdefault(f"QIZHI_CONTAINER_HOST__{label}_PORT_LIST", comma(ports))
     return {**second_spellings(table), **table}

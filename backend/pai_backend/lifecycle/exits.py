@@ -83,6 +83,7 @@ _USER, _PLATFORM, _RESOURCE = Causer.USER, Causer.PLATFORM, Causer.RESOURCE
 _TRANSIENT, _CONFLICT = ExitKind.TRANSIENT, ExitKind.TRANSIENT_CONFLICT
 _PERMANENT, _UNKNOWN = ExitKind.PERMANENT, ExitKind.UNKNOWN
 _LOG = "The end of its log says more."
+_ITS_OWN_DOING = "See whether its command ends processes, or removes files, that are not its own. " + _LOG
 _AGAIN = "Nothing: it is run again by itself, free of charge."
 
 RULES: Final = (
@@ -244,6 +245,16 @@ RULES: Final = (
         causer_as_engine_says=True,
     ),
     Rule(
+        ExitClass(
+            "StartForbidden",
+            _USER,
+            _PERMANENT,
+            "The cluster does not allow it to start as its document asks.",
+            "Change what the message names, or ask the administrator to allow it.",
+        ),
+        reason="start-forbidden",
+    ),
+    Rule(
         ExitClass("Succeeded", _USER, ExitKind.SUCCESS, "The command succeeded.", "", 0),
         statuses=(0,),
     ),
@@ -385,12 +396,17 @@ SIGNALS: Final = {
 
 
 def explain(exit_: TaskExit) -> ExitClass:
-    """The class of an exit, its texts filled in. Every exit has one."""
+    """The class of an exit, its texts filled in. Every exit has one.
+
+    What may be the task's own doing costs a retry, or a task could have itself run again for ever.
+    """
     rule = next((rule for rule in RULES if rule.matches(exit_)), None)
     if rule is None:
         found = BY_SIGNAL if exit_.signal is not None else FAILED
     else:
         found = replace(rule.of, causer=exit_.causer) if rule.causer_as_engine_says else rule.of
+    if exit_.unexplained and found.kind.free:
+        found = replace(found, kind=ExitKind.UNKNOWN, remedy=_ITS_OWN_DOING)
     return replace(found, explanation=found.explanation.format(signal=_signal(exit_)))
 
 

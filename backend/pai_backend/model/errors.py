@@ -183,6 +183,12 @@ class NoSuchUser(PaiError):
     code = "NoUserError"
 
 
+class NoSuchGroup(PaiError):
+    """There is no group of users of that name."""
+
+    code = "NoGroupError"
+
+
 class WrongPassword(PaiError):
     """The password is not that of the user."""
 

@@ -89,12 +89,15 @@ class TaskExit(Model):
     signal: int | None = Field(default=None, description="Number of the signal that ended it.")
     reason: str = Field(
         default="exited",
-        description="exited, signalled, stopped, start-failed, input-failed, image-pull-failed, ssh-barrier, "
-        "out-of-memory, disk-full, storage-exceeded, deadline-exceeded, port-conflict, preempted, evicted, drained, "
-        "refused, lost, vanished",
+        description="exited, signalled, stopped, start-failed, start-forbidden, input-failed, image-pull-failed, "
+        "ssh-barrier, out-of-memory, disk-full, storage-exceeded, deadline-exceeded, port-conflict, preempted, "
+        "evicted, drained, refused, lost, vanished",
     )
     message: str = Field(default="", description="One sentence for the user.")
     causer: Causer = Causer.USER
+    unexplained: bool = Field(
+        default=False, description="Something took the task away, and it may have been the task itself."
+    )
     at: datetime
 
     @property

@@ -26,7 +26,7 @@ class SshPlan(Model):
         default="", description="Of that key, presented beside it: one line as in a ``-cert.pub`` file; empty: none."
     )
     authorized_keys: tuple[str, ...] = Field(
-        description="Lines of an authorized_keys file, options included: public keys, and CAs of users' certificates."
+        description="Lines of an authorized_keys file: the gateway's key and that of the job's tasks, no user's."
     )
     peers: PeerAccess | None = Field(default=None, description="What `ssh worker-0` in the task needs; None: nothing.")
 
@@ -99,3 +99,10 @@ class TaskPlan(Model):
     job_info: str = Field(
         default="", repr=False, description="JSON text of the file that PAI_JOB_INFO_FILE names; see Engine.refresh."
     )
+    database: str = Field(default="", description="Identity of the database that the task belongs to.")
+    job_record: str = Field(
+        default="",
+        repr=False,
+        description="Sealed text from which a database that lost the job takes it back; the same for all its tasks.",
+    )
+    task_record: str = Field(default="", repr=False, description="The same, of the job's state and of this task.")

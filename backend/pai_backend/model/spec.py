@@ -76,8 +76,11 @@ class SshOptions(Model):
     """What the ssh plugin of OpenPAI v2 asks for."""
 
     job_ssh: bool = Field(default=False, description="Tasks of the job can log in to each other.")
-    authorized_keys: tuple[str, ...] = Field(default=(), description="Public keys that may log in besides the user's.")
+    authorized_keys: tuple[str, ...] = Field(
+        default=(), description="Public keys that may log in besides the user's; they may hold tags of secrets."
+    )
     barrier: bool = Field(default=False, description="Start the command only when all tasks answer SSH.")
+    barrier_roles: tuple[str, ...] = Field(default=(), description="Whose tasks; empty: those of all roles.")
     barrier_timeout_s: int = Field(default=1800, ge=0, description="Seconds after which the barrier fails the task.")
 
 

@@ -17,6 +17,9 @@ from typing import Any, Final
 SCOPES: Final = ("parameters", "secrets", "data", "script", "output")
 """What the first word of a tag may be."""
 
+WHOLE: Final = "parameters"
+"""The scope that a tag without steps may name as a whole. Source: the protocol's page."""
+
 # "<%" with a "$" or a lone word behind it is meant as a tag; a shell's or a template's other "<%" is not.
 _TAG = re.compile(r"<%\s*+(?:(\$[A-Za-z_][^\s%<>]*+)\s*+%>|(\$[A-Za-z_][\w.\[\]]*+)|[A-Za-z_][\w.\[\]]*+\s*+%>)")
 _WHOLE, _BROKEN = 1, 2  # groups of _TAG
@@ -143,7 +146,7 @@ def _parsed(word: str) -> tuple[str, tuple[str, ...], str]:
     rest = word[1 + len(scope) :]
     if _STEP.sub("", rest):
         return "", (), "its steps are written .name or [0]"
-    if not rest:
+    if not rest and scope != WHOLE:
         return "", (), f"it names the whole of ${scope}; add .name"
     return scope, tuple(name or number for name, number in _STEP.findall(rest)), ""
 

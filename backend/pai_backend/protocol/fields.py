@@ -63,11 +63,15 @@ class Field:
 
 @dataclass(frozen=True)
 class Table:
-    """The fields of one kind of object. ``elsewhere`` gives hints for names that people write here by mistake."""
+    """The fields of one kind of object. ``elsewhere`` gives hints for names that people write here by mistake.
+
+    In an ``open`` object upstream takes any further field: such a one is overlooked with a warning.
+    """
 
     name: str
     fields: Mapping[str, Field]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    open: bool = False
 
     @cached_property
     def defaults(self) -> dict[str, int | str | None]:
@@ -161,7 +165,9 @@ class Reader:
         for key, member in node.value.items():
             rule = fields.get(key)
             if rule is None:
-                if keep_unknown and self._may_keep(key, table):
+                if table.open:
+                    self._overlook(key, path, table)
+                elif keep_unknown and self._may_keep(key, table):
                     unknown.append(self._kept(key, member, path, table))
                 else:
                     self._unknown(key, member, path, table)
@@ -221,6 +227,15 @@ class Reader:
             message = f"unknown field {shown(key)} in {table.name}; it is kept, and nothing follows it"
             self.warn("unknown-field", (*path, key), message, f"Known here: {', '.join(table.fields)}.")
         return path_text((*path, key)), member.plain()
+
+    def _overlook(self, key: str, path: Path, table: Table) -> None:
+        """Tell of an unknown field of an open object."""
+        if not self.room_for_warning():
+            return
+        self._looked_at += 1
+        likely = _likely(key, table) if self._looked_at <= MAX_KEPT else ""
+        message = f"unknown field {shown(key)} in {table.name}; nothing follows it"
+        self.warn("unknown-field", (*path, key), message, likely or f"Known here: {', '.join(table.fields)}.")
 
     def _check(self, node: Node, path: Path, name: str, rule: Field) -> Checked:
         """The value of a field that is there, or None after reporting why it is not taken."""

@@ -28,6 +28,41 @@ def git_clone(repository: str, options: Sequence[str], directory: str) -> str:
     return " ".join(shlex.quote(word) for word in words)
 
 
+def ssh_barrier(roles: Sequence[str], timeout_s: int) -> str:
+    """Wait until each task of ``roles`` takes an SSH login, at most ``timeout_s`` seconds; then exit with 249.
+
+    A task that has reached all tells each of them before it goes on: it may have ended when a slower one looks for it.
+
+    Source of 249: upstream's exit specification. A peer that is not up yet is tried again by ``ssh`` itself; the
+    pause is for one that is up and refuses.
+    """
+    names = " ".join(shlex.quote(role) for role in roles)
+    return f"""\
+if ! command -v ssh >/dev/null; then
+  echo 'sshbarrier: there is no ssh in this task' >&2
+  exit 249
+fi
+pai_barrier_ends=$((SECONDS + {timeout_s}))
+pai_barrier_self="$PAI_CURRENT_TASK_ROLE_NAME-$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
+pai_tell='touch "${{TMPDIR:-/tmp}}/pai-barrier-$PAI_TASK_UID-"'"$pai_barrier_self"
+for pai_say in true "$pai_tell"; do
+  for pai_role in {names}; do
+    pai_count="PAI_TASK_ROLE_TASK_COUNT_$pai_role"
+    for ((pai_index = 0; pai_index < ${{!pai_count}}; pai_index++)); do
+      until ssh -o BatchMode=yes -o ConnectTimeout=10 "$pai_role-$pai_index" "$pai_say" </dev/null >/dev/null 2>&1 ||
+        [ -e "${{TMPDIR:-/tmp}}/pai-barrier-$PAI_TASK_UID-$pai_role-$pai_index" ]; do
+        if [ "$SECONDS" -ge "$pai_barrier_ends" ]; then
+          echo "sshbarrier: $pai_role-$pai_index did not answer within {timeout_s} s" >&2
+          exit 249
+        fi
+        sleep 1
+      done
+    done
+  done
+done
+rm -f "${{TMPDIR:-/tmp}}/pai-barrier-$PAI_TASK_UID-"*"""
+
+
 def tensorboard(directories: Mapping[str, str]) -> str:
     """Start TensorBoard on its leased port in the background of task 0; it can neither block nor fail the command.
 

@@ -9,11 +9,12 @@ Source: upstream's runtime and its plugins' descriptions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pai_backend.model.spec import SshOptions
+from pai_backend.model.tags import find
 from pai_backend.protocol import plugin_shell
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Members, Path, Table
@@ -34,9 +35,11 @@ _PARAMETERS: Final[Mapping[str, Table]] = {
     "tensorboard": tables.TENSORBOARD,
     "teamwise_storage": tables.STORAGE_PLUGIN,
 }
+_NOTHING_WITHOUT: Final = {"tensorboard": "parameters: {logdir: {path: /mnt/tensorboard}}", "git": "repo_uri:"}
+"""Plugins that upstream leaves out when they have no parameters, and what they need."""
+_PUBLIC_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]{1,60} [A-Za-z0-9+/]++=*+(?: [^\r\n]*)?")
 _BEFORE = ("taskStarts", "containerStarts")
 _AFTER = ("taskSucceeds", "containerEnds")
-_PUBLIC_KEY = re.compile(r"(?:\S[^\r\n]* )?(?:ssh|ecdsa|sk)-[a-z0-9@.-]{1,60} [A-Za-z0-9+/]++=*+(?: [^\r\n]*)?")
 _BARRIER_MINUTES = 30
 _REPOSITORY, _DIRECTORY = "repo_uri", "clone_dir"
 _PREREQUISITE_FIELDS = frozenset(
@@ -71,14 +74,14 @@ class Plugin:
         return self.roles is None or role in self.roles
 
 
-def read_plugins(node: Node, roles: Collection[str], reading: Reading) -> tuple[Plugin, ...]:
-    """The plugins that stand in extras, in order; ``roles`` are the names that their ``taskroles`` may hold."""
+def read_plugins(node: Node, reading: Reading) -> tuple[Plugin, ...]:
+    """The plugins that stand in extras, in order."""
     if node.value is None:
         return ()
     if not isinstance(node.value, list):
         reading.reader.fault(("extras", KEY), node.at, "the plugins must be a list", "Write - plugin: name lines.")
         return ()
-    found = (_listed(item, ("extras", KEY, number), roles, reading) for number, item in enumerate(node.value))
+    found = (_listed(item, ("extras", KEY, number), reading) for number, item in enumerate(node.value))
     return tuple(plugin for plugin in found if plugin is not None)
 
 
@@ -105,17 +108,12 @@ def _prerequisite(one: Prerequisite, reading: Reading) -> Plugin | None:
     return _plugin(kind, one.members, Node(rest, one.node.at), one.path, tolerant, None, reading)
 
 
-def _listed(node: Node, path: Path, known: Collection[str], reading: Reading) -> Plugin | None:
+def _listed(node: Node, path: Path, reading: Reading) -> Plugin | None:
     """One item of the list in extras."""
     members = reading.reader.members(node, path, tables.PLUGIN)
     if members is None or (kind := members.text("plugin")) is None:
         return None
-    named = reading.texts(members, "taskroles")
-    for text in named:
-        if text.node.value not in known:
-            word = str(text.node.value)
-            reading.no_such(text.path, text.node.at, "{} is no task role of this job", word, known)
-    roles = frozenset(str(text.node.value) for text in named)
+    roles = frozenset(_roles_of(members, "taskroles", reading))
     given = members.values["parameters"]
     parameters = given if isinstance(given, Node) else Node({}, node.at)
     only = roles if members.items("taskroles") else None
@@ -153,6 +151,11 @@ def _plugin(
         else:
             reading.no_such((*owner.path, "plugin"), at, "no such plugin: {}", kind, list(_PARAMETERS))
         return None
+    if kind in _NOTHING_WITHOUT and (parameters.value is None or parameters.value == {}):
+        hint = f"Write {_NOTHING_WITHOUT[kind]}, or remove the plugin."
+        message = f"the plugin {kind} has no parameters; it is left out"
+        reading.reader.warn("empty-plugin", (*owner.path, "plugin"), message, hint)
+        return None
     members = reading.reader.members(parameters, path, table)
     return None if members is None else _READERS[kind](Plugin(kind, tolerant, roles), members, reading)
 
@@ -160,13 +163,44 @@ def _plugin(
 def _ssh(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
     """The ssh plugin. Source of 30 minutes: upstream's documentation (its code waits 5 hours)."""
     minutes = members.integer("sshbarrierTimeout")
+    barrier, barrier_roles = _barrier(members, reading)
     options = SshOptions(
         job_ssh=reading.flag(members, "jobssh", False),
         authorized_keys=_public_keys(members, reading),
-        barrier=reading.flag(members, "sshbarrier", False),
+        barrier=barrier,
+        barrier_roles=barrier_roles,
         barrier_timeout_s=60 * (_BARRIER_MINUTES if minutes is None else minutes),
     )
     return replace(plugin, ssh=options)
+
+
+def _barrier(members: Members, reading: Reading) -> tuple[bool, tuple[str, ...]]:
+    """Whether tasks wait for each other, and for the tasks of which roles; none means all.
+
+    ``sshbarrier`` is a flag or, in documents of the plugin's first form, the list of roles; later they stood in
+    ``sshbarriertaskroles`` beside the flag. Upstream waits only when ``jobssh`` is on.
+    """
+    node = members.values["sshbarrier"]
+    named = _roles_of(members, "sshbarrier", reading)
+    is_list = isinstance(node, Node) and isinstance(node.value, list)
+    named = named or _roles_of(members, "sshbarriertaskroles", reading)
+    asked = bool(named) if is_list else reading.flag(members, "sshbarrier", False)
+    if asked and not reading.flag(members, "jobssh", False):
+        hint = "Write jobssh: true beside it, or remove it."
+        message = "tasks wait for each other only with jobssh; the barrier is left out"
+        reading.reader.warn("barrier-without-jobssh", (*members.path, "sshbarrier"), message, hint)
+        return False, ()
+    return asked, named
+
+
+def _roles_of(owner: Members, name: str, reading: Reading) -> tuple[str, ...]:
+    """The task roles that a list names."""
+    found = reading.texts(owner, name)
+    for text in found:
+        if text.node.value not in reading.roles:
+            word = str(text.node.value)
+            reading.no_such(text.path, text.node.at, "{} is no task role of this job", word, reading.roles)
+    return tuple(dict.fromkeys(str(text.node.value) for text in found))
 
 
 def _public_keys(members: Members, reading: Reading) -> tuple[str, ...]:
@@ -181,8 +215,9 @@ def _public_keys(members: Members, reading: Reading) -> tuple[str, ...]:
         if value is None:
             return ()
         node, path = value.node, value.path
-    keys = tuple(line.strip() for line in reading.template.fill(node, path).splitlines() if line.strip())
-    if all(_PUBLIC_KEY.fullmatch(key) for key in keys):
+    text = reading.template.fill(node, path)
+    keys = tuple(line.strip() for line in text.splitlines() if line.strip())
+    if all(_PUBLIC_KEY.fullmatch(key) or any(tag.scope == "secrets" for tag in find(key)) for key in keys):
         return keys
     hint = "Write the one line of a .pub file; a private key belongs nowhere in a document."
     reading.reader.fault(path, node.at, "this is no public key of OpenSSH", hint)

@@ -6,11 +6,12 @@ is only looked up: its tags stay, and no value of it gets into a spec, a fault o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from pai_backend.model.tags import Tag, UnresolvedTag, find, is_only_tags, printed, scalar, value_of
+from pai_backend.model.tags import WHOLE, Tag, UnresolvedTag, find, is_only_tags, printed, scalar, value_of
 from pai_backend.protocol.fields import Path, Reader
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.yaml_scalars import spelling
@@ -30,19 +31,24 @@ NOTHING: Final[Chosen] = {}
 class Template:
     """The scopes of one document and how much of them has been put into texts.
 
-    ``secrets`` is None when they are themselves at fault: their tags are not looked up then.
+    ``secrets`` is None when they are themselves at fault: their tags are not looked up then. ``node`` is where the
+    ``parameters`` stand in the document.
     """
 
-    def __init__(self, reader: Reader, text: str, parameters: Values, secrets: Values | None) -> None:
+    def __init__(
+        self, reader: Reader, text: str, parameters: Values, secrets: Values | None, node: Node | None = None
+    ) -> None:
         self._reader = reader
         self._text = text
         self._parameters = parameters
+        self._parameters_node = node
         self._secrets = secrets
         self._left = MAX_RENDERED
         self._tags_left = MAX_TAGS
         self._reported: set[tuple[int, int]] = set()
         self._last = (-1, 0, 0)  # offset of a text, offset in it, and where that stands in the document
         self._found: dict[str, tuple[Tag, ...]] = {}  # in each text; many roles have the same
+        self._whole: str | None = None
         self._known_secrets: set[tuple[str, ...]] = set()
 
     @property
@@ -79,6 +85,10 @@ class Template:
     def written(self, node: Node) -> str:
         """A scalar as tags print it: a number as its author wrote it."""
         return _text(_printable(node, self._text))
+
+    def names_all(self, text: str) -> bool:
+        """Whether a tag of ``text`` names the whole of ``$parameters``."""
+        return any(tag.scope == WHOLE and not tag.steps for tag in find(text))
 
     def is_only_secrets(self, text: str) -> bool:
         """Whether ``text`` is nothing but tags of secrets, and of parameters that are nothing else either."""
@@ -137,12 +147,23 @@ class Template:
             values = self._scope(tag, chosen)
             if values is None:
                 return None
-            filled = printed(tag, values)
+            filled = self._printed(tag, values)
             self._check_inserted(filled, tag)
         except UnresolvedTag as error:
             self._report(error, tag, node, path)
             return None
         return filled
+
+    def _printed(self, tag: Tag, values: Values) -> str:
+        """What a tag stands for; the whole of ``$parameters`` as JSON. Raises UnresolvedTag."""
+        if tag.steps or tag.scope != WHOLE:
+            return printed(tag, values)
+        if self._whole is None:
+            if self._parameters_node is None or not isinstance(self._parameters_node.value, dict):
+                raise UnresolvedTag(tag.text, "the document has no parameters")
+            plain = self._parameters_node.plain()
+            self._whole = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), default=str)
+        return self._whole
 
     def _scope(self, tag: Tag, chosen: Chosen) -> Values | None:
         if tag.scope == "parameters":

@@ -56,7 +56,8 @@ def read(root: Node, reader: Reader, text: str) -> Read | None:
     _check_kind(job, reader)
     parameters, secrets = (values_of(_node(job, name), text) for name in ("parameters", "secrets"))
     known = secrets if _has_secrets(_node(job, "secrets"), reader) else None
-    reading = Reading(reader, Template(reader, text, parameters, known), secrets, draft)
+    template = Template(reader, text, parameters, known, _node(job, "parameters"))
+    reading = Reading(reader, template, secrets, draft, job.entries("taskRoles"))
     prerequisites = read_prerequisites(job, reading, text)
     extras = read_extras(job, reading)
     roles = _roles(job, prerequisites, extras, reading)
@@ -214,6 +215,7 @@ def _deployed(job: Members, roles: Mapping[str, Node], reading: Reading) -> dict
 
 def _deployment_roles(deployment: Members, roles: Mapping[str, Node], reading: Reading) -> dict[str, Deployed]:
     added = {}
+    reading.not_empty(deployment, "taskRoles", "Name a task role of this job, with its preCommands or postCommands.")
     for name, node in deployment.entries("taskRoles").items():
         path = (*deployment.path, "taskRoles", name)
         if name not in roles:
@@ -246,7 +248,7 @@ def _warn(job: Members, roles: Sequence[TaskRole], extras: Extras, reader: Reade
             reader.warn("task-retry-unused", path, "taskRetryCount is followed only without gang allocation", hint)
     elif (barred := next((role.name for role in roles if role.ssh.barrier), None)) is not None:
         hint = "Remove sshbarrier, or gangAllocation: false."
-        message = "tasks that start one by one wait for each other at the SSH barrier"
+        message = "tasks that start one by one do not wait for each other at the SSH barrier"
         reader.warn("barrier-without-gang", ("taskRoles", barred), message, hint)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pai_backend.model.spec import SshOptions
 from pai_backend.protocol.fields import Members
 from pai_backend.protocol.locate import Node
+from pai_backend.protocol.plugin_shell import ssh_barrier, tolerant
 from pai_backend.protocol.plugins import Plugin, shell_after, shell_before
 from pai_backend.protocol.template import Chosen
 from pai_backend.protocol.v1 import MAX_ARGUMENT
@@ -68,8 +69,25 @@ def ssh_of(plugins: Sequence[Plugin]) -> SshOptions:
         job_ssh=any(one.job_ssh for one in asked),
         authorized_keys=tuple(dict.fromkeys(key for one in asked for key in one.authorized_keys)),
         barrier=any(one.barrier for one in asked),
+        barrier_roles=_barrier_roles(asked),
         barrier_timeout_s=max(one.barrier_timeout_s for one in asked),
     )
+
+
+def _barrier_roles(asked: Sequence[SshOptions]) -> tuple[str, ...]:
+    """The roles that are waited for; none means all, and who waits for all need not name any."""
+    barriers = [one.barrier_roles for one in asked if one.barrier]
+    return tuple(dict.fromkeys(name for names in barriers for name in names)) if all(barriers) else ()
+
+
+def _barrier(plugins: Sequence[Plugin], reading: Reading) -> str:
+    """The lines that wait for other tasks' SSH; empty when no plugin asks for it."""
+    asking = [plugin for plugin in plugins if plugin.ssh is not None and plugin.ssh.barrier]
+    if not asking or not reading.gang:
+        return ""
+    ssh = ssh_of(asking)
+    lines = ssh_barrier(ssh.barrier_roles or tuple(reading.roles), ssh.barrier_timeout_s)
+    return tolerant(lines, "ssh") if all(plugin.tolerant for plugin in asking) else lines
 
 
 def command(
@@ -84,6 +102,7 @@ def command(
     own = reading.commands(role, "commands")
     path = (*role.path, "commands")
     pieces = [shell_before(plugin, reading, scopes) for plugin in plugins if board or plugin.kind != "tensorboard"]
+    pieces.append(_barrier(plugins, reading))
     for text in (*deployed.before, *own, *deployed.after):
         pieces.append(reading.template.fill(text.node, text.path, scopes).strip())
     pieces += [shell_after(plugin, reading, scopes) for plugin in reversed(plugins)]

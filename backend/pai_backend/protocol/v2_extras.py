@@ -22,7 +22,7 @@ from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_reading import Reading
 
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
-_NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)))
+_NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)), open=True)
 _HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
 READ: Final = frozenset(
     (_HIVED, _OLD_HIVED, plugins.KEY, "gangAllocation", "storages", "jobStatusChangeNotification", "submitFrom")
@@ -59,9 +59,9 @@ def read_extras(job: Members, reading: Reading) -> Extras:
     roles = job.entries("taskRoles")
     members = Members(Node(given, job.at("extras")), ("extras",), given)
     scheduling, hived = _hived(given, roles, reading)
-    gang = reading.flag(members, "gangAllocation", True)
+    gang = reading.gang = reading.flag(members, "gangAllocation", True)
     _check_within(scheduling, hived, gang, given, reading)
-    found = plugins.read_plugins(given[plugins.KEY], roles, reading) if plugins.KEY in given else ()
+    found = plugins.read_plugins(given[plugins.KEY], reading) if plugins.KEY in given else ()
     mounts = (*_storages(given.get("storages"), reading), *(one for plugin in found for one in plugin.mounts))
     return Extras(
         scheduling=scheduling.model_copy(update={"gang_allocation": gang}),
@@ -93,6 +93,7 @@ def _hived(
     members = reading.reader.members(node, path, tables.HIVED)
     if members is None:
         return Scheduling(), {}
+    reading.not_empty(members, "taskRoles", "Name a task role of this job, or remove the field.")
     scheduling = Scheduling(
         priority_class=_priority(members, reading),
         lazy_preemption=reading.flag(members, "lazyPreemptionEnable", False),
@@ -100,6 +101,9 @@ def _hived(
         gang_release=reading.flag(members, "gangReleaseEnable", False),
         within_one_cell=members.text("withinOneCell") or None,
     )
+    if scheduling.gang_release:
+        hint = "Remove it: the places of a gang are free again as its tasks end, one by one."
+        reading.reader.warn("gang-release-unused", (*path, "gangReleaseEnable"), "nothing follows it here", hint)
     return scheduling, _hived_roles(members, roles, reading)
 
 
@@ -125,7 +129,7 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
             reading.no_such(path, node.key_at, "{} is no task role of this job", name, roles)
         if node.value is None:
             continue
-        members = reading.reader.members(node, path, tables.HIVED_ROLE)
+        members = reading.reader.members(node, path, tables.HIVED_ROLE, keep_unknown=True)
         if members is None:
             continue
         one = HivedRole(
@@ -210,7 +214,12 @@ def _notify(node: Node | None, reading: Reading) -> tuple[str, ...]:
     members = reading.reader.members(node, ("extras", "jobStatusChangeNotification"), _NOTIFICATION)
     if members is None:
         return ()
-    return tuple(name for name in NOTIFICATIONS if reading.flag(members, name, False))
+    found = tuple(name for name in NOTIFICATIONS if reading.flag(members, name, False))
+    if found:
+        message = "no mail is sent here: nothing follows jobStatusChangeNotification"
+        hint = "Look at the job in the panel, or by pai show JOB."
+        reading.reader.warn("notification-unused", members.path, message, hint)
+    return found
 
 
 def _submit_from(node: Node | None, reading: Reading) -> str:

@@ -9,11 +9,10 @@ from typing import Final
 
 from pai_backend.model.spec import ImageAuth
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Field, Kind, Members, Path, Table, kind_of
+from pai_backend.protocol.fields import Members, Path, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Values, values_of
-from pai_backend.protocol.v1 import MAX_NAME
 from pai_backend.protocol.v2_reading import Located, Reading
 
 IMAGE: Final = "dockerimage"
@@ -21,21 +20,8 @@ CHOSEN: Final = ("data", "script", "output")
 """Types that a role chooses beside its image; each is a scope of tags."""
 KINDS: Final = (IMAGE, *CHOSEN)
 
-_OPEN = Table(
-    "a prerequisite",
-    {
-        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
-        "type": Field(Kind.TEXT, required=True),
-        "version": Field(Kind.ANY),
-        "contributor": Field(Kind.TEXT, nullable=True, lines=True),
-        "description": Field(Kind.TEXT, nullable=True, lines=True),
-        "uri": Field(Kind.ANY),
-        "require": Field(Kind.LIST, nullable=True),
-        "plugin": Field(Kind.TEXT, nullable=True),
-        "failurePolicy": Field(Kind.TEXT, nullable=True),
-    },
-)
-"""Prerequisites that are no images may have any further fields: tags may name them, plugins read them."""
+_DEFAULTS: Final = {"version": "latest", "protocolVersion": "2"}
+"""What tags print of fields that are left out or empty. Source: the protocol's page."""
 _FILLED = ("uri", "version", "contributor", "description")
 """Fields whose own ``$parameters`` tags are filled before a role's texts name them."""
 
@@ -127,7 +113,8 @@ def _read(node: Node, path: Path, reading: Reading) -> Prerequisite | None:
     """One prerequisite; None when its type or name is faulty."""
     kind = node.value.get("type") if isinstance(node.value, dict) else None
     is_image = kind is None or kind.value == IMAGE
-    members = reading.reader.members(node if is_image else _known(node), path, tables.IMAGE if is_image else _OPEN)
+    table = tables.IMAGE if is_image else tables.OPEN
+    members = reading.reader.members(node if is_image else _known(node), path, table)
     if members is None or (name := members.text("name")) is None or (kind_text := members.text("type")) is None:
         return None
     if kind_text not in KINDS:
@@ -151,12 +138,13 @@ def _name(node: Node) -> set[str]:
 def _known(node: Node) -> Node:
     """The members of ``node`` that the table of open prerequisites has."""
     members = node.value if isinstance(node.value, dict) else {}
-    return Node({key: member for key, member in members.items() if key in _OPEN.fields}, node.at, node.key_at)
+    return Node({key: member for key, member in members.items() if key in tables.OPEN.fields}, node.at, node.key_at)
 
 
 def _values(one: Prerequisite, reading: Reading, text: str) -> Values:
     node, path = one.node, one.path
     values = values_of(node, text)
+    values |= {name: default for name, default in _DEFAULTS.items() if values.get(name) is None}
     if one.password is not None:
         values["auth"] = {**values["auth"], "password": one.password}
     if not isinstance(node.value, dict):
@@ -220,6 +208,10 @@ def _password(node: Node, path: Path, reading: Reading) -> str:
     """
     place, template = (*path, "auth", "password"), reading.template
     text = node.value if isinstance(node.value, str) else template.written(node)
+    if template.names_all(text):
+        hint = "Put the password into secrets, and write <% $secrets.name %> here."
+        reading.reader.fault(place, node.at, "all parameters together are no password", hint)
+        return ""
     filled = template.fill(node, place)
     if template.exhausted or template.is_only_secrets(text):
         return filled

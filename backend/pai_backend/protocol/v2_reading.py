@@ -29,12 +29,16 @@ class Located:
 
 @dataclass
 class Reading:
-    """One document that is being read as v2. ``secrets`` are its values, for the document alone."""
+    """One document that is being read as v2. ``secrets`` are its values, for the document alone; ``roles`` the names
+    of its task roles. ``gang``: they start together.
+    """
 
     reader: Reader
     template: Template
     secrets: dict[str, Any]
     draft: bool = False
+    roles: Collection[str] = ()
+    gang: bool = True
     uses_left: int = MAX_USES
 
     @property
@@ -65,6 +69,12 @@ class Reading:
         if owner.given(name) and not owner.items(name) and isinstance(owner.values[name], Node):
             self.reader.fault((*owner.path, name), owner.at(name), f"{name} is empty", "Add a command.")
         return self.texts(owner, name)
+
+    def not_empty(self, owner: Members, name: str, hint: str) -> None:
+        """A fault for a list or object without members."""
+        node = owner.values[name]
+        if isinstance(node, Node) and isinstance(node.value, dict | list) and not node.value:
+            self.reader.fault((*owner.path, name), node.at, f"{name} is empty", hint)
 
     def flag(self, owner: Members, name: str, default: bool) -> bool:
         """A field that is true or false; ``default`` when it was left out or null."""

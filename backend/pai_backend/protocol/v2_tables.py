@@ -15,9 +15,19 @@ from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH, MAX_TASKS
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """Task roles and port labels, which become parts of names of environment variables."""
 
-_JOB_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = Field(
+    Kind.TEXT,
+    required=True,
+    pattern=re.compile(r"[A-Za-z0-9_-]+"),
+    allowed="letters, digits, '-' and '_'",
+    longest=MAX_NAME,
+    empty=False,
+)
+"""Names of jobs, prerequisites and deployments. Source: the published schema, which has one rule for all three."""
+
 _TEXT = Field(Kind.TEXT, nullable=True, lines=True)
 _WORD = Field(Kind.TEXT, nullable=True, longest=MAX_NAME)
+_FILLED_WORD = Field(Kind.TEXT, nullable=True, longest=MAX_NAME, empty=False)
 _ANY = Field(Kind.ANY)
 _OBJECT = Field(Kind.OBJECT, nullable=True)
 _LIST = Field(Kind.LIST, nullable=True)
@@ -27,20 +37,13 @@ _RETRIES = Field(Kind.INTEGER, default=0, low=-2, nullable=True)
 _NEEDED = Field(Kind.INTEGER, required=True, low=0)
 
 _ABOUT = {"version": _ANY, "contributor": _TEXT, "description": _TEXT}
-_CHOSEN = dict.fromkeys(("data", "output", "script"), _WORD)
+_CHOSEN = dict.fromkeys(("data", "output", "script"), _FILLED_WORD)
 
 JOB: Final = Table(
     "the job",
     {
         "protocolVersion": _ANY,
-        "name": Field(
-            Kind.TEXT,
-            required=True,
-            pattern=_JOB_NAME,
-            allowed="letters, digits, '-' and '_'",
-            longest=MAX_NAME,
-            empty=False,
-        ),
+        "name": _NAME,
         "type": Field(Kind.TEXT),
         **_ABOUT,
         "prerequisites": _LIST,
@@ -104,6 +107,7 @@ COMPLETION: Final = Table(
 CONTAINER: Final = Table(
     "extraContainerOptions",
     {"shmMB": Field(Kind.INTEGER, default=512, low=0, nullable=True), "infiniband": _ANY},
+    open=True,
 )
 RESOURCES: Final = Table(
     "resourcePerInstance",
@@ -119,7 +123,7 @@ IMAGE: Final = Table(
     "a dockerimage prerequisite",
     {
         "protocolVersion": _ANY,
-        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
+        "name": _NAME,
         "type": Field(Kind.TEXT, required=True),
         **_ABOUT,
         "auth": _OBJECT,
@@ -135,21 +139,36 @@ IMAGE: Final = Table(
         "callbacks": _LIST,
     },
 )
+OPEN: Final = Table(
+    "a prerequisite",
+    {
+        "name": _NAME,
+        "type": Field(Kind.TEXT, required=True),
+        **_ABOUT,
+        "uri": _ANY,
+        "require": _LIST,
+        "plugin": Field(Kind.TEXT, nullable=True),
+        "failurePolicy": Field(Kind.TEXT, nullable=True),
+    },
+)
+"""Prerequisites that are no images may have any further fields: tags may name them, plugins read them."""
 AUTH: Final = Table("auth", {"username": _TEXT, "password": _TEXT, "registryuri": _TEXT})
 DEPLOYMENT: Final = Table(
     "a deployment",
     {
-        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
+        "protocolVersion": _ANY,
+        "name": _NAME,
         **_ABOUT,
         "taskRoles": Field(Kind.OBJECT, required=True),
     },
+    open=True,
 )
 DEPLOYED: Final = Table("a deployment's task role", {"preCommands": _LIST, "postCommands": _LIST})
-DEFAULTS: Final = Table("defaults", {"virtualCluster": _WORD, "deployment": _WORD})
+DEFAULTS: Final = Table("defaults", {"virtualCluster": _WORD, "deployment": _FILLED_WORD}, open=True)
 HIVED: Final = Table(
     "hivedScheduler",
     {
-        "jobPriorityClass": _WORD,
+        "jobPriorityClass": Field(Kind.TEXT, longest=MAX_NAME, empty=False),
         "taskRoles": _OBJECT,
         "gangReleaseEnable": _ANY,
         "lazyPreemptionEnable": _ANY,
@@ -161,6 +180,7 @@ HIVED: Final = Table(
         "skuType": "Move it into the role's entry in taskRoles.",
         "gangAllocation": "Move it into extras ($.extras.gangAllocation).",
     },
+    open=True,
 )
 HIVED_ROLE: Final = Table(
     "a hivedScheduler task role",
@@ -180,6 +200,7 @@ STORAGE: Final = Table(
         "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
         "mountPath": Field(Kind.TEXT, nullable=True, longest=MAX_PATH),
     },
+    open=True,
 )
 PLUGIN: Final = Table(
     "a plugin",
@@ -190,24 +211,34 @@ PLUGIN: Final = Table(
         "taskroles": _LIST,
     },
     elsewhere={"taskRoles": 'Did you mean "taskroles"?', "name": 'Did you mean "plugin"?'},
+    open=True,
 )
 SSH: Final = Table(
     "the parameters of the ssh plugin",
-    {"jobssh": _ANY, "userssh": _ANY, "sshbarrier": _ANY, "sshbarrierTimeout": Field(Kind.INTEGER, default=30, low=1)},
+    {
+        "jobssh": _ANY,
+        "userssh": _ANY,
+        "sshbarrier": _ANY,
+        "sshbarriertaskroles": _LIST,
+        "sshbarrierTimeout": Field(Kind.INTEGER, default=30, low=1),
+    },
+    open=True,
 )
-USER_SSH: Final = Table("userssh", {"type": _WORD, "value": _TEXT})
+USER_SSH: Final = Table("userssh", {"type": _WORD, "value": _TEXT}, open=True)
 CMD: Final = Table(
-    "the parameters of the cmd plugin", {"preCommands": _LIST, "postCommands": _LIST, "callbacks": _LIST}
+    "the parameters of the cmd plugin", {"preCommands": _LIST, "postCommands": _LIST, "callbacks": _LIST}, open=True
 )
 CALLBACK: Final = Table(
-    "a callback", {"event": Field(Kind.TEXT, required=True), "commands": Field(Kind.LIST, required=True)}
+    "a callback", {"event": Field(Kind.TEXT, required=True), "commands": Field(Kind.LIST, required=True)}, open=True
 )
-STORAGE_PLUGIN: Final = Table("the parameters of the teamwise_storage plugin", {"storageConfigNames": _LIST})
+STORAGE_PLUGIN: Final = Table("the parameters of the teamwise_storage plugin", {"storageConfigNames": _LIST}, open=True)
 TENSORBOARD: Final = Table(
     "the parameters of the tensorboard plugin",
     {"port": Field(Kind.INTEGER, nullable=True), "logdir": Field(Kind.OBJECT, required=True)},
+    open=True,
 )
 GIT: Final = Table(
     "the parameters of the git plugin",
     {"repo_uri": _TEXT, "repo": _TEXT, "options": _LIST, "clone_dir": Field(Kind.TEXT, nullable=True)},
+    open=True,
 )

@@ -42,7 +42,7 @@ ONE_TASK = [
     (SCM, "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "0"),
     (V1, "PAI_JOB_VC_NAME", "default"),
     (V1, "PAI_DATA_DIR", ""),
-    (V1, "PAI_OUTPUT_DIR", "/fs/Output/jupyter_16be8b71"),
+    (V1, "PAI_OUTPUT_DIR", "/fs/Output/alice/j0123456789abcdef"),
     (V1, "PAI_CODE_DIR", ""),
     (V1, "PAI_JOB_TASK_COUNT", "1"),
     (V1, "PAI_JOB_TASK_ROLE_COUNT", "1"),
@@ -125,7 +125,7 @@ QIZHI_WORKER = [
     (QIZHI, "QIZHI_JOB_TASK_ROLE_LIST", "ps_server,worker"),
     (QIZHI, "QIZHI_KILL_ALL_ON_COMPLETED_TASK_NUM", "2"),
     (QIZHI, "QIZHI_CONTAINER_HOST_IP", "10.0.0.3"),
-    (QIZHI, "QIZHI_CONTAINER_HOST_PORT_LIST", "http:20300;ssh:20301;"),
+    (QIZHI, "QIZHI_CONTAINER_HOST_PORT_LIST", "http:20300;ssh:20301"),
     (QIZHI, "QIZHI_CONTAINER_HOST__http_PORT_LIST", "20300"),
     (QIZHI, "QIZHI_TASK_ROLE_ps_server_HOST_LIST", "10.0.0.1:20100,10.0.0.2:20200"),
     (QIZHI, "QIZHI_TASK_ROLE_worker_HOST_LIST", "10.0.0.3:20300,10.0.0.4:20400"),
@@ -143,7 +143,9 @@ def test_each_variable_of_the_qizhi_guide(document_job: DocumentJob, source: str
 def test_qizhi_documents_get_each_variable_under_both_prefixes(document_job: DocumentJob) -> None:
     job = document_job("qizhi-tensorflow-distributed.json")
     table = environment(job, job.tasks[2])
-    assert all(table["QIZHI_" + name[4:]] == value for name, value in table.items() if name.startswith("PAI_"))
+    other = "PAI_CONTAINER_HOST_PORT_LIST"  # whose formats differ, see the table above
+    ours = {name: value for name, value in table.items() if name.startswith("PAI_") and name != other}
+    assert all(table["QIZHI_" + name[4:]] == value for name, value in ours.items())
 
 
 def test_an_engine_names_its_paths_under_the_prefixes_of_the_task() -> None:

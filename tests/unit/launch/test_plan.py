@@ -42,10 +42,11 @@ def test_the_variables_of_v1_are_replaced_in_directories(make_job: MakeJob) -> N
 
 @pytest.mark.parametrize(
     ("uri", "output"),
-    [("hdfs://fs:9000", "hdfs://fs:9000/Output/demo"), ("file:///d/", "file:///d/Output/demo"), ("", "")],
+    [("hdfs://fs:9000", "hdfs://fs:9000/Output/alice/{uid}"), ("file:///d/", "file:///d/Output/alice/{uid}"), ("", "")],
 )
 def test_an_output_directory_is_made_up_when_there_is_a_file_system(make_job: MakeJob, uri: str, output: str) -> None:
-    assert directories(make_job({"name": "r"}), uri).output_dir == output
+    job = make_job({"name": "r"})
+    assert directories(job, uri).output_dir == output.format(uid=job.uid)
 
 
 def test_what_is_put_in_is_not_replaced_again(make_job: MakeJob) -> None:
@@ -109,7 +110,8 @@ def as_v2(job: Job, *, strict: bool = False, **role: Any) -> Job:
 def test_the_output_directory_is_made_for_a_task_and_v2_has_none(make_job: MakeJob) -> None:
     job = make_job({"name": "r"}, outputDir="$PAI_DEFAULT_FS_URI/out")
     assert plan_of(job, default_fs_uri="/fs").outputs == ("/fs/out",)
-    assert plan_of(make_job({"name": "r"}), default_fs_uri="/fs").outputs == ("/fs/Output/demo",)
+    unnamed = make_job({"name": "r"})
+    assert plan_of(unnamed, default_fs_uri="/fs").outputs == (f"/fs/Output/alice/{unnamed.uid}",)
     assert plan_of(make_job({"name": "r"})).outputs == ()
     v2 = plan_of(as_v2(make_job({"name": "r"})), default_fs_uri="/fs")
     assert (v2.outputs, v2.env["PAI_OUTPUT_DIR"], v2.inputs) == ((), "", ())

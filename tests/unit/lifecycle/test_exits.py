@@ -57,6 +57,7 @@ def exit_of(code: int | None, signal: int | None, reason: str, causer: Causer = 
         (None, None, "input-failed", "InputFailed", USER, LIMIT),
         (None, None, "image-pull-failed", "ImagePullFailed", USER, LIMIT),
         (None, None, "start-failed", "StartFailed", USER, LIMIT),
+        (None, None, "start-forbidden", "StartForbidden", USER, NEVER),
         (None, 15, "stopped", "Stopped", USER, NEVER),
         # what the engine knows beats what a number suggests
         (137, None, "out-of-memory", "OutOfMemory", USER, NEVER),

@@ -43,6 +43,7 @@ def after_one_failure(retry_count: int, code: int | None, reason: str = "exited"
         # what the platform cannot even start is bounded like the rest
         (0, None, "start-failed", NEVER_AGAIN, 0),
         (1, None, "start-failed", AGAIN, 1),
+        (5, None, "start-forbidden", NEVER_AGAIN, 0),
         (0, None, "input-failed", NEVER_AGAIN, 0),
         (1, None, "disk-full", AGAIN, 1),
     ],

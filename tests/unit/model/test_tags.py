@@ -102,7 +102,7 @@ def test_an_error_holds_no_value() -> None:
     [
         ("<% $parameter.word %>", "no such scope; known are $parameters, $secrets, $data, $script, $output"),
         ("<% parameters.word %>", "a tag begins with '$' and the name of its scope"),
-        ("<% $parameters %>", "it names the whole of $parameters; add .name"),
+        ("<% $data %>", "it names the whole of $data; add .name"),
         ("<% $parameters..word %>", "its steps are written .name or [0]"),
         ("<% $parameters.list[x] %>", "its steps are written .name or [0]"),
         ("<% $parameters.word", "it has no end '%>', or a space or '<' inside it"),

@@ -325,7 +325,7 @@ extras:
     assert (worker.sku_type, worker.pinned_cell_id, worker.affinity_group) == ("V100", None, "all")
     assert (ps.sku_type, ps.pinned_cell_id, ps.affinity_group) == (None, "node-1", None)
     assert (idle.sku_type, idle.pinned_cell_id, idle.affinity_group) == (None, None, None)
-    assert (document.warnings, document.spec.extras) == ((), {})
+    assert (codes(document), document.spec.extras) == (["gang-release-unused"], {})
 
 
 def within(scheduler: str, more: str = "") -> str:
@@ -406,7 +406,7 @@ extras:
         StorageMount(name="blob", mount_path="/data"),
     )
     assert document.spec.extras == {"ours": {"list": [1, "a", None, 1.5], "on": True}}
-    assert document.warnings == ()
+    assert codes(document) == ["notification-unused"]
 
 
 def test_an_empty_list_of_storages_asks_for_what_there_is_not() -> None:
