@@ -60,7 +60,7 @@ class Player:
 
     def _start(self, config: str) -> Cluster:
         """As the reference starts: every node bad until it is reported healthy, in order of the configuration."""
-        cluster = Cluster(self.configs[config])
+        cluster = Cluster(self.configs[config], by_size=False)
         for name in cluster.nodes:
             cluster.set_node_health(name, healthy=False)
         for name in cluster.nodes:

@@ -135,13 +135,16 @@ class Quotas:
         cell.children = tuple(self._grow(level - 1, cell, f"{address}/{index}") for index in range(count))
         return cell
 
-    def finish(self, journal: Journal) -> None:
-        """All cells are there: order the units as they are tried, whole nodes first, then smaller cells by size."""
+    def finish(self, journal: Journal, *, by_size: bool) -> None:
+        """All cells are there: order the units as they are tried.
+
+        Of empty units the smallest first, or with ``by_size`` False as HiveD does: whole nodes first.
+        """
         found = [unit for root in self.roots for unit in units_of(root)]
         self.units = sorted(found, key=lambda unit: -unit.level)
         self.sizes = Counter(unit.size for unit in self.units)
         most = max((unit.size for unit in self.units), default=1)
-        self.ranking = Ranking(self.units, _measure_unit, most, journal)
+        self.ranking = Ranking(self.units, _measure_by_size if by_size else _measure_unit, most, journal)
 
     def credit(self, held: Held, leaves: int) -> None:
         """So many more leaves count as the group's; fewer when negative."""
@@ -194,6 +197,21 @@ def _measure_unit(unit: Unit) -> tuple[int, int]:
     if node is not None and unit.physical.mask & ~node.broken == 0:
         return leaves + 1, 0
     return leaves - unit.used.bit_count(), unit.idle().bit_count()
+
+
+def _measure_by_size(unit: Unit) -> tuple[int, int]:
+    """The same, but of empty units the smallest first.
+
+    A node that is owned whole is then not begun for what a part of one, owned too, has room for.
+    """
+    leaves = unit.chain.shape.leaves
+    if unit.physical is None:
+        return leaves + unit.size, unit.size
+    node = unit.physical.node
+    if node is not None and unit.physical.mask & ~node.broken == 0:
+        return 2 * leaves + 1, 0
+    used = unit.used.bit_count()
+    return leaves - used if used else leaves + unit.size, unit.idle().bit_count()
 
 
 def _measure_node(node: Node) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config import document
 from pai_backend.scheduling.config.document import Faults, Path
 from pai_backend.scheduling.config.model import CellType, ClusterConfig, PhysicalCell, Quota, VirtualCluster
+from pai_backend.scheduling.config.outer import unwrapped
 from pai_backend.scheduling.config.physical import PhysicalReader
 from pai_backend.scheduling.config.safety import check_safety
 from pai_backend.scheduling.config.types import chain_levels, read_skus, read_types
@@ -31,13 +32,14 @@ _ROOT_KEYS = (
 
 
 def read_config(text: str) -> ClusterConfig:
-    """Read a cluster configuration in HiveD's schema.
+    """Read a cluster configuration in HiveD's schema, or OpenPAI's file of services around one.
 
     Raises :class:`~pai_backend.model.errors.DocumentError` whose ``errors`` list every fault found, each with its
     YAML path, 1-based line and column, and the remedy.
     """
     faults = Faults()
-    root = document.compose(text, faults)
+    whole = document.compose(text, faults)
+    root = None if whole is None else unwrapped(whole, text, faults)
     config = None if root is None else _read(root, faults)
     if config is None or faults.errors:
         count = len(faults.errors)

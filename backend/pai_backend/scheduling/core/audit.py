@@ -135,5 +135,6 @@ def _group(held: Held) -> None:
         _law(spot.mask.bit_count() > 0, f"{held.group.name} has a pod without leaves")
         if spot.unit is not None:
             _law(spot.unit.physical is spot.cell, f"{held.group.name}: a unit stands elsewhere")
-    _law(len({spot.node.chain.name for spot in held.spots}) <= 1 or held.displaced_by != "", "a group is in two chains")
+    chains = {spot.node.chain.name for spot in held.spots}
+    _law(len(chains) <= 1 or held.displaced_by != "" or held.group.spread, "a group is in two chains")
     _law((held.state is State.BEING_PREEMPTED) == bool(held.pursuers), f"{held.group.name}: pursued or not")

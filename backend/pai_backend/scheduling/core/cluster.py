@@ -22,6 +22,7 @@ from pai_backend.scheduling.core.reserve import reserve
 from pai_backend.scheduling.core.restore import Restored, restore
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
+from pai_backend.scheduling.core.spread import has_to_spread, spread
 from pai_backend.scheduling.core.trees import Suggested, Trees
 
 _SAME: Mapping[str, str] = MappingProxyType({})
@@ -69,7 +70,10 @@ class Cluster(Trees):
         plan = self._idle(group, options, limits)
         if plan is None:
             least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
-            plan = Planner(self.holding, group, parts_of(group, least), limits).evicting(options)
+            if has_to_spread(group, options):
+                plan = spread(self.holding, group, options, limits, evicting=True)
+            else:
+                plan = Planner(self.holding, group, parts_of(group, least), limits).evicting(options)
         if plan is None:
             return Wait(group.name, diagnose(self, group, options, limits), drops_reservation, self.version)
         return self._answer(group, plan)
@@ -82,6 +86,8 @@ class Cluster(Trees):
                 plan = planner.look(option, None)
                 if plan is not None:
                     return plan
+        if has_to_spread(group, options):
+            return spread(self.holding, group, options, limits, evicting=False)
         return None
 
     def try_grow(self, name: str, suggested: Collection[str] | None = None) -> Bound | Wait:

@@ -6,7 +6,7 @@ Only called after everything failed, so it may cost about as much as the search 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.reason import MOST_HOLDERS, Reason, WaitCode
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Spare
+from pai_backend.scheduling.core.spread import empty, empty_of_all, has_to_spread, spread
 
 if TYPE_CHECKING:
     from pai_backend.scheduling.core.cluster import Cluster
@@ -38,15 +39,17 @@ class _Diagnosis:
         counts = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
         self.parts = parts_of(group, counts)
         self.sizes = Counter(pod.leaves for part in self.parts for pod in part.pods)
+        self.spread = has_to_spread(group, options)
         self.needed = sum(size * count for size, count in self.sizes.items())
 
     def reason(self) -> Reason:
         """The first constraint that applies, most permanent first."""
         if not self.options:
             return Reason(WaitCode.QUOTA, self.group.vc, self.needed, max(self.sizes))
-        if all(_owned(option) < self.needed for option in self.options):
+        if self._most(_owned) < self.needed:
             return self._of(WaitCode.QUOTA)
-        if not any(could_hold(_empty(option).items(), self.sizes) for option in self.options):
+        together = [empty_of_all(self.options)] if self.spread else [empty(option) for option in self.options]
+        if not any(could_hold(units.items(), self.sizes) for units in together):
             return self._of(WaitCode.SHAPE)
         damaged = [option.chain for option in self.options if option.chain.broken]
         bad = [node.name for chain in damaged for node in chain.nodes if node.broken]
@@ -60,11 +63,20 @@ class _Diagnosis:
         waiting = sorted((held for held in others if held.state is State.PREEMPTING), key=lambda held: held.serial)
         if waiting and self._fits(self.limits, _is_preempting):
             return self._of(WaitCode.RESERVED, holders=waiting)
-        if any(self._free(option) >= self.needed for option in self.options):
+        if self._most(self._free) >= self.needed:
             return self._of(WaitCode.FRAGMENTED, within=self.group.within, holders=self._holders())
         return self._of(WaitCode.BEYOND_PRIORITY, holders=self._holders())
 
+    def _most(self, count: Callable[[Option], int]) -> int:
+        """Leaves of the chain that has the most of them, or of all for a group that lies in several."""
+        counts = [count(option) for option in self.options]
+        return sum(counts) if self.spread else max(counts)
+
     def _fits(self, limits: Limits | None, spare: Spare | None) -> bool:
+        if self.spread:
+            ways = (False, True) if spare is None else (False,)
+            place = (spread(self.cluster.holding, self.group, self.options, limits, evicting=way) for way in ways)
+            return any(plan is not None for plan in place)
         planner = Planner(self.cluster.holding, self.group, self.parts, limits)
         if any(planner.look(option, spare) is not None for option in self.options):
             return True
@@ -113,8 +125,8 @@ class _Diagnosis:
             self.group.vc if self.group.priority != OPPORTUNISTIC else "",
             self.needed,
             max(self.sizes),
-            owned=max(_owned(option) for option in self.options),
-            free=max(0, self._free(best)),
+            owned=self._most(_owned),
+            free=max(0, self._most(self._free)),
             largest=max((free for free, count in enumerate(ranking.count) if count), default=0),
             within=within,
             holders=tuple(held.group.name for held in islice(holders, MOST_HOLDERS)),
@@ -128,10 +140,3 @@ def _is_preempting(held: Held) -> bool:
 
 def _owned(option: Option) -> int:
     return option.quotas.leaves if option.quotas is not None else sum(top.leaves for top in option.chain.tops)
-
-
-def _empty(option: Option) -> Counter[int]:
-    """Units by size, as if nothing ran."""
-    if option.quotas is None:
-        return Counter({option.chain.shape.leaves: len(option.chain.nodes)})
-    return option.quotas.sizes

@@ -47,6 +47,8 @@ class Group:
     pinned_id: str = ""
     lazy_preemption: bool = False
     within: str = ""
+    spread: bool = False
+    """It may lie in several chains where none could ever hold it alone; HiveD's groups never do."""
     ignore_suggested: bool = False
     """Take nodes that were not suggested, as HiveD does unless told otherwise. Bad nodes are avoided in any case."""
 

@@ -96,7 +96,7 @@ class Planner:
         """Victims that allow it are turned opportunistic first, and the place is looked for again."""
         if plan is None:
             return None
-        lazy = [held for held in plan.evicted if _is_lazy(held)]
+        lazy = [held for held in plan.evicted if is_lazy(held)]
         if not lazy:
             return plan
         with self.holding.journal.trial():
@@ -153,7 +153,7 @@ class Planner:
 
     def _ending(self, option: Option, sieve: Sieve, victims: Sequence[Held]) -> Plan | None:
         """A plan when exactly these, and who is gone anyway, may be ended or displaced."""
-        lazy = [held for held in victims if _is_lazy(held)]
+        lazy = [held for held in victims if is_lazy(held)]
         if not self.budget.spend(COUNT_COST * (1 + sum(len(held.spots) for held in victims))):
             return None
         if not sieve.admits(victims, lazy):
@@ -211,13 +211,14 @@ def _serial(held: Held) -> int:
     return held.serial
 
 
-def _is_lazy(held: Held) -> bool:
+def is_lazy(held: Held) -> bool:
+    """Whether it runs on opportunistically instead of being ended."""
     return held.group.lazy_preemption and not held.displaced_by and held.state is State.ALLOCATED and held.priority >= 0
 
 
 def _gives_way(held: Held) -> bool:
     """Whether it loses what it has without ending."""
-    return held.state is State.PREEMPTING or _is_lazy(held)
+    return held.state is State.PREEMPTING or is_lazy(held)
 
 
 def _least_price(option: Option, ceiling: int) -> tuple[int, int]:

@@ -38,7 +38,7 @@ def rebuild(cluster: Cluster, config: ClusterConfig, vcs: Mapping[str, str]) -> 
 
     ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
     """
-    fresh = type(cluster)(config)
+    fresh = type(cluster)(config, by_size=cluster.by_size)
     for name, nodes in cluster.nodes.items():
         bad = [index for node in nodes for index in node.devices(node.broken)]
         if bad and name in fresh.nodes:

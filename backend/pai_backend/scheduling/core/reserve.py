@@ -54,7 +54,9 @@ def _locate(cluster: Cluster, placement: Placement) -> list[Spot] | None:
     """The leaves of each pod; None when the configuration no longer has them all."""
     spots = []
     for pod in placement.pods:
-        nodes = [node for node in cluster.nodes.get(pod.node, ()) if node.chain.name == placement.chain]
+        every = cluster.nodes.get(pod.node, ())
+        nodes = [node for node in every if placement.group.spread or node.chain.name == placement.chain]
+        nodes.sort(key=lambda node: any(index not in node.place for index in pod.devices))
         if not nodes or any(index not in nodes[0].place or not pod.owned for index in pod.devices):
             return None
         mask = 0

@@ -22,8 +22,10 @@ Suggested = Collection[str] | Mapping[str, Collection[int] | None] | None
 class Trees:
     """State of a cluster; :class:`~pai_backend.scheduling.core.cluster.Cluster` adds what can be done with it."""
 
-    def __init__(self, config: ClusterConfig) -> None:
+    def __init__(self, config: ClusterConfig, *, by_size: bool = True) -> None:
         self.config = config
+        self.by_size = by_size
+        """Empty quota cells are tried by size, the smallest first; False: as HiveD does, whole nodes first."""
         self.journal = Journal()
         self.chains = {name: Chain(config, name, self.journal) for name in config.chains()}
         self.quotas: dict[tuple[str, str], Quotas] = {}
@@ -53,7 +55,7 @@ class Trees:
         for cluster in self.config.virtual_clusters.values():
             self._add_quotas(cluster, pins)
         for each in (*self.quotas.values(), *self.pinned.values()):
-            each.finish(self.journal)
+            each.finish(self.journal, by_size=self.by_size)
             if each.pinned_id:
                 self.binder.pin(each.roots[0], pins[each.pinned_id])
 

@@ -6,7 +6,7 @@ cells a task needs, which roles are one affinity group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pai_backend.model.ids import TaskUid
@@ -253,10 +253,18 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
         pinned_id=first.pinned_cell_id or "",
         lazy_preemption=spec.scheduling.lazy_preemption,
         within=spec.scheduling.within_one_cell or "",
+        spread=_may_spread(spec, members, first, sizing),
     )
     kind = sizing.pinned.get(group.pinned_id, group.leaf_type)
     terms = sizing.terms.on_cells(spec.node_selector, kind)
     return Party(group, tuple(_ask(job, task, terms) for task in ordered))
+
+
+def _may_spread(spec: JobSpec, members: Sequence[Member], first: TaskRole, sizing: Sizing) -> bool:
+    """Whether a gang may lie on nodes of several shapes: it names nothing, and the shapes are all that chains mean."""
+    named = sizing.leaf_type(spec, first) or first.pinned_cell_id or spec.scheduling.within_one_cell
+    together = sum(member.pods for member in members) > 1 and not any(member.within for member in members)
+    return sizing.shared and together and not named
 
 
 def _ask(job: Job, task: Task, terms: Terms) -> Ask:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.group import PodPlace
 from pai_backend.scheduling.jobs.answers import Place, Preemption
 from pai_backend.scheduling.jobs.demand import Party, Sizing
 from pai_backend.scheduling.jobs.memory import Memory
@@ -24,12 +25,19 @@ def places_of(unit: Unit, cluster: Cluster, memory: Memory, sizing: Sizing) -> d
 def _of_party(party: Party, cluster: Cluster, sizing: Sizing) -> Iterator[tuple[TaskUid, Place]]:
     held = cluster.groups[party.name].stored
     assert held is not None
-    sku = sizing.skus.get(cluster.chains[held.chain].leaf_type)
-    each = 1 if sku is None else sku.gpu
     for pod in held.pods:
+        chain = _chain_of(pod, held.chain, cluster)
+        sku = sizing.skus.get(cluster.chains[chain].leaf_type)
+        each = 1 if sku is None else sku.gpu
         ask = party.asks[pod.ordinal]
         devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
-        yield ask.uid, Place(pod.node, tuple(devices[: ask.gpus]), pod.devices, held.chain, pod.owned)
+        yield ask.uid, Place(pod.node, tuple(devices[: ask.gpus]), pod.devices, chain, pod.owned)
+
+
+def _chain_of(pod: PodPlace, chain: str, cluster: Cluster) -> str:
+    """The chain that a pod lies in: its group's, unless that is spread and the pod elsewhere."""
+    nodes = [node for node in cluster.nodes.get(pod.node, ()) if node.place.keys() >= set(pod.devices)]
+    return chain if not nodes or any(node.chain.name == chain for node in nodes) else nodes[0].chain.name
 
 
 def preemptions_of(queue: Queue, memory: Memory) -> Iterator[Preemption]:

@@ -25,9 +25,13 @@ def about_cells(group: Group, reason: Reason, ask: Ask, nodes: Mapping[str, Node
     who = f": held by {named(reason.holders)}" if reason.holders else ""
     match reason.code:
         case WaitCode.QUOTA:
-            return f"needs {wanted}, and the virtual cluster {reason.vc} owns {reason.owned}: it cannot start as it is"
+            owned = f"{reason.owned} of one kind" if _is_of_one_kind(group) else str(reason.owned)
+            return f"needs {wanted}, and the virtual cluster {reason.vc} owns {owned}: it cannot start as it is"
         case WaitCode.SHAPE:
             largest = f"no node gives a task of the virtual cluster {reason.vc} {reason.largest_pod} at once"
+            if reason.largest >= reason.largest_pod:
+                alike = " of one kind" if _is_of_one_kind(group) else ""
+                largest = f"the nodes{alike} of the virtual cluster {reason.vc} do not hold all of them together"
             return f"needs {wanted}, {reason.largest_pod} in one task, and {largest}: it cannot start as it is"
         case WaitCode.BAD_NODES:
             return f"waits for {wanted}: not ready is {named(reason.nodes)}"
@@ -39,6 +43,11 @@ def about_cells(group: Group, reason: Reason, ask: Ask, nodes: Mapping[str, Node
             return f"waits for {wanted}: what is free is kept for {named(reason.holders) or 'others'}"
         case WaitCode.FRAGMENTED:
             return f"waits for {wanted}: {reason.free} are free, at most {reason.largest} for one task"
+
+
+def _is_of_one_kind(group: Group) -> bool:
+    """Whether its tasks have to be on cells of one kind, though it names none."""
+    return group.pods > 1 and not group.leaf_type and not group.pinned_id and not group.spread
 
 
 def about_type(wanted: str, have: Sequence[str]) -> str:

@@ -89,6 +89,7 @@ class KindKey(NamedTuple):
     """Per member: the fewest pods it starts with, leaves of a pod, the cell type that must contain them."""
     others: tuple[KindKey, ...] = ()
     """Of the groups that start together with it."""
+    spread: bool = False
 
 
 def line_of(group: Group) -> str:
@@ -103,7 +104,7 @@ def kind_of(group: Group, others: tuple[Group, ...] = ()) -> KindKey:
         for member in group.members
     )
     lane = lane_of(group)
-    return KindKey(lane, group.priority, group.within, shape, tuple(kind_of(other) for other in others))
+    return KindKey(lane, group.priority, group.within, shape, tuple(kind_of(other) for other in others), group.spread)
 
 
 def lane_of(group: Group) -> Lane:

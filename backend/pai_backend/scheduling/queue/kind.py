@@ -78,7 +78,11 @@ class Kind:
         for pods, leaves, _ in key.shape:
             sizes[leaves] += pods
         self.least = sum(pods * leaves for leaves, pods in sizes.items())
-        self.never = not any(option.quotas and could_hold(option.quotas.sizes.items(), sizes) for option in options)
+        rooms = [option.quotas.sizes for option in options if option.quotas is not None]
+        self.never = not any(could_hold(room.items(), sizes) for room in rooms)
+        if self.never and key.spread and rooms:
+            self.never = not could_hold(sum(rooms, Counter[int]()).items(), sizes)
+            self.least = min(sizes)  # of one chain, which need not have room for more
         self.variants: dict[Hashable, Variant] = {}
         self.pending = False
         self.shelved: Key | None = None

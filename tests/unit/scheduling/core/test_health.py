@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling import Preempt, Wait, WaitCode
+from pai_backend.scheduling import Cluster, Preempt, Wait, WaitCode, read_config
 from tests.unit.scheduling.core.clusters import POOL, RACKS, cluster, group, place, why
 
 
@@ -127,7 +127,7 @@ physicalCluster:
 virtualClusters:
   a: {virtualCells: [{cellType: NODE, cellNumber: 1}, {cellType: NODE.GPU, cellNumber: 3}]}
 """
-    pair = cluster(text)
+    pair = Cluster(read_config(text), by_size=False)
     pair.set_node_health("n0", healthy=True, bad_devices=[0, 1])
     found = place(pair, group("five", "a", (5, 1)))
     assert found[-1] == ("n0", (2,))
