@@ -36,6 +36,11 @@ def note(
     )
 
 
+def by_token(digest: str) -> str:
+    """The detail of an event that an application token caused; its digest tells nothing of the token."""
+    return f"by the application token {digest[:16]}"
+
+
 def latest(conn: Connection, user: str | None, before: int | None) -> list[KeyEvent]:
     """A user's events, or everybody's, the newest first; those with a smaller position than ``before``."""
     bounds: dict[str, object] = {"before_": _END if before is None else before}

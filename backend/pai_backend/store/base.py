@@ -22,6 +22,7 @@ from pai_backend.store.versions import ConfigStore
 
 if TYPE_CHECKING:
     from pai_backend.scheduling.jobs.reorder import Move, Moved
+    from pai_backend.store.recovery import RecoveryStore
 
 
 class Conflict(Exception):
@@ -34,6 +35,10 @@ class Fenced(Exception):
 
 class PortTaken(Exception):
     """A port of the request is leased to another task on that machine."""
+
+
+class CannotTakeBack(Exception):
+    """A job that runs cannot be stored again; the message says why, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +159,8 @@ class UserKey:
     replaces: str = ""
     last_used_at: datetime | None = None
     last_used_from: str = ""
+    made_by: str = ""
+    """Digest of the application token that registered it, and with which it ends; empty: none did."""
 
 
 class Store(Protocol):
@@ -167,6 +174,11 @@ class Store(Protocol):
     @property
     def idling(self) -> IdleStore:
         """Uses and idle clocks of jobs."""
+        ...
+
+    @property
+    def recovery(self) -> RecoveryStore:
+        """Which database this is, and what runs without being known to it."""
         ...
 
     @property
@@ -426,8 +438,12 @@ class Store(Protocol):
         """A user's tokens whose time is not over, oldest first."""
         ...
 
-    async def remove_token(self, user: str, digest: str) -> None:
-        """Forget a token of the user, by its digest or the digest's beginning. Raises NoSuchToken."""
+    async def remove_token(self, user: str, digest: str, act: Act) -> None:
+        """Forget a token of the user, by its digest or the digest's beginning, and end what it made.
+
+        Those are keys, certificates and shares that an application token had made, if its user has not made them
+        again since. Raises NoSuchToken.
+        """
         ...
 
     async def claim(self, name: str, until: datetime, now: datetime) -> bool:

@@ -28,6 +28,7 @@ _LIVING = (
     .order_by(table.c.issued_at, table.c.serial)
 )
 _LIVING_OF = _LIVING.where(table.c.username == bindparam("username_"))
+_MADE_BY = select(table.c.serial).where(table.c.made_by == bindparam("made_by_"), table.c.revoked_at.is_(None))
 _INSERT = insert(table)
 _FORGET = delete(table).where(table.c.expires_at < bindparam("before_", type_=_TIME))
 _REVOKE = update(table).where(table.c.serial == bindparam("serial_"))
@@ -76,9 +77,13 @@ def issue(conn: Connection, made: Certificate, act: Act) -> None:
             "revoked_at": None,
             "last_used_at": None,
             "last_used_from": "",
+            "reason": made.reason,
+            "made_by": made.made_by,
         },
     )
     detail = f"for {made.fingerprint} until {made.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    if made.reason:
+        detail += f", as an administrator: {made.reason}"
     audit.note(conn, "certificate.issued", made.user, str(made.serial), act, job=made.job, detail=detail)
 
 
@@ -95,6 +100,12 @@ def revoke(conn: Connection, user: str | None, serial: int, act: Act) -> None:
     if kept.revoked_at is None:
         conn.execute(_REVOKE.values(revoked_at=act.at), {"serial_": serial})
         audit.note(conn, "certificate.revoked", kept.user, str(serial), act, job=kept.job)
+
+
+def end_of_token(conn: Connection, digest: str, act: Act) -> None:
+    """Refuse the certificates that an application token had made."""
+    for serial in conn.execute(_MADE_BY, {"made_by_": digest}).scalars().all():
+        revoke(conn, None, serial, act)
 
 
 def note_use(conn: Connection, serial: int, at: datetime, source: str) -> None:
@@ -158,4 +169,6 @@ def _certificate(row: AnyRow) -> Certificate:
         revoked_at=row.revoked_at,
         last_used_at=row.last_used_at,
         last_used_from=row.last_used_from,
+        reason=row.reason,
+        made_by=row.made_by,
     )

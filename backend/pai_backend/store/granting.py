@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
 from pai_backend.model.ids import JobUid
+from pai_backend.store import accounts as accounts_
 from pai_backend.store import audit, certificates, keys, sharing, task_keys
 from pai_backend.store.base import UserKey
 from pai_backend.store.database import Database
@@ -87,6 +88,18 @@ class SqlGrants:
         """Who of them is."""
         return await self._database.read(partial(sharing.locked_out, users=users))
 
+    async def keep_accounts(self, accounts: Mapping[str, bool]) -> None:
+        """Who there is."""
+        await self._writer.run(partial(accounts_.keep, accounts=accounts))
+
+    async def shut_out(self, users: Collection[str]) -> Mapping[str, bool]:
+        """Who of them may enter nothing."""
+        return await self._database.read(partial(accounts_.shut_out, users=users))
+
+    async def admins(self, users: Collection[str]) -> frozenset[str]:
+        """Who of them administers."""
+        return await self._database.read(partial(accounts_.admins, users=users))
+
     async def lockouts(self) -> list[str]:
         """Who is."""
         return await self._database.read(sharing.lockouts)
@@ -113,9 +126,12 @@ class SqlGrants:
             change = partial(certificates.note_use, serial=serial, at=at, source=source)
             await self._writer.run(change, announce=False)
 
-    async def note(self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None) -> None:
+    async def note(
+        self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None, token: str = ""
+    ) -> None:
         """Write down what changes nothing here."""
-        change = partial(audit.note, type_=type_, user=user, subject=subject, act=act, job=job)
+        detail = audit.by_token(token) if token else ""
+        change = partial(audit.note, type_=type_, user=user, subject=subject, act=act, job=job, detail=detail)
         await self._writer.run(change, announce=False)
 
     async def audit(self, user: str | None, before: int | None = None) -> list[KeyEvent]:

@@ -6,7 +6,7 @@ without its event, and no event without its change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -41,6 +41,8 @@ class Share:
     created_at: datetime
     created_by: str
     expires_at: datetime | None = None
+    made_by: str = ""
+    """As of :class:`Certificate`."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,10 @@ class Certificate:
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
     last_used_from: str = ""
+    reason: str = ""
+    """Why an administrator enters another user's job with it; empty: it is for what its user may enter."""
+    made_by: str = ""
+    """Digest of the application token that had it made, and with which it ends; empty: none had."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +173,18 @@ class GrantStore(Protocol):
         """Those of the users whom an administrator has locked out of SSH."""
         ...
 
+    async def keep_accounts(self, accounts: Mapping[str, bool]) -> None:
+        """Tell who the users are, each with whether they administer: what the configuration says now."""
+        ...
+
+    async def shut_out(self, users: Collection[str]) -> Mapping[str, bool]:
+        """Those of the users who may enter nothing, each with whether they are locked out; the others are gone."""
+        ...
+
+    async def admins(self, users: Collection[str]) -> frozenset[str]:
+        """Those of the users who administer."""
+        ...
+
     async def lockouts(self) -> list[str]:
         """Everybody who is locked out."""
         ...
@@ -190,8 +208,13 @@ class GrantStore(Protocol):
         """Remember the last use of a certificate, to the minute."""
         ...
 
-    async def note(self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None) -> None:
-        """Write an audit event of something that changes nothing here, such as a download."""
+    async def note(
+        self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None, token: str = ""
+    ) -> None:
+        """Write an audit event of something that changes nothing here, such as a download.
+
+        ``token``: digest of the application token that did it; empty: none.
+        """
         ...
 
     async def audit(self, user: str | None, before: int | None = None) -> list[KeyEvent]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from pai_backend.model.errors import InvalidParameters, NoSuchKey
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchKey
 from pai_backend.model.ids import JobUid
 from pai_backend.store import audit
 from pai_backend.store.base import UserKey
@@ -24,9 +24,11 @@ _INSERT_KEY = insert(user_keys)
 _DELETE_KEY = delete(user_keys).where(
     user_keys.c.fingerprint == bindparam("fingerprint_"), user_keys.c.username == bindparam("username_")
 )
+_MADE_BY = select(user_keys).where(user_keys.c.made_by == bindparam("made_by_"))
 _ONE_KEY = select(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
 _UPDATE_KEY = update(user_keys).where(user_keys.c.fingerprint == bindparam("fingerprint_"))
 _SECRET = select(secrets.c.value).where(secrets.c.name == bindparam("name_"))
+_SECRET_NAMES = select(secrets.c.name).where(secrets.c.name.between(bindparam("first_"), bindparam("last_")))
 _INSERT_SECRET = insert(secrets)
 _CLAIM = select(claims.c.name).where(claims.c.name == bindparam("name_"))
 _INSERT_CLAIM = insert(claims)
@@ -37,25 +39,49 @@ def add_key(conn: Connection, key: UserKey, act: Act) -> None:
     """Register, with a scope and an end if it has them. A key that the user has already gets these anew.
 
     Without any it stays as it is: who registers a key again, as a program may do at each start, lifts no limit.
-    One that has expired is registered anew.
+    One that has expired is registered anew. One that an application token registered is its user's own, and outlives
+    the token, once its user registers it without one.
 
-    Raises InvalidParameters when another user has the key, or when it is to replace one that the user has not.
+    Raises InvalidParameters when another user has the key, or when it is to replace one that the user has not, and
+    Forbidden when an application token is to change what it has not registered.
     """
     is_new = _require_free(conn, key)
-    if key.replaces and _owner(conn, key.replaces) != key.user:
+    replaced = one(conn, key.replaces) if key.replaces else None
+    if key.replaces and (replaced is None or replaced.user != key.user):
         raise InvalidParameters(
             f"You have no key {key.replaces[:100]!r} to replace.", hint="`pai keys list` shows the keys you have."
         )
+    if replaced is not None:
+        _require_own(key, replaced)
     if is_new:
         conn.execute(_INSERT_KEY, _values(key))
         audit.note(conn, "key.registered", key.user, key.fingerprint, act, job=key.job, detail=_terms(key))
         return
     before = one(conn, key.fingerprint)
+    if before is not None and before.made_by and not key.made_by:
+        conn.execute(_UPDATE_KEY.values(made_by=""), {"fingerprint_": key.fingerprint})
+        audit.note(conn, "key.changed", key.user, key.fingerprint, act, job=before.job, detail="adopted from a token")
     is_over = before is not None and before.expires_at is not None and before.expires_at <= act.at
     has_terms = any(_changing(key).values())
     if before is not None and (has_terms or is_over) and _changing(key) != _changing(before):
+        _require_own(key, before)
         conn.execute(_UPDATE_KEY.values(**_changing(key)), {"fingerprint_": key.fingerprint})
         audit.note(conn, "key.changed", key.user, key.fingerprint, act, job=key.job, detail=_terms(key))
+
+
+def _require_own(key: UserKey, kept: UserKey) -> None:
+    """Raises Forbidden for an application token that would change a key which is not its own."""
+    if key.made_by and kept.made_by != key.made_by:
+        raise Forbidden(
+            f"An application token cannot change the key {kept.fingerprint}, which it has not registered.",
+            hint="Sign in, or use the token of the configuration.",
+        )
+
+
+def end_of_token(conn: Connection, digest: str, act: Act) -> None:
+    """Remove the keys that an application token registered."""
+    for key in [_key(row) for row in conn.execute(_MADE_BY, {"made_by_": digest})]:
+        remove_key(conn, key.user, key.fingerprint, act)
 
 
 def _changing(key: UserKey) -> dict[str, object]:
@@ -78,6 +104,7 @@ def _values(key: UserKey) -> dict[str, object]:
         "added_at": key.added_at,
         "last_used_at": key.last_used_at,
         "last_used_from": key.last_used_from,
+        "made_by": key.made_by,
         **_changing(key),
     }
 
@@ -143,6 +170,7 @@ def _key(row: AnyRow) -> UserKey:
         replaces=row.replaces,
         last_used_at=row.last_used_at,
         last_used_from=row.last_used_from,
+        made_by=row.made_by,
     )
 
 
@@ -171,6 +199,11 @@ def secret(conn: Connection, name: str) -> bytes | None:
     """A server secret, if made already, sealed."""
     kept = conn.execute(_SECRET, {"name_": name}).scalar_one_or_none()
     return None if kept is None else bytes(kept)
+
+
+def secret_names(conn: Connection, prefix: str) -> list[str]:
+    """Names of server secrets that begin so."""
+    return list(conn.execute(_SECRET_NAMES, {"first_": prefix, "last_": f"{prefix}~"}).scalars())
 
 
 def put_secret(conn: Connection, name: str, made: Sealed) -> bytes:

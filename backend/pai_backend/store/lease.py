@@ -41,6 +41,12 @@ def acquire(conn: Connection, holder: str, ttl_s: float, now: datetime, *, force
     return lease
 
 
+def require(conn: Connection, epoch: int) -> None:
+    """Raises Fenced unless the controller's epoch is this one."""
+    if (current := current_epoch(conn)) != epoch:
+        raise Fenced(f"the controller's epoch is {current}, not {epoch}: another controller has taken over")
+
+
 def renew(conn: Connection, epoch: int, ttl_s: float, now: datetime) -> Lease:
     """Prolong the lease of that epoch, even past its end while nobody took over. Raises Fenced."""
     current = current_epoch(conn)

@@ -93,18 +93,17 @@ def by_alias(conn: Connection, alias: str, cipher: Cipher) -> Job | None:
 
 
 def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
-    """By uid, by ``user~name``, or by the user's own bare name or any alias; the form says which of the three.
+    """By uid, by ``user~name``, or by the user's own bare name or any alias.
 
-    The user's own name comes before an alias: else a stranger's job, whose alias is its bare name, would
-    hide the user's job of that name. Raises NoSuchJob, UnknownKey.
+    The user's own bare name comes before all but a uid: else a stranger's job, whose alias it is, or whose full
+    name where a name has a ``~`` of its own, would hide the user's job. Raises NoSuchJob, UnknownKey.
     """
     if is_job_uid(name):
         return job(conn, JobUid(name), cipher)
     owner, tilde, rest = name.partition("~")
+    rows = list(conn.execute(_BY_ANY_NAME, {"name_": name, "username_": user}))
     if tilde:
-        rows = conn.execute(_BY_FULL_NAME, {"name_": rest, "username_": owner}).all()
-    else:
-        rows = conn.execute(_BY_ANY_NAME, {"name_": name, "username_": user}).all()
+        rows += conn.execute(_BY_FULL_NAME, {"name_": rest, "username_": owner}).all()
 
     def rank(row: AnyRow) -> int:
         return 0 if row.name == name and row.username == user else 1

@@ -31,6 +31,7 @@ _LIVING = (
 _WITH = _LIVING.where(table.c.username == bindparam("username_"))
 _BY = _LIVING.where(jobs.c.username == bindparam("username_"))
 _DELETE = delete(table).where(table.c.job == bindparam("job_"), table.c.username == bindparam("username_"))
+_MADE_BY = select(table.c.job, table.c.username).where(table.c.made_by == bindparam("made_by_"))
 _DELETE_OF_JOBS = delete(table).where(table.c.job.in_(bindparam("jobs_", expanding=True)))
 _JOB = select(jobs.c.state, jobs.c.username).where(jobs.c.uid == bindparam("job_"))
 _LOCKED = select(ssh_lockouts.c.username).where(ssh_lockouts.c.username.in_(bindparam("users_", expanding=True)))
@@ -68,6 +69,7 @@ def give(conn: Connection, share: Share, act: Act) -> None:
             "created_at": share.created_at,
             "created_by": share.created_by,
             "expires_at": share.expires_at,
+            "made_by": share.made_by,
         },
     )
     end = "until it ends" if share.expires_at is None else f"until {share.expires_at:%Y-%m-%d %H:%M:%S} UTC"
@@ -82,6 +84,12 @@ def end(conn: Connection, job: JobUid, user: str, act: Act) -> None:
     conn.execute(_DELETE, {"job_": job, "username_": user})
     owner = conn.execute(_JOB, {"job_": job}).one().username
     audit.note(conn, "share.ended", owner, user, act, job=job)
+
+
+def end_of_token(conn: Connection, digest: str, act: Act) -> None:
+    """End the shares that an application token gave."""
+    for row in conn.execute(_MADE_BY, {"made_by_": digest}).all():
+        end(conn, JobUid(row.job), row.username, act)
 
 
 def forget(conn: Connection, ended: Collection[JobUid]) -> None:
@@ -121,4 +129,5 @@ def _share(row: AnyRow) -> Share:
         created_at=row.created_at,
         created_by=row.created_by,
         expires_at=row.expires_at,
+        made_by=row.made_by,
     )

@@ -48,6 +48,7 @@ from pai_backend.store.grants import Act
 from pai_backend.store.idle_clocks import SqlIdling
 from pai_backend.store.keyring import LARGE_BYTES, KeyRing, KeySource
 from pai_backend.store.matching import Findings
+from pai_backend.store.recovering import SqlRecovery
 from pai_backend.store.release import ReleaseRequest
 from pai_backend.store.stop import StopRequest
 from pai_backend.store.wake import Wake
@@ -83,6 +84,7 @@ class SqlStore:
         self.configs = SqlConfigs(self._database, self._writer)
         self.grants = SqlGrants(self._database, self._writer, self._ring)
         self.idling = SqlIdling(self._database, self._writer, self._ring)
+        self.recovery = SqlRecovery(self._database, self._writer, self._ring)
 
     async def open(self) -> None:
         """Connect, bring the schema to head, and have the keys of all that is sealed.
@@ -338,9 +340,9 @@ class SqlStore:
         """A user's living tokens."""
         return await self._database.read(partial(tokens.tokens_of, user=user, now=now))
 
-    async def remove_token(self, user: str, digest: str) -> None:
+    async def remove_token(self, user: str, digest: str, act: Act) -> None:
         """Forget a token."""
-        await self._writer.run(partial(tokens.remove_token, user=user, digest=digest), announce=False)
+        await self._writer.run(partial(tokens.remove_token, user=user, digest=digest, act=act))
 
     async def claim(self, name: str, until: datetime, now: datetime) -> bool:
         """First come, first served."""

@@ -305,6 +305,8 @@ user_keys = Table(
     Column("replaces", String(128), nullable=False, server_default=text("''")),
     Column("last_used_at", Instant),
     Column("last_used_from", Text, nullable=False, server_default=text("''")),
+    # Digest of the application token that registered it, with which it ends; empty: none did.
+    Column("made_by", String(64), nullable=False, server_default=text("''")),
 )
 
 user_cas = Table(
@@ -333,6 +335,10 @@ certificates = Table(
     Column("revoked_at", Instant),
     Column("last_used_at", Instant),
     Column("last_used_from", Text, nullable=False),
+    # As of user_keys.
+    Column("made_by", String(64), nullable=False, server_default=text("''")),
+    # Why an administrator enters another user's job with it; empty: it is for what its user may enter.
+    Column("reason", Text, nullable=False, server_default=text("''")),
     Index("ix_certificates_username", "username", "expires_at"),
     Index("ix_certificates_ca", "ca", "expires_at"),
 )
@@ -346,7 +352,16 @@ shares = Table(
     Column("created_at", Instant, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("expires_at", Instant),
+    # As of user_keys.
+    Column("made_by", String(64), nullable=False, server_default=text("''")),
     PrimaryKeyConstraint("job", "username"),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("username", Text, primary_key=True),
+    Column("admin", Boolean, nullable=False),
 )
 
 ssh_lockouts = Table(
@@ -398,4 +413,19 @@ secrets = Table(
     Column("value", LargeBinary, nullable=False),
     Column("sealed_by", String(16), nullable=False),
     Index("ix_secrets_sealed_by_name", "sealed_by", "name"),
+)
+
+orphans = Table(
+    "orphans",
+    metadata,
+    Column("task", String(128), primary_key=True),
+    # Identity of the database that the task was started from; empty when the task does not say.
+    Column("database", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("since", Instant),
+    Column("seen_at", Instant, nullable=False),
+    # Why its job was not taken back.
+    Column("why", Text, nullable=False),
+    # Who asked for its end; empty while nobody has.
+    Column("ended_by", Text, nullable=False),
 )

@@ -12,10 +12,11 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.job import State
+from pai_backend.store import audit
 from pai_backend.store.base import job_key_slots, peer_key_slot
 from pai_backend.store.cipher import Sealed
-from pai_backend.store.grants import JobKey
-from pai_backend.store.tables import jobs
+from pai_backend.store.grants import Act, JobKey
+from pai_backend.store.tables import jobs, key_events
 from pai_backend.store.tables import task_keys as table
 
 Made: TypeAlias = tuple[Sealed, str]
@@ -28,6 +29,12 @@ _OF_FINGERPRINT = select(table.c.owner).where(table.c.fingerprint == bindparam("
 _JOB = select(jobs.c.uid, jobs.c.username, jobs.c.state).where(jobs.c.uid == bindparam("uid_"))
 _KEPT = select(table.c.owner, table.c.private_pem).where(table.c.owner.in_(bindparam("owners_", expanding=True)))
 _DELETE = delete(table).where(table.c.owner.in_(bindparam("owners_", expanding=True)))
+_DELETE_TAKEN = delete(table).where(table.c.fingerprint == bindparam("fingerprint_"))
+_TAKEN = select(key_events.c.subject, key_events.c.username, key_events.c.job).where(
+    key_events.c.type == "job-key.taken",
+    key_events.c.detail == bindparam("detail_"),
+    key_events.c.subject.in_(select(table.c.fingerprint).where(table.c.fingerprint.is_not(None))),
+)
 _INSERT = insert(table)
 
 
@@ -62,6 +69,13 @@ def keep(conn: Connection, made: Mapping[str, Made], others: Collection[str] = (
 def forget_own(conn: Connection, ended: Collection[JobUid]) -> None:
     """Delete the jobs' own key pairs; they have ended."""
     conn.execute(_DELETE, {"owners_": [owner for job in ended for owner in (*job_key_slots(job), peer_key_slot(job))]})
+
+
+def end_of_token(conn: Connection, digest: str, act: Act) -> None:
+    """Delete the jobs' own keys that an application token has taken: new ones are made when they are asked for."""
+    for row in conn.execute(_TAKEN, {"detail_": audit.by_token(digest)}).all():
+        conn.execute(_DELETE_TAKEN, {"fingerprint_": row.subject})
+        audit.note(conn, "job-key.replaced", row.username, row.subject, act, job=row.job)
 
 
 def job_of_key(conn: Connection, fingerprint: str) -> JobKey | None:

@@ -7,7 +7,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select
 
 from pai_backend.model.errors import Forbidden, NoSuchToken
+from pai_backend.store import certificates, keys, sharing, task_keys
 from pai_backend.store.base import AccessToken
+from pai_backend.store.grants import Act
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import access_tokens
 
@@ -63,13 +65,15 @@ def tokens_of(conn: Connection, user: str, now: datetime) -> list[AccessToken]:
     return [_token(row) for row in conn.execute(_OF_USER, {"username_": user, "now_": now})]
 
 
-def remove_token(conn: Connection, user: str, digest: str) -> None:
-    """Forget the user's token of that digest, or of that beginning of one. Raises NoSuchToken."""
+def remove_token(conn: Connection, user: str, digest: str, act: Act) -> None:
+    """Forget the user's token of that digest, or of that beginning of one, and end what it made. Raises NoSuchToken."""
     mine = conn.execute(_DIGESTS, {"username_": user}).scalars()
     found = [each for each in mine if len(digest) >= SHORTEST_ID and each.startswith(digest)]
     if len(found) != 1:
         raise NoSuchToken("You have no such token.", hint="`GET /api/v2/tokens` lists yours.")
     conn.execute(_DELETE, {"digest_": found[0]})
+    for kind in (keys, certificates, sharing, task_keys):
+        kind.end_of_token(conn, found[0], act)
 
 
 def _token(row: AnyRow) -> AccessToken:

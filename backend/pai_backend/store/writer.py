@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from pai_backend.model.errors import Bug, PaiError, Unavailable
-from pai_backend.store.base import Conflict, Fenced, PortTaken
+from pai_backend.store.base import CannotTakeBack, Conflict, Fenced, PortTaken
 from pai_backend.store.database import Database
 
 R = TypeVar("R")
@@ -33,7 +33,7 @@ transaction; the requests in it are then tried again one by one, so that only th
 LIMIT = 64
 """Requests in one transaction at most: bounds how long the first of them waits for the last."""
 
-_REFUSALS = (PaiError, Conflict, Fenced, PortTaken)
+_REFUSALS = (PaiError, Conflict, Fenced, PortTaken, CannotTakeBack)
 
 
 @dataclass(frozen=True, eq=False)

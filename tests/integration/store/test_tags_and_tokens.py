@@ -142,9 +142,9 @@ async def test_a_token_is_revoked_by_its_owner_by_digest_or_beginning(store: Sql
 
     for unknown in ("b" * 64, "a" * 11, "", "c" * 12):
         with pytest.raises(NoSuchToken):
-            await store.remove_token("alice", unknown)
-    await store.remove_token("alice", "a" * 12)
-    await store.remove_token("bob", "b" * 64)
+            await store.remove_token("alice", unknown, Act("alice", T0))
+    await store.remove_token("alice", "a" * 12, Act("alice", T0))
+    await store.remove_token("bob", "b" * 64, Act("bob", T0))
     assert await store.token(mine.digest, T0) is None
     assert await store.token(other.digest, T0) is None
 

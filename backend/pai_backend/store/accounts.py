@@ -1,0 +1,43 @@
+"""Which users there are and who of them administers: as the api's configuration had it at its last start.
+
+Other processes know no users by themselves; a gateway asks here whether the user of a key still is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+
+from pai_backend.store.sharing import locked_out
+from pai_backend.store.tables import accounts as table
+
+_ALL = select(table.c.username, table.c.admin)
+_ADMINS = select(table.c.username).where(table.c.username.in_(bindparam("users_", expanding=True)), table.c.admin)
+_KNOWN = select(table.c.username).where(table.c.username.in_(bindparam("users_", expanding=True)))
+_COUNT = select(func.count()).select_from(table)
+
+
+def keep(conn: Connection, accounts: Mapping[str, bool]) -> None:
+    """Make these the accounts, each with whether it administers."""
+    if {row.username: row.admin for row in conn.execute(_ALL)} == dict(accounts):
+        return
+    conn.execute(delete(table))
+    conn.execute(insert(table), [{"username": name, "admin": admin} for name, admin in sorted(accounts.items())])
+
+
+def shut_out(conn: Connection, users: Collection[str]) -> Mapping[str, bool]:
+    """Those of the users who may enter nothing, each with whether they are locked out; the others are gone.
+
+    Before an api has told its accounts for the first time nobody is gone.
+    """
+    locked = locked_out(conn, users)
+    gone: set[str] = set()
+    if conn.execute(_COUNT).scalar_one():
+        gone = set(users) - set(conn.execute(_KNOWN, {"users_": list(users)}).scalars())
+    return {user: user in locked for user in locked | gone}
+
+
+def admins(conn: Connection, users: Collection[str]) -> frozenset[str]:
+    """Those of the users who administer."""
+    return frozenset(conn.execute(_ADMINS, {"users_": list(users)}).scalars())
