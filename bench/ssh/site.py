@@ -12,7 +12,6 @@ import asyncio
 import os
 import resource
 import shutil
-import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -42,6 +41,7 @@ from pai_backend.store.grants import Act
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
+from pai_backend.testing.free_ports import free_ports
 
 USER = "bench"
 ALIAS = "bench-job"
@@ -94,7 +94,7 @@ async def site() -> AsyncIterator[Site]:
         home = Path(scratch)
         data_dir = home / "data"
         data_dir.mkdir(mode=0o700)
-        ports = _Ports(*_free_ports(4))
+        ports = _Ports(*free_ports(4))
         keys = await _write_store(data_dir, home / "id", (ports.task, ports.quiet))
         async with AsyncExitStack() as stack:
             config = _write_config(home / "backend.yaml", ports.gateway)
@@ -270,15 +270,3 @@ def _client_config(home: Path, cipher: str, ports: _Ports) -> str:
         + f"UserKnownHostsFile {home / 'known_hosts'}\nGlobalKnownHostsFile /dev/null\nIdentityFile {home / 'id'}\n"
         + "LogLevel ERROR\n"
     )
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at the moment, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

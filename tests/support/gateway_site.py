@@ -17,11 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
-from pai_backend.listening import bind
+from pai_backend.testing.free_ports import free_ports
 from tests.conformance.clients.entry import LIMIT_S, Done, Entry
 from tests.conformance.engines.documents import Document
 from tests.support.backend_process import Backend, backend, until
-from tests.support.ssh_world import free_port
 
 ECHO = "echo started; cat"
 _BOB = "a-token-of-bob-alone"
@@ -157,7 +156,7 @@ class GatewaySite:
 @contextmanager
 def gateway_site(directory: Path, document: Document, drain_s: float = 10) -> Iterator[GatewaySite]:
     """Start the backend and the job, whose user is alice. End both afterwards, if the backend still runs."""
-    port, metrics_port = free_port(), _two_ports()
+    port, metrics_port, _of_second_process = free_ports(3)
     directory.mkdir(exist_ok=True)
     config = directory / "backend.yaml"
     config.touch(0o600)
@@ -166,6 +165,7 @@ def gateway_site(directory: Path, document: Document, drain_s: float = 10) -> It
             {
                 "user": "alice",
                 "api": {"tokens": [{"user": "bob", "token": _BOB}]},
+                "engine": {"trust_all_users": True},
                 "processes": [["api"], ["controller"], ["gateway"], ["agent"]],
                 "gateway": {"processes": 2, "port": port, "metrics_port": metrics_port, "drain_s": drain_s},
             }
@@ -186,18 +186,6 @@ def gateway_site(directory: Path, document: Document, drain_s: float = 10) -> It
             if running.process.poll() is None:
                 client.stop(job)
                 until(lambda: client.job(job)["state"] == "STOPPED")
-
-
-def _two_ports() -> int:
-    """A free port behind which another one is."""
-    while True:
-        first = free_port()
-        with ExitStack() as taken:
-            try:
-                taken.enter_context(bind("127.0.0.1", first + 1))
-            except OSError:
-                continue
-            return first
 
 
 def _entry(client: Client, holder: Client, job: str, home: Path) -> Entry:

@@ -37,11 +37,20 @@ class FakeUser:
 
     name: str
     admin: bool
+    token: str
 
 
-async def authenticate(token: str) -> FakeUser | None:
-    """The users of the tests."""
-    return FakeUser(*TOKENS[token]) if token in TOKENS else None
+class FakeEntrants:
+    """The users of the tests; a token stands for itself."""
+
+    def __init__(self) -> None:
+        self.users = {token: FakeUser(name, admin, token) for token, (name, admin) in TOKENS.items()}
+
+    async def entrant_of(self, token: str) -> FakeUser | None:
+        return self.users.get(token)
+
+    async def entrant(self, token: str) -> FakeUser | None:
+        return self.users.get(token)
 
 
 class FakeStore:
@@ -124,8 +133,13 @@ class ProxyUnderTest:
     engine: FakeEngine
     clock: Clock
     port: int
+    entrants: FakeEntrants
     host: str = HOST
     clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    def user(self, name: str) -> FakeUser:
+        """One of the users."""
+        return self.entrants.users[f"{name}-token"]
 
     @property
     def authority(self) -> str:
@@ -153,7 +167,7 @@ class ProxyUnderTest:
         label = service.rsplit("--", 1)[1]
         target = job.spec.task_roles[0]
         grant = await self.proxy.grant(
-            job, Target(target.name, 0, label), user, f"http://127.0.0.1:{self.port}", admin=admin
+            job, Target(target.name, 0, label), self.user(user), f"http://127.0.0.1:{self.port}", as_admin=admin
         )
         return parse_qs(urlsplit(grant.url).query)["ticket"][0]
 
@@ -176,7 +190,7 @@ async def running_proxy(
     public_url: str = "",
 ) -> AsyncIterator[ProxyUnderTest]:
     """A proxy in front of an api that answers ``the api``, for this job."""
-    store, engine, clock = FakeStore(job), FakeEngine(), Clock()
+    store, engine, clock, entrants = FakeStore(job), FakeEngine(), Clock(), FakeEntrants()
     if change is not None:
         change(store)
     proxy = ServiceProxy(
@@ -184,7 +198,7 @@ async def running_proxy(
         engine,
         domain="localhost",
         signing_key=KEY,
-        authenticate=authenticate,
+        entrants=entrants,
         now=clock,
         response_s=response_s,
         uses=uses,
@@ -194,7 +208,7 @@ async def running_proxy(
     server = HTTPServer(RuleRouter([*proxy_rules(proxy), ("/.*", api)]))
     sockets = bind_sockets(0, "127.0.0.1")
     server.add_sockets(sockets)
-    under_test = ProxyUnderTest(proxy, store, engine, clock, sockets[0].getsockname()[1])
+    under_test = ProxyUnderTest(proxy, store, engine, clock, sockets[0].getsockname()[1], entrants)
     try:
         yield under_test
     finally:

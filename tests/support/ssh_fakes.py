@@ -34,6 +34,8 @@ class MemoryGrants:
         self.job_keys: dict[str, JobKey] = {}
         self.given: list[Share] = []
         self.locked: set[str] = set()
+        self.gone: set[str] = set()
+        self.administrators: set[str] = set()
         self.uses: list[tuple[str, str]] = []
 
     async def key(self, fingerprint: str) -> UserKey | None:
@@ -57,9 +59,13 @@ class MemoryGrants:
         self._store.read()
         return [share for share in self.given if share.job == job]
 
-    async def locked_out(self, users: Collection[str]) -> frozenset[str]:
+    async def shut_out(self, users: Collection[str]) -> dict[str, bool]:
         self._store.read()
-        return frozenset(self.locked & set(users))
+        return {user: user in self.locked for user in users if user in self.locked | self.gone}
+
+    async def admins(self, users: Collection[str]) -> frozenset[str]:
+        self._store.read()
+        return frozenset(self.administrators & set(users))
 
     async def note_key_use(self, fingerprint: str, at: datetime, source: str) -> None:
         self._store.read()

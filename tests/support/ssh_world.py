@@ -32,6 +32,7 @@ from pai_backend.engine.local.ssh_session import TaskWorld
 from pai_backend.model.job import Job, Phase, State, Task
 from pai_backend.store.base import slot_of
 from pai_backend.testing.builders import make_job, make_placement
+from pai_backend.testing.free_ports import free_port
 from tests.support.ssh_fakes import LoopbackEngine, MemoryStore
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
@@ -107,13 +108,6 @@ async def program(argv: list[str], **kwargs: Any) -> AsyncIterator[asyncio.subpr
         if process.stdin is not None:
             process.stdin.close()
         await process.wait()
-
-
-def free_port() -> int:
-    """A port nobody listens on at the moment."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 async def answers(port: int) -> None:

@@ -268,7 +268,7 @@ async def task_host_key(store: Store, slot: str) -> str:
 
 
 async def job_key(store: Store, job: JobUid) -> str:
-    """The job's own key (private PEM): its tasks' SSH servers take it at their own ports. Made once. Idempotent.
+    """The job's own key (private PEM), by which its owner enters the job at the gateway. Made once. Idempotent.
 
     Raises ReadOnlyJob for a job that has ended.
     """
@@ -278,8 +278,7 @@ async def job_key(store: Store, job: JobUid) -> str:
 async def job_rsa_key(store: Store, job: JobUid, make: Callable[[], Awaitable[str]]) -> str:
     """The job's RSA key (OpenSSH private PEM), for clients that know no Ed25519. Idempotent.
 
-    It is good at the gateway, and at the own ports of tasks that start later. ``make`` gives a new one when there
-    is none. Raises ReadOnlyJob for a job that has ended.
+    ``make`` gives a new one when there is none. Raises ReadOnlyJob for a job that has ended.
     """
     slot = job_key_slots(job)[1]
     kept = await store.task_keys(slot)

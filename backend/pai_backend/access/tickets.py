@@ -47,6 +47,9 @@ class Claims(Model):
 
     user: str
     admin: bool
+    """Whether an administrator has stated a reason to enter another user's job."""
+    token: str
+    """Digest of the token that it was issued to; it ends with that."""
     service: str
     job: JobUid
     expires_at: datetime
@@ -67,12 +70,17 @@ class TicketOffice:
         self._now = now
 
     def issue(
-        self, user: str, service: str, job: JobUid, *, admin: bool = False, life: timedelta = TICKET_LIFE
+        self, user: str, service: str, job: JobUid, *, token: str, admin: bool = False, life: timedelta = TICKET_LIFE
     ) -> tuple[str, datetime]:
-        """A ticket and when it expires."""
-        until = self._now() + life
+        """A ticket and when it expires. ``token`` is the digest of what its user has shown."""
         claims = Claims(
-            user=user, admin=admin, service=service, job=job, expires_at=until, number=secrets.token_hex(16)
+            user=user,
+            admin=admin,
+            token=token,
+            service=service,
+            job=job,
+            expires_at=(until := self._now() + life),
+            number=secrets.token_hex(16),
         )
         return self._sign(_TICKET_KIND, claims), until
 

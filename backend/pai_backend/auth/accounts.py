@@ -7,6 +7,7 @@ a new one is made by ``python -m pai_backend hash-password``. Pure but for the t
 from __future__ import annotations
 
 import secrets
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -64,4 +65,12 @@ def password_fits(account: Account | None, password: str) -> bool:
         return False
 
 
-_NOBODYS = PasswordHasher().hash(secrets.token_hex())  # with the costs of new hashes
+def _nobodys_hash() -> str:
+    """A hash in the form and with the costs of new ones that is no password's; made without that cost."""
+    hasher = PasswordHasher()
+    costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    salt, tag = (b64encode(secrets.token_bytes(size)).rstrip(b"=") for size in (hasher.salt_len, hasher.hash_len))
+    return f"$argon2id$v=19${costs}${salt.decode()}${tag.decode()}"
+
+
+_NOBODYS = _nobodys_hash()

@@ -21,6 +21,7 @@ from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.errors import TooManyRequests, WrongPassword
 from pai_backend.store.base import AccessToken, Store
+from pai_backend.store.grants import Act
 
 log = logging.getLogger(__name__)
 
@@ -63,14 +64,29 @@ class Identity:
 
     async def of_token(self, token: str) -> User | None:
         """The user of a token."""
-        configured = self._table.user(token)
+        return await self.of_digest(digest(token))
+
+    async def of_digest(self, token: str) -> User | None:
+        """The user of the token with this digest, as things are now; None when it is good no more."""
+        configured = self._table.of_digest(bytes.fromhex(token))
         if configured is not None:
-            return configured
-        kept = await self._store.token(digest(token), self._now())
+            return configured if self.accounts.get(configured.name) is not None else None
+        kept = await self._store.token(token, self._now())
         account = self.accounts.get(kept.user) if kept is not None else None
         if kept is None or account is None:
             return None
-        return User(account.name, account.admin, kept.application)
+        return User(account.name, account.admin, kept.application, token)
+
+    async def entrant_of(self, token: str) -> User | None:
+        """The user of a token who may enter tasks by their services: as :meth:`entrant`."""
+        return await self.entrant(digest(token))
+
+    async def entrant(self, token: str) -> User | None:
+        """The user of the token with this digest; None when it is good no more or its user is locked out."""
+        user = await self.of_digest(token)
+        if user is None or await self._store.grants.locked_out((user.name,)):
+            return None
+        return user
 
     async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
         """A session token for a name and password. Raises WrongPassword, TooManyRequests.
@@ -111,11 +127,15 @@ class Identity:
         """The user's sessions and application tokens, oldest first."""
         return await self._store.tokens_of(user.name, self._now())
 
-    async def revoke(self, user: User, token: str) -> None:
-        """End a token of the user, given itself or the id that :meth:`tokens` shows. Raises NoSuchToken."""
+    async def revoke(self, user: User, token: str, source: str = "") -> None:
+        """End a token of the user, given itself or the id that :meth:`tokens` shows, and what it made.
+
+        ``source`` is the address that asked, for the audit. Raises NoSuchToken.
+        """
         named = token.lower()
         is_id = len(named) <= len(digest("")) and all(letter in "0123456789abcdef" for letter in named)
-        await self._store.remove_token(user.name, named if is_id else digest(token))
+        act = Act(user.name, self._now(), source)
+        await self._store.remove_token(user.name, named if is_id else digest(token), act)
 
     async def _make(self, name: str, *, application: bool, life: timedelta | None) -> str:
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self._now()

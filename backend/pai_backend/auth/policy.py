@@ -27,5 +27,12 @@ def may_read_secrets(user: User, job: Owned) -> bool:
 
 
 def may_change(user: User, job: Owned) -> bool:
-    """Whether the user may stop the job or get a way into it."""
+    """Whether the user may stop the job, move it, or end what lets others in."""
     return user.admin or job.user == user.name
+
+
+def may_enter(user: User, job: Owned) -> bool:
+    """Whether the user may get a way into the job's tasks, or give one. An administrator may see more than that, and
+    enters by a reason that the owner is told.
+    """
+    return job.user == user.name

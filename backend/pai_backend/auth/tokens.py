@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from pai_backend import secret_files
@@ -30,11 +31,15 @@ class TokenTable:
 
     def user(self, token: str) -> User | None:
         """The user of this token. Takes the same time whichever token matches, or none."""
-        asked, found = _digest(token), None
+        return self.of_digest(_digest(token))
+
+    def of_digest(self, asked: bytes) -> User | None:
+        """The user of the token with this SHA-256."""
+        found = None
         for digest, user in self._digests:
             if hmac.compare_digest(asked, digest):
                 found = user
-        return found
+        return found if found is None else replace(found, token=asked.hex())
 
     def users(self) -> list[User]:
         """Everybody who has a token here."""

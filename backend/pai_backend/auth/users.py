@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -15,3 +15,10 @@ class User:
     name: str
     admin: bool = False
     application: bool = False
+    token: str = field(default="", repr=False, compare=False)
+    """Digest of the token."""
+
+    @property
+    def maker(self) -> str:
+        """What is written beside things that are to end with an application token: its digest, else nothing."""
+        return self.token if self.application else ""

@@ -34,12 +34,12 @@ func family() map[int][]process {
 }
 
 // descendants are the living processes below this one, but for those below and including `without`.
-func descendants(without map[int]bool) []process {
+func descendants(without map[int]string) []process {
 	children := family()
 	var all []process
 	for next := []int{os.Getpid()}; len(next) > 0; next = next[1:] {
 		for _, child := range children[next[0]] {
-			if !without[child.pid] {
+			if _, left := without[child.pid]; !left {
 				all = append(all, child)
 				next = append(next, child.pid)
 			}

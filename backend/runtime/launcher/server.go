@@ -28,8 +28,8 @@ type server struct {
 	next    time.Time // not to be tried before
 	pause   time.Duration
 	pipe    *os.File
-	came    chan *os.File // connections that no sshd has yet
-	serving map[int]bool  // process ids of sshds
+	came    chan arrival   // connections that no sshd has yet
+	serving map[int]string // by process ids of sshds: the file of the key that one accepts alone, to be removed with it
 }
 
 // prepare writes what the server needs besides the plan's files.
@@ -52,9 +52,9 @@ func (s *server) prepare(port int) error {
 	if s.pipe, err = os.OpenFile(serverPipe, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	s.port, s.came, s.serving = port, make(chan *os.File), map[int]bool{}
+	s.port, s.came, s.serving = port, make(chan arrival), map[int]string{}
 	go keepWords(s.pipe)
-	return nil
+	return s.rides()
 }
 
 // tend begins to listen when that is to be tried: the port may be somebody else's, who may leave it.
@@ -94,13 +94,13 @@ func (s *server) accept(listener net.Listener) {
 		file, err := connection.(*net.TCPConn).File()
 		connection.Close()
 		if err == nil {
-			s.came <- file
+			s.came <- arrival{connection: file}
 		}
 	}
 }
 
 // arrivals are connections to be served; none while so many are served already.
-func (s *server) arrivals() <-chan *os.File {
+func (s *server) arrivals() <-chan arrival {
 	if len(s.serving) >= clientsMost {
 		return nil
 	}
@@ -108,23 +108,43 @@ func (s *server) arrivals() <-chan *os.File {
 }
 
 // serve gives a connection an sshd of its own.
-func (s *server) serve(connection *os.File) {
-	defer connection.Close()
-	pid, err := startServer(connection.Fd(), s.pipe.Fd())
+func (s *server) serve(who arrival) {
+	defer who.connection.Close()
+	pid, err := startServer(who.connection.Fd(), s.pipe.Fd(), who.keys)
 	if err != nil {
 		say("an SSH client could not be served: %v", err)
+		forget(who.keys)
 		return
 	}
-	s.serving[pid] = true
+	s.serving[pid] = who.keys
 }
 
-func startServer(socket, words uintptr) (int, error) {
+// left takes in that a process has ended, which may have been an sshd.
+func (s *server) left(pid int) {
+	forget(s.serving[pid])
+	delete(s.serving, pid)
+}
+
+// forget removes the file of a ride's key.
+func forget(keys string) {
+	if keys == "" {
+		return
+	}
+	if err := os.Remove(keys); err != nil {
+		say("the key of a ride stays: %v", err)
+	}
+}
+
+func startServer(socket, words uintptr, keys string) (int, error) {
 	if err := syscall.SetNonblock(int(socket), false); err != nil {
 		return 0, err
 	}
 	arguments := []string{sshd, "-i", "-f", sshdConfig, "-h", privateHostKey, "-E", serverPipe}
 	if exists(hostCertificate) {
 		arguments = append(arguments, "-c", hostCertificate)
+	}
+	if keys != "" {
+		arguments = append(arguments, "-o", "AuthorizedKeysFile="+keys) // before that of the configuration: sshd(8), -o
 	}
 	return syscall.ForkExec(sshd, arguments, &syscall.ProcAttr{
 		Dir: "/",

@@ -224,7 +224,7 @@ func (t *task) reap() {
 		case pid == t.main:
 			t.status = &status
 		default:
-			delete(t.server.serving, pid)
+			t.server.left(pid)
 		}
 	}
 }

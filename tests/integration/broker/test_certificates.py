@@ -18,7 +18,8 @@ from pai_backend.access.keys import make_ed25519, parse_public_key
 from pai_backend.model.errors import Bug, InvalidParameters
 from pai_backend.model.rights import EVERYTHING, Limits, limits_of
 from pai_backend.store.grants import Certificate
-from tests.support.ssh_world import answers, free_port, program, write_sshd_config
+from pai_backend.testing.free_ports import free_port
+from tests.support.ssh_world import answers, program, write_sshd_config
 
 ALIAS = "train"
 CA, OTHER_CA = make_ed25519("ca"), make_ed25519("other")

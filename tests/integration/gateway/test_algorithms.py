@@ -15,11 +15,11 @@ from pai_backend.access.keys import gateway_host_keys, gateway_known_hosts, make
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.ssh_server import listen
 from pai_backend.engine.local.ssh_session import TaskWorld
+from pai_backend.testing.free_ports import free_port
 from tests.support.ssh_world import (
     SSHD,
     World,
     answers,
-    free_port,
     gateway,
     make_world,
     program,

@@ -18,17 +18,15 @@ from pai_backend.access.keys import public_line
 from pai_backend.model.rights import limits_of
 from pai_backend.store.grants import Share
 from pai_backend.testing.builders import make_uid
-from tests.support.ssh_world import LIMIT_S, World, eventually, make_world, program, running_job, write_key
+from tests.support.ssh_world import LIMIT_S, World, eventually, make_world, program, run, running_job, write_key
 
 pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    """A task that takes the user's own key, as a task does that knows the users' CA."""
-    async with make_world(tmp_path, "sshd") as made:
-        with (tmp_path / "authorized").open("a") as authorized:
-            authorized.write(public_line(made.key.read_text()) + "\n")
+    """A task of the local engine, which knows the gateway's key and no user's."""
+    async with make_world(tmp_path, "agent") as made:
         task_key = public_line(made.store.host_keys[f"{made.job.uid}-0-0"])
         with (tmp_path / "known_hosts").open("a") as known:
             known.write(f"demo {task_key}\ndemo--worker-0 {task_key}\n")
@@ -42,8 +40,6 @@ def _jump(world: World, target: str, *command: str, name: str = "alice") -> list
 
 
 async def test_the_clients_own_ssh_reaches_the_task(world: World) -> None:
-    from tests.support.ssh_world import run
-
     user = os.environ.get("USER", "root")
     data = os.urandom(3_000_000)
     outcome = await run(_jump(world, f"{user}@demo", "sha256sum"), data)
@@ -54,6 +50,39 @@ async def test_the_clients_own_ssh_reaches_the_task(world: World) -> None:
     noted = world.store.noted
     await eventually(lambda: "access.end" in [event.type for _, event in noted], "a jump's end is not told")
     assert next(event for _, event in noted if event.type == "access.end").payload["kind"] == "jump"
+
+
+async def test_a_ride_is_for_the_key_that_the_gateway_let_in_alone(world: World) -> None:
+    proxy = " ".join(world.argv(options=("-W", "%h:%p")))
+    other = world.path / "other"
+    world.store.register("alice", write_key(other))
+    common = ["-i" if word == "-i" else word.replace(str(world.key), str(other)) for word in world.common()]
+    outcome = await run(["ssh", *common, "-o", f"ProxyCommand={proxy}", "root@demo", "echo in"])
+    assert (outcome.stdout, outcome.status) == (b"", 255)
+    assert "Permission denied (publickey)" in outcome.stderr
+
+
+@pytest.mark.parametrize("how", ["removed key", "lockout"])
+async def test_what_ends_a_right_ends_its_jumps(world: World, how: str) -> None:
+    async with program(_jump(world, "root@demo", "echo in; exec cat")) as client:
+        assert client.stdout is not None
+        async with asyncio.timeout(LIMIT_S):
+            assert await client.stdout.readline() == b"in\n"
+        if how == "lockout":
+            world.store.grants.locked.add("alice")
+            world.store.written()
+        else:
+            world.store.unregister(next(iter(world.store.registered)))
+        async with asyncio.timeout(LIMIT_S):
+            await client.wait()
+    outcome = await run(_jump(world, "root@demo", "echo in"))
+    assert outcome.stdout == b""
+
+
+async def test_a_task_that_an_older_backend_started_takes_no_jumps_and_says_so(tmp_path: Path) -> None:
+    async with make_world(tmp_path, "sshd") as old:
+        outcome = await old.ssh(name="alice", options=("-W", "demo:22"))
+    assert "takes no jumps" in outcome.stderr
 
 
 async def test_a_jump_whose_client_is_killed_ends(world: World) -> None:

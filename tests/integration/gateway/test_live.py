@@ -18,10 +18,10 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import JobExit, State
 from pai_backend.store.base import NewEvent
 from pai_backend.testing.builders import make_uid
+from pai_backend.testing.free_ports import free_port
 from tests.support.ssh_world import (
     World,
     asyncssh_server,
-    free_port,
     gateway,
     lines_in,
     login,

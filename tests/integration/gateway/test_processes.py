@@ -15,12 +15,12 @@ import pytest
 
 from jupyter_pai import broker
 from jupyter_pai.sync import Client
+from pai_backend.testing.free_ports import free_port
 from tests.conformance.clients.entry import LIMIT_S, Entry
 from tests.conformance.engines.documents import v2, v2_role
 from tests.support.backend_process import command, kill, until
 from tests.support.command_lines import command_lines_with
 from tests.support.gateway_site import GatewaySite, Person, gateway_site, make_key, session
-from tests.support.ssh_world import free_port
 
 pytestmark = [
     pytest.mark.timeout(240),

@@ -31,8 +31,9 @@ from pai_backend.model.job import Job, JobExit, State
 from pai_backend.store.base import UserKey, slot_of
 from pai_backend.store.grants import Act
 from pai_backend.store.sql import SqlStore
+from pai_backend.testing.free_ports import free_port
 from tests.support.sealing import KEYS
-from tests.support.ssh_world import USER, Outcome, answers, free_port, program, run, running_job, write_key
+from tests.support.ssh_world import USER, Outcome, answers, program, run, running_job, write_key
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,7 +48,9 @@ class Site:
     client: list[str]
 
     async def ssh(self, *args: str, options: tuple[str, ...] = (), stdin: bytes | None = None) -> Outcome:
-        return await run(["ssh", *options, *self.client, f"{self.job.alias}@127.0.0.1", *args], stdin)
+        return await run(
+            ["env", "TERM=xterm-256color", "ssh", *options, *self.client, f"{self.job.alias}@127.0.0.1", *args], stdin
+        )
 
     async def finish(self) -> None:
         ended = self.job.model_copy(update={"state": State.SUCCEEDED, "exit": JobExit(status=0, message="")})
@@ -132,7 +135,7 @@ async def test_the_tasks_own_environment_and_directory_are_there(site: Site) -> 
 async def test_a_terminal_of_a_local_task(site: Site) -> None:
     outcome = await site.ssh("stty size; echo $TERM", options=("-tt",), stdin=b"")
     assert outcome.status == 0, outcome
-    assert outcome.stdout.decode().split()[-1] != "dumb", outcome
+    assert outcome.stdout.decode().split()[-1] == "xterm-256color", outcome
 
 
 async def test_files_go_to_the_tasks_directory_and_back(site: Site, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pai_backend.access.keys import parse_public_key
 from pai_backend.model.job import Phase, State
 from pai_backend.model.rights import EVERYTHING, Limits, limits_of
 from pai_backend.store.grants import Certificate, JobKey, Share
+from pai_backend.testing.builders import make_role, make_spec, make_uid
 from tests.support.ssh_world import World, eventually, login, make_world, program, run, running_job, write_key
 
 pytestmark = pytest.mark.asyncio
@@ -75,6 +76,16 @@ async def test_a_share_opens_the_door_and_its_end_shuts_it(world: World) -> None
             assert b"no longer shared with you" in await process.stderr.read()
     outcome = await world.ssh("true")
     assert outcome.stderr.startswith('pai: No job that you may enter answers to the name "demo".')
+
+
+async def test_the_end_of_an_account_ends_its_logins(world: World) -> None:
+    async with login(world) as conn:
+        await conn.run("true")
+        world.store.grants.gone.add("alice")
+        world.store.written()
+        async with asyncio.timeout(CUT_S):
+            await conn.wait_closed()
+    assert "Permission denied" in (await world.ssh("true")).stderr
 
 
 async def test_rights_end_by_the_clock_and_by_a_lockout(world: World) -> None:
@@ -230,10 +241,16 @@ async def test_a_jobs_own_key_opens_that_job_alone(world: World) -> None:
     public = parse_public_key(write_key(world.key))
     world.store.grants.job_keys[public.fingerprint] = JobKey(world.job.uid, "alice", public.fingerprint)
     assert (await world.ssh("echo in")).stdout == b"in\n"
-    from pai_backend.testing.builders import make_uid
-
     world.store.put(running_job(world.task_port, name="second", uid=make_uid(2)))
     assert "Permission denied" in (await world.ssh("true", name="second")).stderr
+    assert (await world.ssh("echo in", name="root")).stdout == b"in\n", "as OpenPAI's guides log in"
+    roles = [make_role("main", instances=2)]
+    world.store.put(running_job(world.task_port, uid=world.job.uid, spec=make_spec(roles=roles)))
+    several = await world.ssh("true", name="root")
+    assert "Log in as demo--TASK instead of root. Its tasks: main-0 to main-1." in several.stderr
+    world.key = world.path / "id_ed25519"
+    unnamed = await world.ssh("true", name="root")
+    assert 'No job that you may enter answers to the name "root"' in unnamed.stderr, "any other key is for many jobs"
 
 
 async def test_logins_and_their_ends_are_events_of_the_job(world: World) -> None:

@@ -13,8 +13,9 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.engine.local import ssh_session
+from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.test_ssh_output import IDLE_S, stall_and_read
-from tests.support.ssh_world import World, answers, eventually, free_port, login, make_world, program, run
+from tests.support.ssh_world import World, answers, eventually, login, make_world, program, run
 
 pytestmark = pytest.mark.asyncio
 

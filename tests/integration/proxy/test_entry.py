@@ -13,7 +13,7 @@ from pai_backend.access.tickets import SESSION_LIFE, TICKET_LIFE, TicketOffice
 from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden, NoSuchService
 from pai_backend.model.job import Phase, State
-from tests.support.proxy_fakes import SERVICE, Clock, FakeStore, running_proxy, service_job
+from tests.support.proxy_fakes import SERVICE, Clock, FakeStore, FakeUser, running_proxy, service_job
 from tests.support.proxy_upstreams import web_server
 
 PAGE = {"Accept": "text/html"}
@@ -23,7 +23,9 @@ PAGE = {"Accept": "text/html"}
 async def test_a_ticket_turns_into_a_cookie_of_this_host_alone() -> None:
     async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
         job = under_test.store.jobs["lab"]
-        grant = await under_test.proxy.grant(job, Target("worker", 0, "web"), "alice", f"http://x:{under_test.port}")
+        grant = await under_test.proxy.grant(
+            job, Target("worker", 0, "web"), under_test.user("alice"), f"http://x:{under_test.port}"
+        )
         url = urlsplit(grant.url)
         assert (url.scheme, url.netloc, url.path) == ("http", under_test.authority, "/.pai/signin")
         assert grant.expires_at == under_test.clock() + TICKET_LIFE
@@ -42,7 +44,9 @@ async def test_a_ticket_turns_into_a_cookie_of_this_host_alone() -> None:
 async def test_a_ticket_signs_in_to_the_path_address_too() -> None:
     async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
         job = under_test.store.jobs["lab"]
-        grant = await under_test.proxy.grant(job, Target("worker", 0, "web"), "alice", f"http://x:{under_test.port}")
+        grant = await under_test.proxy.grant(
+            job, Target("worker", 0, "web"), under_test.user("alice"), f"http://x:{under_test.port}"
+        )
         client = under_test.client(host="127.0.0.1")
         answer = await client.get(grant.path_url)
         assert answer.headers["location"] == "../"
@@ -109,7 +113,9 @@ async def test_a_ticket_works_once_and_for_a_minute_and_for_its_service() -> Non
         late = await under_test.ticket()
         under_test.clock.time += TICKET_LIFE
         assert (await client.get("/.pai/signin", params={"ticket": late})).status_code == 401
-        forged = TicketOffice(FakeStore(), "other key", Clock()).issue("alice", SERVICE, service_job(1).uid)[0]
+        forged = TicketOffice(FakeStore(), "other key", Clock()).issue(
+            "alice", SERVICE, service_job(1).uid, token="alice-token"
+        )[0]
         assert (await client.get("/.pai/signin", params={"ticket": forged})).status_code == 401
         assert (await client.get("/.pai/signin")).status_code == 401
 
@@ -169,7 +175,7 @@ async def test_a_stranger_learns_nothing_but_how_to_sign_in() -> None:
     [
         ("Bearer alice-token", 200),
         ("bearer alice-token", 200),
-        ("Bearer root-token", 200),
+        ("Bearer root-token", 403),
         ("Bearer bob-token", 403),
         ("Bearer wrong", 401),
         ("Basic alice-token", 401),
@@ -177,7 +183,7 @@ async def test_a_stranger_learns_nothing_but_how_to_sign_in() -> None:
         ("", 401),
     ],
 )
-async def test_owners_and_administrators_get_in_and_nobody_else(authorization: str, status: int) -> None:
+async def test_the_owner_gets_in_and_nobody_else_not_even_an_administrator(authorization: str, status: int) -> None:
     async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
         answer = await under_test.client(Authorization=authorization).get("/show")
         assert answer.status_code == status
@@ -201,12 +207,14 @@ async def test_a_session_opens_neither_another_service_nor_another_job() -> None
 async def test_nobody_is_granted_the_service_of_another() -> None:
     async with running_proxy(service_job(None)) as under_test:
         job, proxy = under_test.store.jobs["lab"], under_test.proxy
-        with pytest.raises(Forbidden):
-            await proxy.grant(job, Target("worker", 0, "web"), "bob", "http://x")
-        assert (await proxy.grant(job, Target("worker", 0, "web"), "root", "https://pai.example:8443", admin=True)).url
+        web, root = Target("worker", 0, "web"), under_test.user("root")
+        for who, as_admin in ((under_test.user("bob"), False), (under_test.user("bob"), True), (root, False)):
+            with pytest.raises(Forbidden):
+                await proxy.grant(job, web, who, "http://x", as_admin=as_admin)
+        assert (await proxy.grant(job, web, root, "https://pai.example:8443", as_admin=True)).url
         for target in (Target("worker", 0), Target("worker", 7, "web")):
             with pytest.raises(NoSuchService):
-                await proxy.grant(job, target, "alice", "http://x")
+                await proxy.grant(job, target, under_test.user("alice"), "http://x")
 
 
 @pytest.mark.asyncio
@@ -331,3 +339,40 @@ async def test_a_refused_large_body_is_not_read() -> None:
         small = await under_test.client(Authorization="Bearer bob-token").post("/", content=b"x" * 10)
         assert small.status_code == 403
         assert "connection" not in small.headers
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", [False, True])
+async def test_a_session_ends_with_the_token_it_was_issued_to(path: bool) -> None:
+    """Logout, removal and lock-out look alike from here: the token stands for nobody any more."""
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        cookie = await under_test.cookie(path=path)
+        client = under_test.client(host="127.0.0.1" if path else None, Cookie=cookie)
+        where = f"/s/{SERVICE}/show" if path else "/show"
+        assert (await client.get(where)).status_code == 200
+        late = await under_test.ticket()
+        del under_test.entrants.users["alice-token"]
+        assert (await client.get(where)).status_code == 401
+        signing_in = await under_test.client().get("/.pai/signin", params={"ticket": late})
+        assert (signing_in.status_code, "set-cookie" in signing_in.headers) == (401, False)
+
+
+@pytest.mark.asyncio
+async def test_an_administrators_session_ends_when_they_administer_no_more() -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        client = under_test.client()
+        answer = await client.get("/.pai/signin", params={"ticket": await under_test.ticket("root", admin=True)})
+        cookie = {"Cookie": answer.headers["set-cookie"].split(";")[0]}
+        assert (await client.get("/show", headers=cookie)).status_code == 200
+        under_test.entrants.users["root-token"] = FakeUser("root", False, "root-token")
+        assert (await client.get("/show", headers=cookie)).status_code == 401
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("header", [{"Service-Worker": "script"}, {"Sec-Fetch-Dest": "serviceworker"}])
+async def test_no_service_worker_is_registered_where_services_share_an_origin(header: dict[str, str]) -> None:
+    async with web_server() as (port, _), running_proxy(service_job(port)) as under_test:
+        token = {"Authorization": "Bearer alice-token", **header}
+        shared = await under_test.client(host="127.0.0.1").get(f"/s/{SERVICE}/show", headers=token)
+        own = await under_test.client().get("/show", headers=token)
+    assert (shared.status_code, own.status_code) == (403, 200)

@@ -15,7 +15,8 @@ from tornado.websocket import websocket_connect
 
 from pai_backend.controller.jupyters import activity, servers
 from pai_backend.launch.jupyter import find_jupyter, made_token
-from tests.support.jupyter_process import START_S, free_port, jupyter_task, server_info
+from pai_backend.testing.free_ports import free_port
+from tests.support.jupyter_process import START_S, jupyter_task, server_info
 from tests.support.proxy_fakes import KEY, ProxyUnderTest, running_proxy, service_job
 
 # The command of the SCM Jupyter document, after JSON and before bash.

@@ -22,7 +22,7 @@ async def test_one_of_many_replicas_redeems_a_ticket(tmp_path: Path) -> None:
         for store in stores:
             await store.open()
         offices = [TicketOffice(store, KEY) for store in stores]
-        ticket, _ = offices[0].issue("alice", "lab--web", JobUid("j1000000000000000"))
+        ticket, _ = offices[0].issue("alice", "lab--web", JobUid("j1000000000000000"), token="t")
         results = await asyncio.gather(
             *(office.redeem(ticket, "lab--web") for office in offices * 4), return_exceptions=True
         )

@@ -49,6 +49,20 @@ async def test_texts_bytes_subprotocol_and_close_code_are_the_servers_own(path: 
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("known_by", ["token", "cookie"])
+async def test_an_open_websocket_ends_with_the_token_that_opened_it(known_by: str) -> None:
+    async with proxied_web_server() as under_test:
+        cookie = {"Cookie": await under_test.cookie(), "Origin": under_test.origin, "Authorization": ""}
+        socket = await connect(under_test, **(cookie if known_by == "cookie" else {}))
+        await socket.write_message("in")
+        assert await socket.read_message() == "in"
+        del under_test.entrants.users["alice-token"]
+        async with asyncio.timeout(60):
+            assert await socket.read_message() is None
+        socket.close()
+
+
+@pytest.mark.asyncio
 async def test_a_websocket_shows_the_task_no_credential() -> None:
     async with proxied_web_server() as under_test:
         socket = await connect(under_test, Cookie=f"{await under_test.cookie()}; mine=1", Origin=under_test.origin)

@@ -40,13 +40,6 @@ def until(holds: Callable[[], object], what: str | Callable[[], str], limit_s: f
         time.sleep(0.02)
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @dataclass
 class Room:
     """A container that has not begun: its image, user and plan."""

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.runtime.rooms import Client, Container, Room, free_port, run, running, until
+from pai_backend.testing.free_ports import free_port
+from tests.integration.runtime.rooms import Client, Container, Room, run, running, until
 
 SERVED_AT_ONCE = 300  # by docs/engine-kubernetes.md
 IMAGES = ["scratch", "busybox", "musl", "debian"]

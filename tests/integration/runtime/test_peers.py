@@ -16,7 +16,8 @@ from pai_backend.launch.peers import known_hosts_line, ssh_config
 from pai_backend.model.job import Job
 from pai_backend.model.spec import PortSpec
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
-from tests.integration.runtime.rooms import Room, free_port, running, until
+from pai_backend.testing.free_ports import free_port
+from tests.integration.runtime.rooms import Room, running, until
 
 CA, PEERS = make_ed25519("host-ca")[0], make_ed25519("peers")[0]
 SSH = [PortSpec(label="ssh")]

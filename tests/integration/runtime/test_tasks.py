@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pai_backend.model.job import Causer
-from tests.integration.runtime.rooms import LASTING, Client, Room, free_port, running, until
+from pai_backend.testing.free_ports import free_port
+from tests.integration.runtime.rooms import LASTING, Client, Room, running, until
 
 
 @pytest.fixture

@@ -187,17 +187,6 @@ async def test_what_came_before_there_was_a_protocol_comes_first(pair: tuple[Pai
     assert bytes(recorder.data) == b"arly and late"
 
 
-async def test_a_connection_that_is_held_is_not_read(pair: tuple[Pair, Pair]) -> None:
-    near, (_, far_writer) = pair
-    module.hold(Connection(*near))
-    far_writer.write(BIG)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(near[0].read(1), 0.1)
-    recorder = Recorder()
-    StreamTransport(Connection(*near), recorder).start()
-    await asyncio.wait_for(recorder.got.wait(), 20)
-
-
 async def test_streams_are_let_go_and_their_transport_lives_on() -> None:
     arrived: asyncio.Future[Pair] = asyncio.get_running_loop().create_future()
     server = await asyncio.start_server(lambda r, w: arrived.set_result((r, w)), "127.0.0.1", 0)

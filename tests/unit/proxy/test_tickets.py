@@ -29,7 +29,7 @@ def session_value(office: TicketOffice, claims: Claims, *, secure: bool = False)
 @pytest.mark.asyncio
 async def test_a_ticket_is_redeemed_for_what_it_was_issued_for() -> None:
     clock, (office,) = offices()
-    ticket, until = office.issue("alice", "lab--web", JOB, admin=True)
+    ticket, until = office.issue("alice", "lab--web", JOB, token="t", admin=True)
     claims = await office.redeem(ticket, "lab--web")
     assert (claims.user, claims.admin, claims.job) == ("alice", True, JOB)
     assert until == clock() + TICKET_LIFE
@@ -38,7 +38,7 @@ async def test_a_ticket_is_redeemed_for_what_it_was_issued_for() -> None:
 @pytest.mark.asyncio
 async def test_of_many_replicas_one_redeems_a_ticket() -> None:
     _, replicas = offices(8)
-    ticket, _ = replicas[0].issue("alice", "lab--web", JOB)
+    ticket, _ = replicas[0].issue("alice", "lab--web", JOB, token="t")
     results = await asyncio.gather(*(r.redeem(ticket, "lab--web") for r in replicas), return_exceptions=True)
     assert sorted(type(result).__name__ for result in results) == ["Claims", *["Unauthorized"] * 7]
 
@@ -47,7 +47,7 @@ async def test_of_many_replicas_one_redeems_a_ticket() -> None:
 @pytest.mark.parametrize("later_s", [60, 3600, 40 * 86400])
 async def test_an_expired_ticket_is_refused(later_s: int) -> None:
     clock, (office,) = offices()
-    ticket, _ = office.issue("alice", "lab--web", JOB)
+    ticket, _ = office.issue("alice", "lab--web", JOB, token="t")
     clock.time += timedelta(seconds=later_s)
     with pytest.raises(Unauthorized):
         await office.redeem(ticket, "lab--web")
@@ -56,13 +56,15 @@ async def test_an_expired_ticket_is_refused(later_s: int) -> None:
 @pytest.mark.asyncio
 async def test_a_ticket_holds_for_its_service_and_key_only() -> None:
     _, (office,) = offices()
-    ticket, _ = office.issue("alice", "lab--web", JOB)
+    ticket, _ = office.issue("alice", "lab--web", JOB, token="t")
     forger = TicketOffice(FakeStore(), "another key", Clock())
-    value, _ = session_value(office, Claims(user="a", admin=False, service="lab--web", job=JOB, expires_at=Clock()()))
+    value, _ = session_value(
+        office, Claims(user="a", admin=False, token="t", service="lab--web", job=JOB, expires_at=Clock()())
+    )
     for wrong, service in [
         (ticket, "lab--other"),
         (ticket[:-1] + ("0" if ticket[-1] != "0" else "1"), "lab--web"),
-        (forger.issue("alice", "lab--web", JOB)[0], "lab--web"),
+        (forger.issue("alice", "lab--web", JOB, token="t")[0], "lab--web"),
         (value.strip('"'), "lab--web"),
         ("", "lab--web"),
         ("2|1:0|", "lab--web"),
@@ -75,7 +77,7 @@ async def test_a_ticket_holds_for_its_service_and_key_only() -> None:
 @pytest.mark.asyncio
 async def test_a_session_opens_its_service_for_twelve_hours() -> None:
     clock, (office,) = offices()
-    ticket, _ = office.issue("alice", "lab--web", JOB)
+    ticket, _ = office.issue("alice", "lab--web", JOB, token="t")
     value, attributes = session_value(office, await office.redeem(ticket, "lab--web"), secure=True)
     assert {part.strip() for part in attributes.split(";")} == {
         "HttpOnly",
@@ -94,14 +96,14 @@ async def test_a_session_opens_its_service_for_twelve_hours() -> None:
 
 def test_a_session_over_plain_http_is_not_marked_secure() -> None:
     _, (office,) = offices()
-    claims = Claims(user="a", admin=False, service="lab--web", job=JOB, expires_at=Clock()())
+    claims = Claims(user="a", admin=False, token="t", service="lab--web", job=JOB, expires_at=Clock()())
     assert "Secure" not in session_value(office, claims)[1]
 
 
 def test_the_cookie_of_a_whole_host_with_tls_cannot_come_from_a_wider_domain() -> None:
     """Browsers take a name that begins with __Host- from that host alone, with Secure and the path /."""
     clock, (office,) = offices()
-    claims = Claims(user="alice", admin=False, service="lab--web", job=JOB, expires_at=clock() + TICKET_LIFE)
+    claims = Claims(user="alice", admin=False, token="t", service="lab--web", job=JOB, expires_at=clock() + TICKET_LIFE)
     assert office.cookie(claims, path="/", secure=True).startswith(f"{HOST_COOKIE}=")
     assert office.cookie(claims, path="/s/lab--web/", secure=True).startswith(f"{COOKIE}=")
     assert office.cookie(claims, path="/", secure=False).startswith(f"{COOKIE}=")

@@ -6,13 +6,18 @@ counts at the next call, on every replica.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pai_backend.access.broker.rights import Credential, CredentialKind, Limits, Share, may_enter
+from pai_backend.access.document_keys import document_keys
+from pai_backend.model.errors import InvalidParameters
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
+from pai_backend.model.tags import UnresolvedTag
 from pai_backend.store.base import Store
 from pai_backend.store.grants import Certificate
 
@@ -21,12 +26,14 @@ from pai_backend.store.grants import Certificate
 class CertificateFacts:
     """What a certificate says of itself, after the SSH library has checked its signature and its dates.
 
-    ``ca`` and ``fingerprint`` are the SHA-256 fingerprints of the signing and of the certified key.
+    ``ca`` and ``fingerprint`` are the SHA-256 fingerprints of the signing and of the certified key, ``public_key`` is
+    the certified key as a line of authorized_keys.
     """
 
     serial: int
     fingerprint: str
     ca: str
+    public_key: str = ""
 
 
 async def by_public_key(store: Store, fingerprint: str, now: datetime) -> Credential | None:
@@ -35,6 +42,28 @@ async def by_public_key(store: Store, fingerprint: str, now: datetime) -> Creden
     """
     credential = await _of_key(store, fingerprint) or await _of_job_key(store, fingerprint)
     return await _if_living(store, credential, now)
+
+
+async def by_document(
+    store: Store, job: Job | None, fingerprint: str, public_key: str, now: datetime
+) -> Credential | None:
+    """What a key opens that the job's own document names: this job, as its owner; None when it names another or none.
+
+    ``public_key`` is a line of authorized_keys. Raises Unavailable.
+    """
+    if job is None or not any(role.ssh.authorized_keys for role in job.spec.task_roles):
+        return None
+    if public_key not in _named_in(job, await store.job_secrets(job.uid) if job.spec.secret_names else {}):
+        return None
+    return await _if_living(store, Credential(job.user, fingerprint, CredentialKind.DOCUMENT_KEY, job=job.uid), now)
+
+
+def _named_in(job: Job, values: Mapping[str, Any]) -> Collection[str]:
+    """The public keys of a document. Of one that was taken before its keys were looked at, those that are keys."""
+    with contextlib.suppress(UnresolvedTag, InvalidParameters):
+        roles = {role.ssh.authorized_keys: role.ssh for role in job.spec.task_roles}
+        return {line for options in roles.values() for line in document_keys(options, values)}
+    return ()
 
 
 async def by_certificate(store: Store, facts: CertificateFacts, now: datetime) -> Credential | None:
@@ -64,6 +93,8 @@ async def again(store: Store, credential: Credential, now: datetime) -> Credenti
     A certificate that has run out lives on in a newer one on the same terms for the same key: who had it renewed in
     time stays logged in. One that was revoked does not.
     """
+    if credential.kind is CredentialKind.DOCUMENT_KEY:
+        return await _if_living(store, credential, now)  # a document does not change
     if credential.kind is not CredentialKind.CERTIFICATE:
         return await by_public_key(store, credential.fingerprint, now)
     kept = await store.grants.certificate(credential.serial or 0)
@@ -93,6 +124,7 @@ def _of_certificate(kept: Certificate) -> Credential:
         limits=kept.limits,
         expires_at=kept.expires_at,
         principals=frozenset(kept.principals),
+        as_admin=bool(kept.reason),
     )
 
 
@@ -100,10 +132,10 @@ async def _renewed(store: Store, credential: Credential, now: datetime) -> Crede
     """The certificate that lasts longest of those that say the same as one that is over; None when there is none."""
     if credential.kind is not CredentialKind.CERTIFICATE:
         return None
-    terms = credential.fingerprint, credential.job, credential.limits
+    terms = credential.fingerprint, credential.job, credential.limits, credential.as_admin
     named = credential.principals or frozenset()
     living = await store.grants.certificates(credential.user, now)
-    fitting = [kept for kept in living if (kept.fingerprint, kept.job, kept.limits) == terms]
+    fitting = [kept for kept in living if (kept.fingerprint, kept.job, kept.limits, bool(kept.reason)) == terms]
     fitting.sort(key=lambda kept: (named.issubset(kept.principals), kept.expires_at))
     return _of_certificate(fitting[-1]) if fitting else None
 
@@ -127,7 +159,11 @@ async def _of_job_key(store: Store, fingerprint: str) -> Credential | None:
 async def _if_living(store: Store, credential: Credential | None, now: datetime) -> Credential | None:
     if credential is None or _is_over(credential, now):
         return None
-    return None if credential.user in await store.grants.locked_out((credential.user,)) else credential
+    if await store.grants.shut_out((credential.user,)):
+        return None
+    if credential.as_admin and not await store.grants.admins((credential.user,)):
+        return None
+    return credential
 
 
 async def _shares(store: Store, credential: Credential, job: Job) -> Sequence[Share]:

@@ -24,6 +24,8 @@ class CredentialKind(StrEnum):
     """A public key that its user registered."""
     JOB_KEY = "job-key"
     """A job's own key pair, which its owner downloaded."""
+    DOCUMENT_KEY = "document-key"
+    """A public key that the job's own document names (``userssh`` of the ssh plugin)."""
     CERTIFICATE = "certificate"
     """A certificate that the broker issued."""
 
@@ -44,6 +46,8 @@ class Credential:
     limits: Limits = EVERYTHING
     expires_at: datetime | None = None
     principals: frozenset[str] | None = None
+    as_admin: bool = False
+    """An administrator's, who has said why, for the one job of another user that it names."""
 
 
 def may_enter(
@@ -51,7 +55,8 @@ def may_enter(
 ) -> Limits | None:
     """What the credential's login may do in this job, or None when it may not enter it.
 
-    The job's owner may do what the credential allows; a user with whom the job is shared, what both allow.
+    The job's owner may do what the credential allows; a user with whom the job is shared, what both allow. An
+    administrator is nobody in particular here, but for a certificate that was issued for this job and a reason.
     ``task_alias``: the alias of the task that is meant, for certificates that name tasks; empty before it is known,
     and a certificate for any task of the job gets in then.
     """
@@ -61,7 +66,7 @@ def may_enter(
         return None
     if credential.principals is not None and not _is_named(job.alias, task_alias, credential.principals):
         return None
-    if job.user == credential.user:
+    if job.user == credential.user or (credential.as_admin and credential.job == job.uid):
         return credential.limits
     for share in shares:
         if share.job == job.uid and share.user == credential.user and is_living(share, now):

@@ -19,12 +19,16 @@ from pai_backend.store.base import Store
 NO_JOB = JobUid("")
 """Asked for where a name means nothing, so that the answer takes the same work as for a job of another user."""
 
+ANY_USER = "root"
+"""Who OpenPAI's guides log in as. With a job's own key it means that job; such a key is good for no other."""
+
 LOOK_S = 0.5  # between two looks at a job that is waited for
 SAY_S = 30.0  # a waiting client hears something this often, so that a dead one is noticed
 
 _ENDED = {
     CredentialKind.KEY: "Your key was removed.",
     CredentialKind.JOB_KEY: "The job's own key is good no more.",
+    CredentialKind.DOCUMENT_KEY: "The key of the job's document is good no more.",
     CredentialKind.CERTIFICATE: "Your certificate was revoked.",
 }
 
@@ -44,6 +48,14 @@ async def find_job(store: Store, name: names.LoginName) -> Job | None:
         return None
 
 
+async def job_of(store: Store, uid: JobUid) -> Job | None:
+    """The job of that uid; None when it is not kept any more."""
+    try:
+        return await store.job(uid)
+    except NoSuchJob:
+        return None
+
+
 async def ended(store: Store, credential: Credential) -> Refused | None:
     """Why a credential is good no more; None while it is. Raises Unavailable."""
     now = utc_now()
@@ -52,8 +64,9 @@ async def ended(store: Store, credential: Credential) -> Refused | None:
     if credential.expires_at is not None and credential.expires_at <= now:
         kind = "certificate" if credential.kind is CredentialKind.CERTIFICATE else "key"
         return Refused(f"Your {kind} has expired.", Reason.RIGHT_ENDED)
-    if credential.user in await store.grants.locked_out((credential.user,)):
-        return Refused("An administrator has locked you out of SSH.", Reason.RIGHT_ENDED)
+    for locked in (await store.grants.shut_out((credential.user,))).values():
+        text = "An administrator has locked you out of SSH." if locked else "There is no account of yours any more."
+        return Refused(text, Reason.RIGHT_ENDED)
     return Refused(_ENDED[credential.kind], Reason.RIGHT_ENDED)
 
 
@@ -66,16 +79,24 @@ class Door:
         """The job that was found at the last look, whoever owns it."""
         self._store, self._name = store, names.parse(text)
 
-    async def _job(self) -> Job | None:
-        job = await find_job(self._store, self._name)
+    async def _job(self, credential: Credential) -> Job | None:
+        if self.text == ANY_USER and credential.kind is CredentialKind.JOB_KEY and credential.job is not None:
+            job = await job_of(self._store, credential.job)
+        else:
+            job = await find_job(self._store, self._name)
         self.job_seen = job.uid if job is not None else None
         return job
+
+    async def named_key(self, fingerprint: str, public_key: str) -> Credential | None:
+        """What a key is good for that the document of the job of this name names. Raises Unavailable."""
+        job = await find_job(self._store, self._name)
+        return await lookup.by_document(self._store, job, fingerprint, public_key, utc_now())
 
     async def admits(self, credential: Credential) -> bool:
         """Whether the credential may come in at all. One that is for others of its user's jobs may not, so that the
         next one is tried. Whoever may not know of the job comes in, as for a name that means nothing, and is told so.
         """
-        job = await self._job()
+        job = await self._job(credential)
         limits, known = await self._limits(credential, job), await self._is_known(credential, job)
         return limits is not None or not known
 
@@ -84,12 +105,14 @@ class Door:
         refusal = await ended(self._store, credential)
         if refusal is not None:
             raise refusal
-        job = await self._job()
+        job = await self._job(credential)
         limits, known = await self._limits(credential, job), await self._is_known(credential, job)
         if job is None:
             raise names.unknown(self.text)
         if limits is None:
             raise names.not_for(self.text) if known else names.unknown(self.text, Reason.DENIED)
+        if self.text == ANY_USER and job.alias != ANY_USER and len(job.tasks) > 1:
+            raise names.ambiguous(job)
         return names.find_entry(job, self._name.rest), limits
 
     async def wait(self, credential: Credential, seconds: float, say: Callable[[str], None]) -> None:
@@ -114,8 +137,10 @@ class Door:
             await asyncio.sleep(LOOK_S)  # bounds the rate of looks while a store is busy
 
     async def _is_known(self, credential: Credential, job: Job | None) -> bool:
-        """Whether the credential's user may know that there is the job: it is theirs, or shared with them."""
-        if job is not None and job.user == credential.user:
+        """Whether the credential's user may know that there is the job: it is theirs, shared with them, or theirs to
+        enter as an administrator.
+        """
+        if job is not None and (job.user == credential.user or (credential.as_admin and credential.job == job.uid)):
             return True
         shares = await self._store.grants.shares(job.uid if job is not None else NO_JOB)
         return any(share.user == credential.user and rights.is_living(share, utc_now()) for share in shares)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from pai_backend.access.broker.rights import EVERYTHING, Credential, Limits
+from pai_backend.access.broker.rights import EVERYTHING, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.activity import Activity, Request
 from pai_backend.access.gateway.asides import Asides
@@ -17,11 +17,12 @@ from pai_backend.access.gateway.guard import Guard, Ruling
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.pipe import Pipe
+from pai_backend.access.gateway.proof import Offer
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.relay import Back, Rule
+from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.upstream import Upstream
-from pai_backend.engine.base import Connection
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.store.base import Store
 
@@ -51,7 +52,7 @@ class Room:
 class Entering:
     """The tasks of one login. ``lost`` is called when the task's leg has ended, whoever ended it."""
 
-    def __init__(self, room: Room, front: Front, credential: Credential, door: Door, lost: Callable[[], None]) -> None:
+    def __init__(self, room: Room, front: Front, who: Offer, door: Door, lost: Callable[[], None]) -> None:
         self.door = door
         self.sessions = Sessions()
         self.activity = Activity()
@@ -59,12 +60,13 @@ class Entering:
         """Every task that was entered, whether it still is or not."""
         self.refusal = ""
         """Why there is no task to go to, for the session that asks."""
-        self._room, self._front, self._credential, self._lost = room, front, credential, lost
+        self._room, self._front, self._lost = room, front, lost
+        self._credential, self._public_key = who.credential, who.public_key
         self._back: Back | None = None
         self._asides: Asides | None = None
         self._main: tuple[Entry, Limits] | None = None
         self._jumps: list[tuple[Entry, Limits]] = []
-        self._ways: dict[str, tuple[Entry, Connection]] = {}
+        self._ways: dict[str, tuple[Entry, Ride]] = {}
         """Streams that were opened for a host, and are taken by the channel that asked for it."""
 
     @property
@@ -151,21 +153,23 @@ class Entering:
     async def _open_way(self, host: str, entry: Entry, limits: Limits) -> None:
         if limits != EVERYTHING:
             raise Refused("This login is limited, and a jump cannot be: connect without it.", Reason.DENIED)
-        connection = await self._room.upstream.dial(entry)
+        ride = await self._room.upstream.ride(entry, self._public_key)
         if host in self._ways:  # opened for a channel that never was
-            self._ways[host][1].writer.close()
-        self._ways[host] = entry, connection
+            self._ways[host][1].close()
+        self._ways[host] = entry, ride
+        if not self._front.alive:
+            self.close()
 
     def pipe(self, host: str, port: int) -> Pipe | None:
         """What joins a channel to the way that was opened for it; None where there is none."""
         if port != SSH_PORT or host not in self._ways:
             return None
-        entry, connection = self._ways.pop(host)
+        entry, ride = self._ways.pop(host)
         jump = entry, EVERYTHING
         self.visited[entry.task] = entry
         self._jumps.append(jump)
         self.activity.note(Request("jump"))
-        return Pipe(connection, self.activity, lambda: self._jumps.remove(jump))
+        return Pipe(ride, self.activity, lambda: self._jumps.remove(jump))
 
     @property
     def terminal_job(self) -> tuple[JobUid, int] | None:
@@ -185,8 +189,8 @@ class Entering:
         """The client is gone."""
         if self._back is not None:
             self._back.close()
-        for _, connection in self._ways.values():
-            connection.writer.close()
+        for _, ride in self._ways.values():
+            ride.close()
 
 
 def _lending(rule: Rule, asides: Asides) -> Rule:

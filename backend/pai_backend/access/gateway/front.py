@@ -8,6 +8,7 @@ of the right person at the wrong door is refused with a word.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import inspect
 import ipaddress
@@ -76,7 +77,8 @@ class Front(Leg, Guessing):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio with the accepted socket."""
-        super().connection_made(FlushingTransport(cast("asyncio.Transport", transport)))
+        known = isinstance(transport, FlushingTransport)  # the client of a proxy, by what it announced
+        super().connection_made(transport if known else FlushingTransport(cast("asyncio.Transport", transport)))
 
     # ---- who it is -----------------------------------------------------------------------------
     async def reload_config(self) -> None:
@@ -115,7 +117,8 @@ class Front(Leg, Guessing):
         allowed = cast("list[ipaddress.IPv4Network | ipaddress.IPv6Network]", cert.options.get("source-address"))
         if allowed and not any(ipaddress.ip_address(self._peer_addr) in network for network in allowed):
             return None
-        facts = CertificateFacts(cert._serial, cert.key.get_fingerprint(), cert.signing_key.get_fingerprint())
+        key, signer = cert.key, cert.signing_key
+        facts = CertificateFacts(cert._serial, key.get_fingerprint(), signer.get_fingerprint(), line_of(key))
         if not await self.is_certified(facts):
             return None
         cert.key.set_touch_required(not cert.options.get("no-touch-required", False))
@@ -201,6 +204,11 @@ def end(front: Front, sessions: Sessions | None, text: str) -> None:
     for kind, payload in sessions.farewell(text):
         front.send_packet(kind, payload)
     asyncio.get_running_loop().call_later(GOODBYE_S, front.disconnect, DISC_BY_APPLICATION, text)
+
+
+def line_of(key: SSHKey) -> str:
+    """A public key as a line of authorized_keys, without a comment."""
+    return f"{key.algorithm.decode('ascii')} {base64.b64encode(key.public_data).decode('ascii')}"
 
 
 def _key_in(data: bytes) -> SSHKey | None:

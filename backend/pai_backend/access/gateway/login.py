@@ -20,7 +20,7 @@ from pai_backend.access.gateway import names
 from pai_backend.access.gateway.activity import Activity
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.entering import Entering, Room
-from pai_backend.access.gateway.front import Front, end
+from pai_backend.access.gateway.front import Front, end, line_of
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.pipe import JumpChannel, Pipe, jump_channel
@@ -155,7 +155,7 @@ class Login(asyncssh.SSHServer):
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         """Called by asyncssh when a key has signed."""
         assert self._proof is not None
-        return await self._proof.take_key(key.get_fingerprint())
+        return await self._proof.take_key(key.get_fingerprint(), line_of(key))
 
     async def _is_certified(self, facts: CertificateFacts) -> bool:
         """As ``validate_public_key``, for a certificate."""
@@ -195,11 +195,12 @@ class Login(asyncssh.SSHServer):
         """Called by asyncssh when the key last validated has signed."""
         assert self._front is not None
         assert self._proof is not None
-        assert self.credential is not None
-        self._inside = Entering(self._doors.room, self._front, self.credential, self._proof.door, self._task_lost)
+        assert self._proof.offer is not None
+        who = self._proof.offer
+        self._inside = Entering(self._doors.room, self._front, who, self._proof.door, self._task_lost)
         self._inside.activity.client_version = self.client
         self._proof, self._said = None, ()  # a login may stay for days
-        self._doors.teller.logged_in(self, self.credential)
+        self._doors.teller.logged_in(self, who.credential)
         self._front.enter, self._front.jumps = self._enter, self._jumps
 
     # ---- entering the task ---------------------------------------------------------------------

@@ -125,6 +125,12 @@ def unknown(name: str, reason: Reason = Reason.UNKNOWN) -> Refused:
     return Refused(text, reason)
 
 
+def ambiguous(job: Job) -> Refused:
+    """The sentence for a login that names a job of several tasks by its key alone."""
+    text = f"Job {job.alias} has several tasks. Log in as {job.alias}--TASK instead of root. {_tasks_of(job)}"
+    return Refused(text, Reason.UNKNOWN)
+
+
 def not_for(name: str) -> Refused:
     """The sentence for a key or certificate that is limited to others of its user's jobs."""
     return Refused(f'This key or certificate is not for the job with the name "{plain(name)}".', Reason.DENIED)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 
 REKEY_BYTES = 1 << 30  # keys are exchanged anew after this much (RFC 4253 §9: each gigabyte or each hour)
 REKEY_S = 3600
+
+Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,9 @@ class GatewayOptions:
 
     max_unauthenticated_per_source: int = 64
     """Of these from one IPv4 address or IPv6 /64; with more, its oldest is closed."""
+
+    proxies: tuple[Network, ...] = ()
+    """Addresses of proxies of our own, which say by the PROXY protocol for whom they connect."""
 
     max_auth_tries: int = 24
     """Refused attempts to authenticate, such as keys offered in vain, after which a connection is ended."""

@@ -1,12 +1,12 @@
-"""Jump mode: a forwarded connection that is the raw stream to a task's SSH server.
+"""Jump mode, the client's end: a forwarded connection that is the raw stream to an SSH server of the task.
 
 The client's own SSH runs through it to the task, so the gateway sees ciphertext only. What the gateway decides
-is whether there is a stream at all: a login with limits gets none, for limits cannot be kept there.
+is whether there is a stream at all: a login with limits gets none, for limits cannot be kept there. ``ride`` is the
+task's end.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import cast
 
@@ -16,8 +16,8 @@ from asyncssh.packet import UInt32
 
 from pai_backend.access.gateway.activity import Activity
 from pai_backend.access.gateway.relay import Leg
-from pai_backend.access.gateway.transport import FlushingTransport, StreamTransport, gathered
-from pai_backend.engine.base import Connection
+from pai_backend.access.gateway.ride import Ride
+from pai_backend.access.gateway.transport import FlushingTransport, gathered
 
 WINDOW_BYTES, PACKET_BYTES = 1 << 21, 1 << 15  # what OpenSSH offers for such a channel
 
@@ -45,16 +45,16 @@ def jump_channel(conn: asyncssh.SSHServerConnection) -> JumpChannel:
 
 
 class Pipe(asyncssh.SSHTCPSession[bytes]):
-    """The client's end, and below it the task's as :class:`_Far`. Each holds the other back when it is full.
+    """The client's end of a ride. Each end holds the other back when it is full.
 
     ``gone`` is called once when the channel is.
     """
 
-    def __init__(self, connection: Connection, activity: Activity, gone: Callable[[], None]) -> None:
+    def __init__(self, ride: Ride, activity: Activity, gone: Callable[[], None]) -> None:
         self._activity, self._gone = activity, gone
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._outlet: FlushingTransport | None = None
-        self._task_end = StreamTransport(connection, _Far(self))
+        self._ride = ride
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
         """Called by asyncssh when the client has been told that the connection stands."""
@@ -62,20 +62,20 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
 
     def session_started(self) -> None:
         """Called by asyncssh when data may flow."""
-        self._task_end.start()
+        self._ride.start(self)
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Called by asyncssh with bytes of the client."""
         self._activity.bytes_in += len(data)
         self._activity.uses += 1
-        self._task_end.write(data)
+        self._ride.write(data)
 
     def eof_received(self) -> bool:
         """Called by asyncssh when the client sends no more: its own SSH has ended, and half a connection is of no use.
 
         What it has not taken yet is dropped, for a client that was killed takes nothing and would never be gone.
         """
-        self._task_end.close()
+        self._ride.close()
         if self._channel is not None:
             self._channel.abort()
         return False
@@ -83,16 +83,16 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh when the channel is gone."""
         self._channel = self._outlet = None
-        self._task_end.close()
+        self._ride.close()
         self._gone()
 
     def pause_writing(self) -> None:
         """Called by asyncssh when the client takes no more."""
-        self._task_end.pause_reading()
+        self._ride.pause_reading()
 
     def resume_writing(self) -> None:
         """Called by asyncssh when it takes again."""
-        self._task_end.resume_reading()
+        self._ride.resume_reading()
 
     def from_task(self, data: bytes) -> None:
         """Bytes of the task."""
@@ -114,22 +114,3 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
                 self._channel.pause_reading()
             else:
                 self._channel.resume_reading()
-
-
-class _Far(asyncio.Protocol):
-    """asyncio's callbacks for the task's end."""
-
-    def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
-
-    def data_received(self, data: bytes) -> None:
-        self._pipe.from_task(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._pipe.task_gone()
-
-    def pause_writing(self) -> None:
-        self._pipe.hold_client(hold=True)
-
-    def resume_writing(self) -> None:
-        self._pipe.hold_client(hold=False)

@@ -22,6 +22,8 @@ class Offer:
 
     credential: Credential
     welcome: bool
+    public_key: str
+    """What has signed, as a line of authorized_keys."""
 
 
 class Proof:
@@ -32,20 +34,25 @@ class Proof:
         self.offer: Offer | None = None
         """The proof that was made last, if it is somebody's."""
 
-    async def take_key(self, fingerprint: str) -> bool:
-        """Whether the public key, which has signed, is somebody's."""
-        return await self._take(lookup.by_public_key(self._store, fingerprint, utc_now()))
+    async def take_key(self, fingerprint: str, public_key: str) -> bool:
+        """Whether the public key, which has signed, is somebody's, or one that the job's document names."""
+        await self._take(lookup.by_public_key(self._store, fingerprint, utc_now()), public_key)
+        known = self.offer
+        if known is None or not known.welcome:
+            await self._take(self.door.named_key(fingerprint, public_key), public_key)
+            self.offer = self.offer or known
+        return self.offer is not None
 
     async def take_certificate(self, facts: CertificateFacts) -> bool:
         """Whether the certificate, whose key has signed, is one of ours and good."""
-        return await self._take(lookup.by_certificate(self._store, facts, utc_now()))
+        return await self._take(lookup.by_certificate(self._store, facts, utc_now()), facts.public_key)
 
-    async def _take(self, finding: Coroutine[Any, Any, Credential | None]) -> bool:
+    async def _take(self, finding: Coroutine[Any, Any, Credential | None], public_key: str) -> bool:
         self.offer = None
         try:
             credential = await finding
             if credential is not None:
-                self.offer = Offer(credential, await self.door.admits(credential))
+                self.offer = Offer(credential, await self.door.admits(credential), public_key)
         except Exception:
             log.exception("the store does not answer; a login is closed")
             raise

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import socket
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 import asyncssh
 
 from pai_backend.access.broker.rights import Credential
+from pai_backend.access.gateway.announced import Announced
 from pai_backend.access.gateway.arrivals import Arrivals, source_of
 from pai_backend.access.gateway.counters import Counters
 from pai_backend.access.gateway.entering import Room
@@ -130,7 +132,7 @@ async def serve_gateway(
     *,
     counters: Counters | None = None,
     listener: socket.socket | None = None,
-    closed: Callable[[], None] | None = None,
+    closed: Callable[[], Awaitable[None]] | None = None,
     hurry: asyncio.Event | None = None,
 ) -> None:
     """Run the gateway until ``stop`` is set and live logins have ended, ``drain_s`` is over or ``hurry`` is set.
@@ -144,10 +146,15 @@ async def serve_gateway(
     gateway = _Gateway(options, store, engine, client_key, counters or Counters())
     settings = await _settings(options, await gateway_host_keys(store), gateway.doors)
     loop = asyncio.get_running_loop()
+
+    def front() -> asyncio.Protocol:
+        return cast("asyncio.Protocol", Front(loop, settings))
+
+    make = (lambda: Announced(front, options.proxies)) if options.proxies else front
     if listener is None:
-        server = await loop.create_server(lambda: Front(loop, settings), options.host, options.port, backlog=BACKLOG)
+        server = await loop.create_server(make, options.host, options.port, backlog=BACKLOG)
     else:
-        server = await loop.create_server(lambda: Front(loop, settings), sock=listener, backlog=BACKLOG)
+        server = await loop.create_server(make, sock=listener, backlog=BACKLOG)
     watching = asyncio.create_task(gateway.watch.run(), name="gateway-watch")
     recording = asyncio.create_task(gateway.record.run(), name="gateway-record")
     noting = [
@@ -160,7 +167,7 @@ async def serve_gateway(
         await stop.wait()
         server.close()
         if closed is not None:
-            closed()
+            await closed()
         await gateway.drain(options.drain_s, hurry or asyncio.Event())
     finally:
         server.close()

@@ -82,15 +82,19 @@ class _Outbox:
 class FlushingTransport(asyncio.Transport):
     """A socket transport that writes in large pieces and whose ``abort`` still delivers what was written."""
 
-    __slots__ = ("_inner", "_outbox")
+    __slots__ = ("_inner", "_outbox", "_peername")
 
-    def __init__(self, inner: asyncio.Transport) -> None:
+    def __init__(self, inner: asyncio.Transport, peername: tuple[str, int] | None = None) -> None:
+        """``peername`` is whom the other end speaks for, where that is not its own address."""
         super().__init__(_NO_MORE)
         self._inner = inner
+        self._peername = peername
         self._outbox = _Outbox(inner.write)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As the inner transport's."""
+        """As the inner transport's, but for a ``peername`` that was given."""
+        if name == "peername" and self._peername is not None:
+            return self._peername
         return self._inner.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -143,11 +147,6 @@ class gathered:  # noqa: N801  (a context manager, by a class because it is ente
         self._transport._outbox.gathering = False
         if not self._transport.is_closing():
             self._transport._outbox.flush()
-
-
-def hold(connection: Connection) -> None:
-    """Read nothing of an engine's connection until a :class:`StreamTransport` of it has started."""
-    _under(connection).pause_reading()
 
 
 def _forget_transport(writer: asyncio.StreamWriter) -> None:

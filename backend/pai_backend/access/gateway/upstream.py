@@ -12,9 +12,10 @@ from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.relay import Back
-from pai_backend.access.gateway.transport import StreamTransport, hold
+from pai_backend.access.gateway.ride import Ride
+from pai_backend.access.gateway.transport import StreamTransport
 from pai_backend.access.keys import public_line
-from pai_backend.engine.base import Connection, Engine, EngineError
+from pai_backend.engine.base import Engine, EngineError
 from pai_backend.store.base import Store
 
 # This leg does not leave the cluster: the cheapest of the strong algorithms first. Measured with
@@ -75,20 +76,27 @@ class Upstream:
             log.warning("no SSH to task %s: %s", entry.task, type(exc).__name__)
             raise _unreachable(f"The SSH server of {entry.name} refused the gateway ({type(exc).__name__}).") from exc
 
-    async def dial(self, entry: Entry) -> Connection:
-        """The bare stream to the task's SSH server, held until it is used. Cancellation-safe.
+    async def ride(self, entry: Entry, public_key: str) -> Ride:
+        """A way for a client's own SSH to the task, which accepts this key (a line of authorized_keys) there alone.
 
-        Raises Refused with a sentence for the user.
+        Raises Refused with a sentence for the user. Cancellation-safe.
         """
+        ride = Ride()
+        back = await self.open(entry, ride.lost)
         try:
             async with asyncio.timeout(self._options.connect_timeout_s):
-                connection = await self._engine.dial(entry.placement, entry.task, entry.port)
-        except EngineError as exc:
-            raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
-        except TimeoutError as exc:
-            raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
-        hold(connection)
-        return connection
+                await ride.begin(back, public_key)
+        except (asyncssh.Error, OSError, TimeoutError) as exc:
+            back.close()
+            log.warning("no ride to task %s: %s", entry.task, exc)
+            text = (
+                f"Task {entry.name} takes no jumps: it was started by an older version. Start it again, or do not jump."
+            )
+            raise _unreachable(text) from exc
+        except BaseException:
+            back.close()
+            raise
+        return ride
 
     async def _login(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> Back:
         settings = await self._settings_for(task_key.algorithm.decode("ascii"))

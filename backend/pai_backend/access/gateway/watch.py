@@ -19,7 +19,6 @@ from pai_backend.access.gateway.login import Login
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.turns import in_turns
-from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
 from pai_backend.store.base import Store
@@ -128,7 +127,7 @@ class Watch:
         seen = -1
         while True:
             seen = await self._store.wait_change(seen, REASON_S)
-            job = await _job(self._store, uid)
+            job = await door.job_of(self._store, uid)
             refused = _REMOVED if job is None else names.gone(job, task)
             if refused is not None:
                 return refused
@@ -154,7 +153,7 @@ class _Look:
 
     async def _at_task(self, credential: Credential, entry: Entry, limits: Limits) -> Refused | None:
         if entry.job not in self._jobs:
-            self._jobs[entry.job] = await _job(self._store, entry.job)
+            self._jobs[entry.job] = await door.job_of(self._store, entry.job)
         job = self._jobs[entry.job]
         if job is None:
             return _REMOVED
@@ -165,10 +164,3 @@ class _Look:
         if self._rights[key] is None:
             return _NOT_SHARED
         return names.gone(job, entry.task) or (_CHANGED if self._rights[key] != limits else None)
-
-
-async def _job(store: Store, uid: JobUid) -> Job | None:
-    try:
-        return await store.job(uid)
-    except NoSuchJob:
-        return None

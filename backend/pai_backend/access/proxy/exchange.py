@@ -12,7 +12,7 @@ import contextlib
 import logging
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import h11
 from tornado.http1connection import HTTP1Connection
@@ -34,13 +34,14 @@ from pai_backend.access.proxy.service import Passage, ServiceProxy
 from pai_backend.access.proxy.upstream import UpstreamRequest
 from pai_backend.access.proxy.visitor import Incoming
 from pai_backend.model.digits import whole_number
-from pai_backend.model.errors import PaiError
+from pai_backend.model.errors import PaiError, Unavailable
 
 log = logging.getLogger(__name__)
 
 # A refused request with a small body is read to its end, so that its connection can go on; a larger one is
 # answered at once and cut off.
 READ_ANYWAY_BYTES = 1 << 20
+LOOK_S = 1.0  # between two looks at the rights of a visitor who stays; what ends a right counts within 2 s
 
 
 class Exchange(HTTPMessageDelegate):
@@ -57,6 +58,7 @@ class Exchange(HTTPMessageDelegate):
         self._answer: Answer | None = None
         self._answering: asyncio.Task[None] | None = None
         self._used: Callable[[], None] | None = None
+        self._still: Callable[[], Awaitable[bool]] | None = None
 
     async def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
         """Decide, open the way and send the header on; the client waits with its body meanwhile."""
@@ -130,7 +132,7 @@ class Exchange(HTTPMessageDelegate):
         except BaseException:
             request.close()
             raise
-        self._request, self._used = request, passage.used
+        self._request, self._used, self._still = request, passage.used, passage.still
         if passage.used is not None:
             passage.used()
         wait_s = self._proxy.response_s
@@ -146,7 +148,27 @@ class Exchange(HTTPMessageDelegate):
         self._answering = asyncio.ensure_future(self._give(answer))
         self._proxy.run(self._answering)
 
+    async def _watch(self, giving: asyncio.Task[None]) -> None:
+        """End an answer, or a tunnel, whose visitor would be let in no more: both may go on for days."""
+        assert self._still is not None
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                if await self._still():
+                    continue
+            except Unavailable as error:
+                log.warning("whether a visitor may stay is not known (%s); it is asked again", error.message)
+                continue
+            except Exception:  # nobody would ask again: better closed than open for ever
+                log.exception("whether a visitor may stay cannot be asked")
+            giving.cancel()
+            self._client.close()
+            return
+
     async def _give(self, answer: Answer) -> None:
+        giving = asyncio.current_task()
+        assert giving is not None
+        watching = asyncio.create_task(self._watch(giving), name="service-watch")
         try:
             await answer.give()
         except StreamClosedError:
@@ -159,6 +181,7 @@ class Exchange(HTTPMessageDelegate):
             else:
                 self._send_reply(self._refusal(error))
         finally:
+            watching.cancel()
             answer.close()
 
     def _refusal(self, error: Exception) -> Reply:

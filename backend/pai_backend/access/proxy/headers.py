@@ -124,6 +124,32 @@ def passing_cookies(values: Iterable[str], *, shared_host: bool) -> str:
     return "; ".join(kept)
 
 
+_OF_ORIGIN = frozenset(
+    {
+        "accept-ch",
+        "alt-svc",
+        "clear-site-data",
+        "nel",
+        "origin-agent-cluster",
+        "public-key-pins",
+        "report-to",
+        "reporting-endpoints",
+        "service-worker-allowed",
+        "set-login",
+        "strict-transport-security",
+    }
+)
+"""What an answer says of its whole origin, which all services at path addresses share."""
+
+
+def asks_for_worker(headers: HTTPHeaders) -> bool:
+    """Whether a browser fetches the script of a service worker, which would answer for pages from then on.
+
+    Source: Service Workers, §4.1 (``Service-Worker: script``); Fetch, §2.2.5 (the destination ``serviceworker``).
+    """
+    return "Service-Worker" in headers or headers.get("Sec-Fetch-Dest", "").lower() == "serviceworker"
+
+
 def request_target(address: Address, *, drop_token: bool) -> bytes:
     """What to ask the task for. Bytes outside ASCII are percent-encoded, as a URL has them (RFC 3986 §2.1)."""
     target = without_parameter(address.target, "token") if drop_token else address.target
@@ -143,6 +169,8 @@ def response_headers(fields: Iterable[tuple[bytes, bytes]], to: Upstream, *, upg
         dropped |= _FRAMING  # a length beside it is not the body's (RFC 9112 §6.3)
     if upgraded:
         dropped -= {"connection", "upgrade"}
+    if to.address.prefix:
+        dropped |= _OF_ORIGIN
     headers = HTTPHeaders()
     for name, value in pairs:
         low = name.lower()

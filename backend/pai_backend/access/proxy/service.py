@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -14,10 +14,20 @@ from tornado.httputil import HTTPServerRequest
 
 from pai_backend.access.proxy.address import SIGN_IN, Address, query_values
 from pai_backend.access.proxy.directory import Directory, JobFinder, Place, Service
-from pai_backend.access.proxy.headers import Upstream
+from pai_backend.access.proxy.headers import Upstream, asks_for_worker
 from pai_backend.access.proxy.pages import Reply, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
-from pai_backend.access.proxy.visitor import Authenticate, Incoming, User, Visitor, identify, refuse_foreign, same_host
+from pai_backend.access.proxy.visitor import (
+    Entrants,
+    Incoming,
+    User,
+    Visitor,
+    identify,
+    refuse_foreign,
+    same_host,
+    still,
+    visitor_of,
+)
 from pai_backend.access.tickets import ClaimStore, TicketOffice, utc_now
 from pai_backend.access.uses import Uses
 from pai_backend.engine.base import Connection, EngineError
@@ -64,14 +74,16 @@ class Passage:
 
     connection: Connection
     to: Upstream
+    still: Callable[[], Awaitable[bool]]
+    """Whether the visitor would be let in now. Raises PaiError when that cannot be told."""
     used: Callable[[], None] | None = None
     """To be called whenever something passes; None for a job without an idle timeout."""
 
 
 class ServiceProxy:
-    """Lets owners of jobs, and administrators, through to the services of running tasks.
+    """Lets owners of jobs through to the services of running tasks, and administrators who have said why.
 
-    ``authenticate`` turns a bearer token of any kind into a user. ``signing_key`` is the store's secret
+    ``entrants`` tells who a token or a session stands for now, at each request. ``signing_key`` is the store's secret
     ``service-signing``, the same in all replicas and for the tokens that tasks are given
     (``launch.jupyter.made_token``). ``uses`` are told of what passes. ``public_url`` is where users are told that the
     api is, when a proxy stands in front.
@@ -84,7 +96,7 @@ class ServiceProxy:
         *,
         domain: str,
         signing_key: str,
-        authenticate: Authenticate,
+        entrants: Entrants,
         now: Callable[[], datetime] = utc_now,
         response_s: float = RESPONSE_S,
         uses: Uses | None = None,
@@ -94,24 +106,24 @@ class ServiceProxy:
         self._public_url = public_url
         self.response_s = response_s
         self._engine = engine
-        self._authenticate = authenticate
+        self._entrants = entrants
         self._uses = uses
         self._office = TicketOffice(store, signing_key, now)
         self._directory = Directory(store, signing_key)
         self._exchanges: set[asyncio.Task[None]] = set()
 
-    async def grant(self, job: Job, target: Target, user: str, base_url: str, *, admin: bool = False) -> Grant:
-        """A one-time sign-in of ``user`` (an administrator if ``admin``) to a service.
+    async def grant(self, job: Job, target: Target, user: User, base_url: str, *, as_admin: bool = False) -> Grant:
+        """A one-time sign-in of ``user`` to a service. ``as_admin``: an administrator, and the job's owner was told.
 
         ``base_url`` is where the api is reached; the service's host name takes its scheme and port.
         Raises NoSuchService, and Forbidden when the job is not the user's.
         """
         if target.label is None or job.spec.role(target.role).instances <= target.index:
             raise NoSuchService(f"The job {job.id} has no such service.")
-        if not Visitor(user, admin, ambient=False).may_enter(job):
+        if not Visitor(user.name, ambient=False, token=user.token, as_admin=as_admin and user.admin).may_enter(job):
             raise Forbidden(f"The job {job.id} belongs to another user.")
         service = service_alias(job.alias, job.spec, target.role, target.index, target.label)
-        ticket, until = self._office.issue(user, service, job.uid, admin=admin)
+        ticket, until = self._office.issue(user.name, service, job.uid, token=user.token, admin=as_admin)
         way = f"{SIGN_IN}?ticket={quote(ticket, safe='')}&next=/"
         return Grant(f"{self._origin(service, base_url)}{way}", f"/s/{service}{way}", until)
 
@@ -138,14 +150,19 @@ class ServiceProxy:
             raise Refused(Notice.BAD_REQUEST)
         if address.path == SIGN_IN:
             return await self._sign_in(incoming)
-        visitor = await identify(incoming, self._authenticate, self._office)
+        if address.prefix and asks_for_worker(incoming.headers):
+            raise Refused(Notice.FOREIGN, "A service at a path address may not register a service worker.")
+        visitor = await identify(incoming, self._entrants, self._office)
         refuse_foreign(incoming, visitor)
         service = await self._directory.find(address.service)
         if not visitor.may_enter(service.job):
             raise Refused(Notice.FORBIDDEN)
         place = _place_of(service)
         connection = await self._dial(address.service, service, place)
-        return Passage(connection, _presentation(incoming, visitor, place), self._noting(incoming, service.job, place))
+        used = self._noting(incoming, service.job, place)
+        return Passage(
+            connection, _presentation(incoming, visitor, place), partial(still, visitor, self._entrants), used
+        )
 
     def _noting(self, incoming: Incoming, job: Job, place: Place) -> Callable[[], None] | None:
         """What notes a use of the job. An open page of Jupyter asks for lists all day: that is told apart."""
@@ -162,7 +179,7 @@ class ServiceProxy:
         if len(given) > MAX_TOKENS:  # each is looked up in the store
             raise Refused(Notice.BAD_REQUEST)
         for token in given:
-            if await self._authenticate(token) is not None:
+            if await self._entrants.entrant_of(token) is not None:
                 return True
         return False
 
@@ -185,10 +202,13 @@ class ServiceProxy:
             claims = await self._office.redeem(ticket[0] if ticket else "", address.service)
         except Unauthorized as error:
             raise Refused(Notice.SIGN_IN, error.message) from error
+        visitor = await visitor_of(claims, self._entrants)
+        if visitor is None:
+            raise Refused(Notice.SIGN_IN)
         service = await self._directory.find(address.service)
-        if not Visitor(claims.user, claims.admin, ambient=True, job=claims.job).may_enter(service.job):
+        if not visitor.may_enter(service.job):
             raise Refused(Notice.FORBIDDEN)
-        outer = address.prefix and await _outer_prefix(incoming, self._authenticate) + address.prefix
+        outer = address.prefix and await _outer_prefix(incoming, self._entrants) + address.prefix
         cookie = self._office.cookie(claims, path=f"{outer}/", secure=incoming.scheme == "https")
         going = query_values(address.query, "next")
         return redirect(address.relative(_local_path(going[0] if going else "/")), cookie=cookie)
@@ -227,10 +247,10 @@ def _presentation(incoming: Incoming, visitor: Visitor, place: Place) -> Upstrea
     )
 
 
-async def _outer_prefix(incoming: Incoming, authenticate: Authenticate) -> str:
+async def _outer_prefix(incoming: Incoming, entrants: Entrants) -> str:
     """Where a relay has put our root: believed only when the relay shows a user's token."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    trusted = scheme.lower() == "bearer" and await authenticate(token.strip()) is not None
+    trusted = scheme.lower() == "bearer" and await entrants.entrant_of(token.strip()) is not None
     return _given_prefix(incoming) if trusted else ""
 
 

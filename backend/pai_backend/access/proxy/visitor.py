@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from pai_backend.access.proxy.address import Address
 from pai_backend.access.proxy.headers import wants_upgrade
 from pai_backend.access.proxy.refusal import Notice, Refused
-from pai_backend.access.tickets import COOKIE, HOST_COOKIE, TicketOffice
+from pai_backend.access.tickets import COOKIE, HOST_COOKIE, Claims, TicketOffice
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 
@@ -30,11 +29,25 @@ class User(Protocol):
 
     @property
     def admin(self) -> bool:
-        """Whether every job is open to this user."""
+        """Whether this user administers the cluster now."""
+        ...
+
+    @property
+    def token(self) -> str:
+        """Digest of the token that stands for the user."""
         ...
 
 
-Authenticate = Callable[[str], Awaitable[User | None]]
+class Entrants(Protocol):
+    """Who may enter tasks, as things are now."""
+
+    async def entrant_of(self, token: str) -> User | None:
+        """The user of a token; None when it is good no more, or its user is gone or locked out."""
+        ...
+
+    async def entrant(self, token: str) -> User | None:
+        """The same by the token's digest."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -76,27 +89,46 @@ class Visitor:
     """Someone who has proved who they are."""
 
     name: str
-    admin: bool
     ambient: bool
     """Known by a cookie, which a browser attaches whoever made it send the request."""
+    token: str
+    """Digest of what it was known by, or what a session was issued to."""
     job: JobUid | None = None
     """The one job that a session is for."""
+    as_admin: bool = False
+    """An administrator who has stated why they enter this job."""
 
     def may_enter(self, job: Job) -> bool:
-        """Whether the services of this job are open to the visitor."""
-        return (self.admin or self.name == job.user) and self.job in (None, job.uid)
+        """Whether the services of this job are open to the visitor. May an administrator see it, that opens nothing."""
+        return (self.as_admin or self.name == job.user) and self.job in (None, job.uid)
 
 
-async def identify(incoming: Incoming, authenticate: Authenticate, office: TicketOffice) -> Visitor:
+async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice) -> Visitor:
     """The sender, by bearer token or session cookie. Raises Refused (sign in) when there is neither."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and (user := await authenticate(token.strip())) is not None:
-        return Visitor(user.name, user.admin, ambient=False)
+    if scheme.lower() == "bearer" and (user := await entrants.entrant_of(token.strip())) is not None:
+        return Visitor(user.name, ambient=False, token=user.token)
     own = HOST_COOKIE if incoming.scheme == "https" and not incoming.address.prefix else COOKIE
     for value in _sessions(incoming.headers, own):
-        if (claims := office.session(value, incoming.address.service)) is not None:
-            return Visitor(claims.user, claims.admin, ambient=True, job=claims.job)
+        claims = office.session(value, incoming.address.service)
+        visitor = await visitor_of(claims, entrants) if claims is not None else None
+        if visitor is not None:
+            return visitor
     raise Refused(Notice.SIGN_IN)
+
+
+async def visitor_of(claims: Claims, entrants: Entrants) -> Visitor | None:
+    """Whom a ticket or session stands for; None when its token or its user is good no more, or administers no more."""
+    user = await entrants.entrant(claims.token)
+    if user is None or user.name != claims.user or (claims.admin and not user.admin):
+        return None
+    return Visitor(user.name, ambient=True, token=claims.token, job=claims.job, as_admin=claims.admin)
+
+
+async def still(visitor: Visitor, entrants: Entrants) -> bool:
+    """Whether a visitor who was let in would be let in now."""
+    user = await entrants.entrant(visitor.token)
+    return user is not None and user.name == visitor.name and (user.admin or not visitor.as_admin)
 
 
 def refuse_foreign(incoming: Incoming, visitor: Visitor) -> None:

@@ -1,0 +1,116 @@
+"""Jump mode, the task's end: a channel of the gateway's own login, to a server for one key (``engine.rides``)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import asyncssh
+
+from pai_backend.access.gateway.relay import Back
+from pai_backend.engine.rides import RIDES
+
+WINDOW_BYTES = 1 << 21  # as at the client's end (pipe)
+
+
+class Rider(Protocol):
+    """The client's end."""
+
+    def from_task(self, data: bytes) -> None:
+        """Bytes of the task."""
+        ...
+
+    def task_gone(self) -> None:
+        """The task's end has closed."""
+        ...
+
+    def hold_client(self, *, hold: bool) -> None:
+        """Read nothing more of the client, or go on."""
+        ...
+
+
+class Ride(asyncssh.SSHUNIXSession[bytes]):
+    """The channel, and the login to the task that it alone uses: both end together.
+
+    Nothing is read before ``start``.
+    """
+
+    def __init__(self) -> None:
+        self._back: Back | None = None
+        self._channel: asyncssh.SSHUNIXChannel[bytes] | None = None
+        self._rider: Rider | None = None
+        self._is_lost = False
+
+    async def begin(self, back: Back, public_key: str) -> None:
+        """Open the channel on a login to the task. Raises asyncssh.Error."""
+        self._back = back
+        await back.create_unix_connection(lambda: self, RIDES, encoding=None, window=WINDOW_BYTES)
+        self.write(f"{public_key}\n".encode("ascii"))
+
+    def connection_made(self, chan: asyncssh.SSHUNIXChannel[bytes]) -> None:
+        """Called by asyncssh when the task has opened it."""
+        self._channel = chan
+
+    def session_started(self) -> None:
+        """Called by asyncssh before it reads."""
+        self.pause_reading()
+
+    def start(self, rider: Rider) -> None:
+        """Deliver what has come, and what comes, to the client's end."""
+        self._rider = rider
+        if self._is_lost:
+            rider.task_gone()
+        else:
+            self.resume_reading()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the task; dropped once that end is gone."""
+        if self._channel is not None and not self._channel.is_closing():
+            self._channel.write(data)
+
+    def pause_reading(self) -> None:
+        """Read nothing more of the task."""
+        if self._channel is not None:
+            self._channel.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read of the task again."""
+        if self._channel is not None:
+            self._channel.resume_reading()
+
+    def close(self) -> None:
+        """End the login to the task, and all that rides on it. Idempotent."""
+        if self._back is not None:
+            self._back.close()
+
+    # ---- asyncssh's callbacks for the task's end -----------------------------------------------
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        """Called by asyncssh with bytes of the task."""
+        if self._rider is not None:
+            self._rider.from_task(data)
+
+    def eof_received(self) -> bool:
+        """Called by asyncssh when the task's server sends no more: it has ended."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Called by asyncssh when the task takes no more."""
+        if self._rider is not None:
+            self._rider.hold_client(hold=True)
+
+    def resume_writing(self) -> None:
+        """Called by asyncssh when it takes again."""
+        if self._rider is not None:
+            self._rider.hold_client(hold=False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncssh when the channel is gone."""
+        self.lost()
+        self.close()
+
+    def lost(self) -> None:
+        """The channel, or the login that it was on, is gone. Idempotent."""
+        self._channel = None
+        if not self._is_lost:
+            self._is_lost = True
+            if self._rider is not None:
+                self._rider.task_gone()
