@@ -9,9 +9,12 @@ from pathlib import Path
 
 import psutil
 
+from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.nodes import simulated_node
 from pai_backend.model.ids import TaskUid
 
+PYTHON = Interpreter("/env/bin/python", "/usr/bin/python3", "3.11", "3.11.2", "/env", (), ("/env/bin",), True)
+"""One that nothing runs."""
 NODE = simulated_node("carol", "TITANX", 2, 4, 8192)
 
 

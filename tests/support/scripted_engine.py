@@ -19,10 +19,12 @@ from pai_backend.engine.base import (
     LogStream,
     NodeGone,
     NodeSeen,
+    Records,
     TaskPlan,
     TaskSeen,
     TaskState,
 )
+from pai_backend.engine.holding import Claim, Holder, claimed, handed_over
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Gpu, Node, Placement
@@ -52,8 +54,28 @@ class ScriptedEngine:
         self.forgotten: set[TaskUid] = set()
         self.busy: set[int] = set()
         self.trouble: list[EngineError] = []
+        self.held: Holder | None = None
+        self.carried: dict[TaskUid, Records] = {}
+        self.ended: dict[TaskUid, TaskSeen] = {}
+        """Ends of forgotten tasks that are still known."""
         self._watchers: list[asyncio.Queue[EngineEvent]] = []
         self._changed = asyncio.Condition()
+
+    async def holder(self) -> Holder | None:
+        return self.held
+
+    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+        self.held = claimed(self.held, claim, datetime.now(UTC), "the scripted engine", renewing=renewing)
+        return self.held
+
+    async def hand_over(self, identity: str) -> None:
+        self.held = handed_over(self.held, identity, datetime.now(UTC))
+
+    async def records(self, uid: TaskUid) -> Records:
+        return self.carried.get(uid, Records())
+
+    async def recall(self, uid: TaskUid) -> TaskSeen | None:
+        return self.ended.get(uid)
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
         queue: asyncio.Queue[EngineEvent] = asyncio.Queue()
@@ -69,9 +91,14 @@ class ScriptedEngine:
     async def start(self, plan: TaskPlan) -> None:
         if self.trouble:
             raise self.trouble.pop(0)
+        if plan.uid in self.ended:
+            for queue in self._watchers:
+                queue.put_nowait(self.ended[plan.uid])
+            return
         if plan.uid in self.tasks:
             return
         self.starts.append(plan)
+        self.carried[plan.uid] = Records(plan.database, plan.job_record, plan.task_record)
         await self.say(TaskSeen(plan.uid, TaskState.RUNNING, since=datetime.now(UTC)))
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
@@ -91,6 +118,7 @@ class ScriptedEngine:
 
     async def forget(self, uid: TaskUid) -> None:
         self.forgotten.add(uid)
+        self.carried.pop(uid, None)
         self.tasks.pop(uid, None)
         async with self._changed:
             self._changed.notify_all()

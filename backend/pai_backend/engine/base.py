@@ -11,13 +11,16 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Node, Placement
 from pai_backend.model.plan import SshPlan as SshPlan
 from pai_backend.model.plan import TaskPlan as TaskPlan
+
+if TYPE_CHECKING:
+    from pai_backend.engine.holding import Claim, Holder
 
 
 class TaskState(StrEnum):
@@ -91,8 +94,45 @@ class StartRefused(EngineError):
     """The plan can never start as it is (no such node, command cannot be executed)."""
 
 
+class StartForbidden(StartRefused):
+    """Whoever runs the cluster does not allow what the document asks for: no other place and no later try helps."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a task carries so that a database that lost it can take it back: see ``TaskPlan``. Sealed texts."""
+
+    database: str = ""
+    """Identity of the database; empty for a task of a version that had none."""
+    job: str = ""
+    task: str = ""
+
+
 class Engine(Protocol):
     """What runs tasks. See ``pai_backend.testing.engine_contract`` for the tests that define it."""
+
+    async def holder(self) -> Holder | None:
+        """The record of the database that this engine belongs to; None before the first claim. Raises EngineError."""
+        ...
+
+    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+        """Write the claim unless the engine belongs to another database; atomic among controllers, durable on return.
+
+        Raises HeldByAnother (see ``engine.holding.claimed``), EngineError when a later try may succeed.
+        """
+        ...
+
+    async def hand_over(self, identity: str) -> None:
+        """Let the engine belong to the database of this identity; tasks stay. Raises EngineError."""
+        ...
+
+    async def records(self, uid: TaskUid) -> Records:
+        """What a live task carries; empty texts for an unknown one, or where there was no room. Raises EngineError."""
+        ...
+
+    async def recall(self, uid: TaskUid) -> TaskSeen | None:
+        """How a task ended that was forgotten, as far as that is still known. Raises EngineError."""
+        ...
 
     def watch(self) -> AsyncIterator[EngineEvent]:
         """All nodes and tasks as they are, then ``Listed``, then changes; never ends by itself.
@@ -104,6 +144,8 @@ class Engine(Protocol):
     async def start(self, plan: TaskPlan) -> None:
         """Start the task unless this uid was ever started or stopped before. Idempotent.
 
+        One that was forgotten is not started again: the watch reports its end once more, as far as it is known. A
+        database that was restored from a backup asks for such a start.
         When it returns, the start is durable: after a crash of the caller the task is listed.
         Inputs are fetched and outputs made before the command runs; when that fails, the task is EXITED
         with reason ``input-failed``. A task with ``keep_on_failure`` whose command failed is EXITED too,

@@ -15,7 +15,7 @@ import pytest
 from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.ssh_server import listen
 from pai_backend.engine.local.ssh_session import TaskWorld
-from tests.integration.engine.test_agent_ssh import free_port
+from pai_backend.testing.free_ports import free_port
 
 pytestmark = pytest.mark.asyncio
 LIMIT_S = 20

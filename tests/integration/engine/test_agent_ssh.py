@@ -24,15 +24,9 @@ from pai_backend.engine.local.agent import serve_agent
 from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.engine.local.ssh_server import MOST_CHANNELS
 from pai_backend.testing.engine_contract import PATIENCE_S, watching
+from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import LocalBehind
-
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Client:
@@ -159,7 +153,7 @@ async def test_a_command_runs_in_the_tasks_directory_with_its_environment(
     where, name, uid, python = done.stdout.decode().splitlines()
     assert where == str(root / "tasks" / task.uid / "work")
     assert (name, uid) == ("job with 'quotes'", task.uid)
-    assert os.path.dirname(python) == os.path.dirname(sys.executable)
+    assert python == str(root / "tasks" / task.uid / "python" / "bin" / "python")
     assert (done.stderr, done.returncode) == (b"", 0)
 
 

@@ -14,8 +14,9 @@ from pai_backend.access.hostca import authority_line, certify_host
 from pai_backend.access.keys import make_ed25519, public_line
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.engine.local.engine import LocalEngine
+from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.conftest import MakePlan
-from tests.integration.engine.test_agent_ssh import agent, free_port, run, served
+from tests.integration.engine.test_agent_ssh import agent, run, served
 
 __all__ = ["agent"]
 

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.engine.local.forwarding import Forwarder
-from pai_backend.engine.local.ssh_server import TaskServer
+from pai_backend.engine.local.ssh_server import Rides, TaskServer
 
 pytestmark = pytest.mark.asyncio
 LIMIT_S = 30
@@ -39,9 +39,14 @@ def logins() -> set[asyncssh.SSHServerConnection]:
 @pytest_asyncio.fixture
 async def client(logins: set[asyncssh.SSHServerConnection]) -> AsyncIterator[asyncssh.SSHClientConnection]:
     key = asyncssh.generate_private_key("ssh-ed25519")
+
+    async def no_ride(_: str) -> asyncio.BaseProtocol:
+        raise ValueError("nobody rides here")
+
+    rides = Rides(no_ride)
     async with (
         asyncssh.listen(
-            "127.0.0.1", 0, server_factory=lambda: Server(logins), server_host_keys=[key], encoding=None
+            "127.0.0.1", 0, server_factory=lambda: Server(logins, rides), server_host_keys=[key], encoding=None
         ) as listening,
         asyncssh.connect("127.0.0.1", listening.get_port(), known_hosts=None, config=None) as connection,
     ):

@@ -345,6 +345,22 @@ async def test_words_of_a_node_that_may_pass_and_words_that_do_not(
     assert (extent.complete, extent.position.end) == (True, 0)
 
 
+async def test_a_log_that_was_followed_to_its_end_has_lost_nothing_when_its_container_is_gone(
+    kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A kubelet removes the containers of a deleted pod as soon as they have ended."""
+    collector = collectors()
+    collector.begin(UID)
+    for part in PARTS:
+        await kubelet.prints(part)
+    await until(lambda: kept_bytes(sources) == len(kubelet.printed))
+    kubelet.says = REMOVED
+    await kubelet.ends()
+    await collector.to_the_end(UID)
+    assert await kept(sources) == kubelet.printed
+    assert "has lost its end" not in caplog.text
+
+
 async def test_a_reader_gets_what_is_kept_and_what_the_kubelet_has_beyond_it(
     kubelet: Kubelet, sources: Sources, collectors: Callable[[], Collector]
 ) -> None:

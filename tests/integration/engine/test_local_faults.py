@@ -145,7 +145,7 @@ async def test_a_shim_that_fails_before_the_command_is_a_failed_start(
 ) -> None:
     broken = tmp_path / "boot.py"
     broken.write_text("raise SystemExit('no module named anything')\n")
-    monkeypatch.setattr("pai_backend.engine.local.ledger.boot_file", lambda: str(broken))
+    monkeypatch.setattr("pai_backend.engine.local.shims.boot_file", lambda: str(broken))
     plan = make_plan("true")
     engine = LocalEngine(root, [NODE])
     async with watching(engine) as watch:

@@ -278,7 +278,8 @@ async def test_the_environment_is_the_plans_and_a_short_list_of_the_machines(
     assert env["PAI_TASK_UID"] == plan.uid
     assert env["LC_TIME"] == "C"
     assert env["HOME"] == os.environ["HOME"]
-    assert env["PATH"].split(":")[0] == os.path.dirname(sys.executable)
+    assert env["PATH"].split(":")[0] == f"{env['VIRTUAL_ENV']}/bin"
+    assert os.path.dirname(sys.executable) in env["PATH"].split(":")
     assert (env["CUDA_VISIBLE_DEVICES"], env["NVIDIA_VISIBLE_DEVICES"]) == ("", "none")
     assert "secret" not in output
 

@@ -24,7 +24,8 @@ from pai_backend.model.spec import PortSpec
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec, make_uid
 from pai_backend.testing.engine_contract import watching
 from pai_backend.testing.engine_contract.observing import read_log
-from tests.integration.engine.test_agent_ssh import agent, free_port, served
+from pai_backend.testing.free_ports import free_port
+from tests.integration.engine.test_agent_ssh import agent, served
 from tests.support.local_engine import NODE
 
 __all__ = ["agent"]

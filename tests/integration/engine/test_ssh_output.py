@@ -17,7 +17,8 @@ from pai_backend.access.keys import make_ed25519, public_line
 from pai_backend.engine.local import layout, ssh_session
 from pai_backend.engine.local.ssh_server import listen
 from pai_backend.engine.local.ssh_session import TaskWorld
-from tests.support.ssh_world import LIMIT_S, eventually, free_port
+from pai_backend.testing.free_ports import free_port
+from tests.support.ssh_world import LIMIT_S, eventually
 
 pytestmark = pytest.mark.asyncio
 

@@ -18,6 +18,7 @@ from pai_backend.engine.local.locks import take_lock
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import PeerAccess, SshPlan, StagedInput
+from tests.support.local_engine import PYTHON
 
 UID = TaskUid("j0-0-0-0")
 
@@ -46,7 +47,7 @@ def test_a_directory_half_built_by_a_killed_start_is_removed_and_never_seen(ledg
 
 def test_whoever_names_the_directory_first_wins(ledger: Ledger) -> None:
     assert build_tombstone(ledger.live(UID), reason="stopped", message="m", causer="user")
-    build_task(ledger.live(UID), plan(), 1000)
+    build_task(ledger.live(UID), plan(), 1000, PYTHON)
     assert not (ledger.live(UID) / layout.LAUNCH).exists()
     assert not build_tombstone(ledger.live(UID), reason="vanished", message="m", causer="platform")
     ended = read_exit(ledger.live(UID))
@@ -72,7 +73,7 @@ def test_a_start_that_loses_against_a_stop_is_no_error(ledger: Ledger, monkeypat
 
 
 def test_a_stop_while_a_shim_is_starting_leaves_the_exit_to_the_shim(ledger: Ledger) -> None:
-    build_task(ledger.live(UID), plan(), 1000)
+    build_task(ledger.live(UID), plan(), 1000, PYTHON)
     shim = take_lock(ledger.live(UID) / layout.LOCK)
     assert shim is not None
     ledger.stop(UID, 1.5)
@@ -87,7 +88,7 @@ def test_a_stop_while_a_shim_is_starting_leaves_the_exit_to_the_shim(ledger: Led
 
 def test_a_task_is_not_lost_while_somebody_holds_its_lock(ledger: Ledger) -> None:
     """A shim between its lock and its FIFO, or one being killed at this moment."""
-    build_task(ledger.live(UID), plan(), 1000)
+    build_task(ledger.live(UID), plan(), 1000, PYTHON)
     (ledger.live(UID) / layout.STARTED).write_text('{"pid": 1, "at": 1.5}')
     shim = take_lock(ledger.live(UID) / layout.LOCK)
     assert shim is not None
@@ -102,7 +103,7 @@ def test_a_task_is_not_lost_while_somebody_holds_its_lock(ledger: Ledger) -> Non
 
 
 def test_a_start_record_emptied_by_a_machine_crash_never_runs_the_task_again(ledger: Ledger) -> None:
-    build_task(ledger.live(UID), plan(), 1000)
+    build_task(ledger.live(UID), plan(), 1000, PYTHON)
     (ledger.live(UID) / layout.STARTED).touch()
     ledger.start(plan())
     assert ledger.reap() == set()
@@ -117,8 +118,9 @@ def test_the_secrets_of_a_plan_are_in_files_of_their_own_and_go_when_it_is_forgo
     ssh = SshPlan(port=22, host_key=SecretStr("hush-key"), authorized_keys=(), peers=peers)
     inputs = (StagedInput(uri="webhdfs://u:hush-pass@h/", name="code", max_bytes=1),)
     update = {"env": {"TOKEN": "hush-env"}, "command": "echo hush-command", "ssh": ssh, "inputs": inputs}
+    update |= {"task_record": "hush-record"}
     secret = plan().model_copy(update=update)
-    build_task(ledger.live(UID), secret, 1000)
+    build_task(ledger.live(UID), secret, 1000, PYTHON)
     read = {path.name: path.read_bytes() for path in ledger.live(UID).iterdir() if path.is_file()}
     holding = {name for name, text in read.items() if b"hush" in text}
     assert holding == set(layout.SECRET_FILES) - {layout.COMMAND}

@@ -21,7 +21,7 @@ def imported(tmp_path: Path) -> set[str]:
     code = f"""
 import sys
 before = set(sys.modules)
-sys.argv = ["shim", {str(tmp_path)!r}]
+sys.argv = ["shim", {str(tmp_path)!r}, "1024", "life", "1", "0"]
 text = open({boot_file()!r}).read()
 try:
     exec(text, {{"__name__": "__main__", "__file__": {boot_file()!r}}})
@@ -51,6 +51,7 @@ def test_a_shim_imports_little(tmp_path: Path) -> None:
         "pai_backend.engine.local.shim.begin",
         "pai_backend.engine.local.shim.capture",
         "pai_backend.engine.local.shim.command",
+        "pai_backend.engine.local.shim.groups",
         "pai_backend.engine.local.shim.launch",
     }
 

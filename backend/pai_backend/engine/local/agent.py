@@ -16,8 +16,12 @@ import logging
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pai_backend.engine.local import dispositions, layout, processes
 from pai_backend.engine.local.hints import HintFifo
@@ -29,6 +33,7 @@ from pai_backend.engine.local.ssh_session import TaskWorld
 
 _log = logging.getLogger(__name__)
 
+PATIENCE_S = 10.0  # how long an agent waits for the place of one that is leaving
 SCAN_S = 2.0  # the safety net when a hint is lost, and how often a taken port is tried again
 
 
@@ -43,58 +48,104 @@ class _Wanted:
     authorized_keys: tuple[str, ...]
 
 
-async def serve_agent(root: Path, stop: asyncio.Event) -> None:
+async def serve_agent(
+    root: Path,
+    stop: asyncio.Event,
+    *,
+    drain_s: float = 0.0,
+    leaving: Callable[[], None] = lambda: None,
+    hurry: asyncio.Event | None = None,
+) -> None:
     """Serve the tasks below ``root`` until ``stop`` is set; then end all sessions and return.
 
-    Call it in the main thread. Raises BlockingIOError when another agent serves this root.
+    Sessions may go on for ``drain_s`` or until ``hurry`` is set. ``leaving`` is called when that begins: from then on
+    another agent has this one's place as soon as it asks. Call it in the main thread. Raises BlockingIOError when
+    another agent serves this root and does not give it up.
     """
     dispositions.ignore_alone()
     agent = Agent(root)
     lock = await asyncio.to_thread(_take_lock, root)
-    try:
-        with HintFifo(root / layout.AGENT_FIFO, agent.hint):
-            stopping = asyncio.create_task(stop.wait())
-            try:
-                while not stop.is_set():
-                    await agent.scan()
-                    await agent.rest(stopping)
-            finally:
-                stopping.cancel()
-                await agent.aclose()
-    finally:
-        os.close(lock)
+    with ExitStack() as place:
+        place.callback(os.close, lock)
+        place.enter_context(HintFifo(root / layout.AGENT_FIFO, agent.hint))
+        try:
+            await agent.serve_until(asyncio.create_task(stop.wait()))
+            leaving()
+            ending = asyncio.create_task(agent.let_end(drain_s, hurry or asyncio.Event()))
+            await agent.serve_until(ending, asyncio.create_task(agent.successor.wait()))
+            if not ending.done():
+                await agent.hand_over()
+                place.close()
+                await agent.serve_until(ending)
+        finally:
+            await agent.aclose()
 
 
 class Agent:
     """The open SSH servers by task uid."""
 
     def __init__(self, root: Path) -> None:
+        self.successor = asyncio.Event()
+        """Set when another agent waits for this one's place."""
         self._root = root
         self._open: dict[str, Listener] = {}
         self._refused: dict[str, str] = {}  # why a task's port is not open, as last logged
         self._plain: set[str] = set()  # tasks that want no SSH
         self._hints = asyncio.Event()
         self._closing: set[asyncio.Task[None]] = set()
+        self._handed_over = False
+
+    async def serve_until(self, *ends: asyncio.Task[Any]) -> None:
+        """Follow the tasks until one of ``ends`` is done; the others are cancelled, but for the first."""
+        try:
+            while not any(end.done() for end in ends):
+                await self._scan()
+                await self._rest(ends)
+        finally:
+            for end in ends[1:]:
+                end.cancel()
+
+    async def let_end(self, seconds: float, hurry: asyncio.Event) -> None:
+        """Return when no session is open, or after ``seconds``, or when ``hurry`` is set."""
+        waits = [asyncio.create_task(self._wait_empty()), asyncio.create_task(hurry.wait())]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def _wait_empty(self) -> None:
+        while busy := [listener for listener in self._open.values() if listener.logins]:
+            await busy[0].wait_empty()
+
+    async def hand_over(self) -> None:
+        """Listen for no task any more. Sessions go on until their task ends."""
+        self._handed_over = True
+        await asyncio.gather(*(listener.hand_over() for listener in self._open.values()))
 
     def hint(self, uid: str) -> None:
-        """Some task has changed."""
+        """Some task has changed, or another agent waits for us."""
+        if uid == layout.SUCCESSOR:
+            self.successor.set()
         self._hints.set()
 
-    async def rest(self, stopping: asyncio.Task[bool]) -> None:
+    async def _rest(self, ends: Sequence[asyncio.Task[Any]]) -> None:
         """Sleep until a hint, the next scan, or the end."""
         hinted = asyncio.create_task(self._hints.wait())
         try:
-            await asyncio.wait({hinted, stopping}, timeout=SCAN_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({hinted, *ends}, timeout=SCAN_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             hinted.cancel()
         self._hints.clear()
 
-    async def scan(self) -> None:
+    async def _scan(self) -> None:
         """Open what is to be served and is not open, close what is open and is no more."""
         served = await asyncio.to_thread(_served, self._root)
         for uid in self._open.keys() - served:
             self._close(uid)
         self._plain &= served
+        if self._handed_over:
+            return
         self._refused = {uid: why for uid, why in self._refused.items() if uid in served}
         for uid in sorted(served - self._open.keys() - self._plain):
             await self._consider(uid)
@@ -176,11 +227,16 @@ def _note(directory: Path, state: dict[str, object]) -> None:
 
 
 def _take_lock(root: Path) -> int:
+    """Hold the agent's lock, which one that is leaving gives up when it is asked to. Blocks for ``PATIENCE_S``."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = take_lock(root / layout.AGENT_LOCK, HANDOVER_S)
-    if fd is None:
-        raise BlockingIOError(errno.EWOULDBLOCK, f"another agent already serves {root}; stop it first")
-    return fd
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        layout.send_line(str(root / layout.AGENT_FIFO), layout.SUCCESSOR)
+        fd = take_lock(root / layout.AGENT_LOCK, HANDOVER_S)
+        if fd is not None:
+            return fd
+        if time.monotonic() >= deadline:
+            raise BlockingIOError(errno.EWOULDBLOCK, f"another agent already serves {root}; stop it first")
 
 
 async def _main(root: Path) -> None:

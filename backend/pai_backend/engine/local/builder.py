@@ -19,13 +19,16 @@ from pathlib import Path
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout, records, simulated_smi
 from pai_backend.engine.local.environment import task_environment
+from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.nodes import SIMULATED_GPU_MEMORY_MB
+from pai_backend.engine.local.overlay import build_overlay
 from pai_backend.engine.local.peers import peer_files
 from pai_backend.engine.local.shim.launch import Launch, encode
 
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}", re.ASCII)
 
 _BUILDING = ".new-"
+_ELSEWHERE = {"command", "env", "job_info", "job_record", "task_record", "image_login", "ssh"}
 _OWN = secrets.token_hex(4)  # tells what this process is building from what a killed one left behind
 
 
@@ -41,12 +44,13 @@ def checked_uid(uid: str) -> bool:
     return _UID.fullmatch(uid) is not None
 
 
-def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
-    """Make the directory of a new task; no-op when it is there already.
+def build_task(directory: Path, plan: TaskPlan, log_bytes: int, python: Interpreter) -> None:
+    """Make the directory of a new task, upon this Python; no-op when it is there already.
 
     Raises OSError when the disk refuses, ValueError when the plan can never be executed.
     """
-    env = task_environment(plan, directory, os.environ)
+    root = directory.parent.parent
+    env = task_environment(plan, directory, os.environ, python, root)
     launch = encode(
         Launch(
             plan.uid,
@@ -62,11 +66,14 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int) -> None:
     try:
         (fresh / layout.WORK).mkdir(mode=0o700)
         (fresh / layout.BIN).mkdir(mode=0o700)
+        build_overlay(fresh, python, root)
         _link_storages(fresh / layout.WORK / layout.STORAGES, plan)
         os.mkfifo(fresh / layout.CONTROL, 0o600)
         _write(fresh / layout.PLAN, _plan_text(plan))
         _write(fresh / layout.LAUNCH, launch)
         _write(fresh / layout.JOB_INFO, plan.job_info.encode())
+        if plan.task_record:
+            _write(fresh / layout.RECORD, plan.task_record.encode())
         if plan.inputs or plan.outputs:
             _write(fresh / layout.STAGE, _stage_text(plan, directory))
         _write(fresh / layout.RESERVE, bytes(records.RESERVE_BYTES))
@@ -89,11 +96,11 @@ def _link_storages(folder: Path, plan: TaskPlan) -> None:
             (folder / storage.name).symlink_to(storage.uri)
 
 
-def build_tombstone(directory: Path, *, reason: str, message: str, causer: str) -> bool:
+def build_tombstone(directory: Path, *, reason: str, message: str, causer: str, unexplained: bool = False) -> bool:
     """Make the directory of a task that ended without ever beginning, durably; False when it is there already."""
     fresh = _new_directory(directory)
     try:
-        records.write_exit(str(fresh), reason=reason, message=message, causer=causer)
+        records.write_exit(str(fresh), reason=reason, message=message, causer=causer, unexplained=unexplained)
         if not _publish(fresh, directory):
             return False
         records.sync_directory(str(directory.parent))
@@ -153,7 +160,7 @@ def _stage_text(plan: TaskPlan, directory: Path) -> bytes:
 
 def _plan_text(plan: TaskPlan) -> bytes:
     """The plan but for what has a file of its own, with SSH's secret in clear: only its owner can read the file."""
-    fields = plan.model_dump(mode="json", exclude={"command", "env", "job_info", "image_login", "ssh"})
+    fields = plan.model_dump(mode="json", exclude=_ELSEWHERE)
     fields["ssh"] = None
     if plan.ssh is not None:
         host_key = plan.ssh.host_key.get_secret_value()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import ParamSpec
 
@@ -14,11 +16,16 @@ from pai_backend.engine.base import (
     EngineEvent,
     GpuUse,
     LogStream,
+    Records,
     StartRefused,
     TaskPlan,
+    TaskSeen,
 )
+from pai_backend.engine.holding import Claim, Holder, claimed, handed_over
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.control_groups import NONE, ControlGroups
 from pai_backend.engine.local.gpu_use import gpu_use
+from pai_backend.engine.local.holder_file import HolderFile
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import Ledger
 from pai_backend.engine.local.logfiles import LogReader, segments
@@ -39,10 +46,49 @@ class LocalEngine:
     process at a time may ``watch``, and only that one may start, stop and forget.
     """
 
-    def __init__(self, root: Path, nodes: Sequence[Node], *, log_bytes: int = LOG_BYTES) -> None:
-        self._ledger = Ledger(root.absolute(), log_bytes)
+    def __init__(
+        self,
+        root: Path,
+        nodes: Sequence[Node],
+        *,
+        log_bytes: int = LOG_BYTES,
+        python: str = sys.executable,
+        most_processes: int = 0,
+        groups: Callable[[], ControlGroups] = lambda: NONE,
+    ) -> None:
+        """``python``, ``most_processes`` and ``groups`` are as the ledger takes them."""
+        self._ledger = Ledger(root.absolute(), log_bytes, python, most_processes=most_processes, groups=groups)
         self._nodes = {node.name: node for node in nodes}
         self._watcher: Watcher | None = None
+        self._holder = HolderFile(root.absolute())
+
+    async def holder(self) -> Holder | None:
+        """The record below the root. Raises EngineError."""
+        return await asyncio.to_thread(self._holder.read)
+
+    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+        """Claim the root. A second controller with a copy of the database cannot watch it: the watch has a lock."""
+
+        def change(found: Holder | None) -> Holder:
+            return claimed(found, claim, datetime.now(UTC), self._holder.place, renewing=renewing)
+
+        return await asyncio.to_thread(self._holder.change, change)
+
+    async def hand_over(self, identity: str) -> None:
+        """Let the root belong to another database. Raises EngineError."""
+
+        def change(found: Holder | None) -> Holder:
+            return handed_over(found, identity, datetime.now(UTC))
+
+        await asyncio.to_thread(self._holder.change, change, unreadable_is_none=True)
+
+    async def records(self, uid: TaskUid) -> Records:
+        """What the task's directory holds. Raises EngineError."""
+        return await asyncio.to_thread(self._ledger.records, uid)
+
+    async def recall(self, uid: TaskUid) -> TaskSeen | None:
+        """How a forgotten task ended: its directory below ``done/`` says so. Raises EngineError."""
+        return await asyncio.to_thread(self._ledger.recall, uid)
 
     def watch(self) -> AsyncIterator[EngineEvent]:
         """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when somebody watches already."""
@@ -67,10 +113,17 @@ class LocalEngine:
         if plan.placement.node not in self._nodes:
             raise StartRefused(f"this engine has no node {plan.placement.node!r}; it has {', '.join(self._nodes)}")
         await self._placing(plan.uid, self._ledger.start, plan)
+        await self._tell_forgotten(plan.uid)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds; durable on return. Raises EngineError."""
         await self._placing(uid, self._ledger.stop, uid, grace)
+        await self._tell_forgotten(uid)
+
+    async def _tell_forgotten(self, uid: TaskUid) -> None:
+        """Report the end of a forgotten task once more: who asks for its start or end does not know of it."""
+        if self._watcher is not None and (ended := await self.recall(uid)) is not None:
+            self._watcher.tell(ended)
 
     async def refresh(self, uid: TaskUid, job_info: str) -> None:
         """Replace the task's job info file by one rename; a task that is over or unknown is left alone.

@@ -6,18 +6,17 @@ The backend's own environment is not inherited, so that its tokens and settings 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.interpreter import Interpreter
+from pai_backend.engine.local.overlay import overlay_path, overlay_variables
 from pai_backend.engine.local.peers import has_peers
 from pai_backend.launch.environment import path_variables
 
-INHERITED = frozenset(
-    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
-)
+INHERITED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH"})
 INHERITED_PREFIXES = ("LC_", "CONDA")
 
 
@@ -26,25 +25,29 @@ def inherited(source: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in source.items() if k in INHERITED or k.startswith(INHERITED_PREFIXES)}
 
 
-def task_environment(plan: TaskPlan, directory: Path, source: Mapping[str, str]) -> dict[str, str]:
+def task_environment(
+    plan: TaskPlan, directory: Path, source: Mapping[str, str], below: Interpreter, root: Path
+) -> dict[str, str]:
     """The whole environment of the task's command and of its SSH sessions.
 
-    PATH finds the simulated ``nvidia-smi`` and the ``ssh`` that knows the job's tasks first, then the Python
-    environment of the backend, so that ``python`` and ``jupyter`` in a job mean the ones the user installed. A
-    simulated GPU hides the real ones: a job that asked for a pretended device must not compute on somebody's real one.
+    PATH finds the simulated ``nvidia-smi`` and the ``ssh`` that knows the job's tasks first, then the task's own Python
+    and the commands of the one ``below`` it, so that ``python`` and ``jupyter`` in a job mean the ones that the user
+    knows. A simulated GPU hides the real ones: a job that asked for a pretended device must not compute on somebody's
+    real one. Raises OSError when what tasks share (see ``overlay``) cannot be written.
     """
     base = inherited(source)
     real = plan.placement.gpus if not plan.placement.simulated_gpu else ()
     devices = ",".join(str(index) for index in real)
-    path = [os.path.dirname(sys.executable), base.get("PATH") or os.defpath]
+    path = overlay_path(directory, below, plan.env.get("PATH") or base.get("PATH") or os.defpath)
     if (plan.placement.simulated_gpu and plan.placement.gpus) or has_peers(plan):
         path.insert(0, str(directory / layout.BIN))
     work = str(directory / layout.WORK)
     return {
         **base,
+        **overlay_variables(directory, below, root, base),
         **plan.env,
         **path_variables(plan.env, work_dir=work, job_info_file=str(directory / layout.JOB_INFO)),
-        "PATH": os.pathsep.join(path if "PATH" not in plan.env else [*path[:-1], plan.env["PATH"]]),
+        "PATH": os.pathsep.join(path),
         "PWD": work,
         "CUDA_VISIBLE_DEVICES": devices,
         "NVIDIA_VISIBLE_DEVICES": devices or "none",

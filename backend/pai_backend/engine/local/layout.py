@@ -2,12 +2,13 @@
 
 ``<root>/tasks/<uid>/``  a task that is live, or whose exit is not yet recorded elsewhere
 ``<root>/done/<uid>/``   a forgotten one: its logs stay readable, and its uid can never start again
+``<root>/interpreters/`` what tasks with the same Python have in common, see ``overlay``
 
 A task directory appears whole, by one rename. In it, in the order in which they come to be:
-``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, ``bin/``, perhaps
-``stage.json``, perhaps ``ssh_config``, ``peer_key`` and ``known_hosts``; then ``staging`` while inputs are fetched,
-``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone. ``stop`` is a wish to
-stop, written before anybody is told of it.
+``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, ``bin/``,
+``python/``, perhaps ``stage.json``, perhaps ``ssh_config``, ``peer_key`` and ``known_hosts``; then ``staging`` while
+inputs are fetched, ``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone.
+``stop`` is a wish to stop, written before anybody is told of it.
 A task whose exit says that it is kept serves SSH until it is stopped or forgotten.
 """
 
@@ -18,13 +19,19 @@ import os
 
 TASKS = "tasks"
 DONE = "done"
+INTERPRETERS = "interpreters"
 EVENTS_FIFO = "events.fifo"  # read by the watching engine: one uid a line, a hint to look
 AGENT_FIFO = "agent.fifo"  # the same, read by the agent
+HOLDER = "holder.json"  # the database that these tasks belong to, with a heartbeat: see ``engine.holding``
+HOLDER_LOCK = "holder.lock"  # flock held while that is changed
+JOBS = "jobs"  # folder with one sealed file a job: what a database that lost the job takes it back from
 WATCH_LOCK = "watch.lock"  # flock held by the watching engine
 AGENT_LOCK = "agent.lock"  # flock held by the agent
+SUCCESSOR = "successor"  # what an agent that waits for this lock writes into the FIFO
 
 PLAN = "plan.json"  # the TaskPlan but for what has a file of its own; SSH keys included
 LAUNCH = "launch"  # what the shim needs of it, see ``shim.launch``
+GROUPS = "groups"  # the directories of its control groups, one a line; absent when it has none
 COMMAND = "command"  # its text for bash; without a name as soon as it is open
 RESERVE = "exit.reserve"  # room for the exit record, taken while there is some
 LOCK = "lock"  # flock held by the one shim
@@ -38,7 +45,9 @@ SESSIONS = "sessions"  # exists once a process was started in the task from outs
 SSH_STATE = "ssh.json"  # what became of the task's SSH listener
 SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has a fault
 WORK = "work"  # the task's working directory
+PYTHON = "python"  # its environment of Python, with all that it installs; removed when the task is forgotten
 STORAGES = "mnt"  # in it: links to the team storages that the job's document names
+RECORD = "record"  # sealed: the job's state and this task, for a database that lost them
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``
 BIN = "bin"  # put first on the task's PATH
 SSH_CONFIG = "ssh_config"  # what ``ssh`` on that PATH is told of the job's tasks; follows the job info
@@ -46,7 +55,7 @@ PEER_KEY = "peer_key"  # what it logs in to them with
 KNOWN_HOSTS = "known_hosts"  # what it recognises them by
 
 LOOPBACK = "127.0.0.1"  # every node of a local engine is this machine
-SECRET_FILES = (PLAN, LAUNCH, COMMAND, STAGE, PEER_KEY)  # removed when the task is forgotten
+SECRET_FILES = (PLAN, LAUNCH, COMMAND, STAGE, PEER_KEY, RECORD)  # removed when the task is forgotten
 MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
 
 

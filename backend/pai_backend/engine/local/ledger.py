@@ -8,33 +8,35 @@ All methods block on the disk: call them in a thread.
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pai_backend.descriptors import first_limit
-from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSeen, TaskState
-from pai_backend.engine.local import dispositions, layout, processes, records
+from pai_backend.engine.base import EngineError, Records, StartRefused, TaskPlan, TaskSeen, TaskState
+from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
-from pai_backend.engine.local.locks import take_lock
+from pai_backend.engine.local.control_groups import NONE, ControlGroups, Limits
+from pai_backend.engine.local.environment import inherited
+from pai_backend.engine.local.interpreter import Interpreter, interpreter
 from pai_backend.engine.local.peers import config_text
-from pai_backend.engine.local.reading import is_kept, read_record
-from pai_backend.engine.local.shim import boot_file
-from pai_backend.model.ids import TaskUid
+from pai_backend.engine.local.reading import fetching, is_kept, locked, read_record
+from pai_backend.engine.local.shims import Shims
+from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.job import Causer, TaskExit
 
 _log = logging.getLogger(__name__)
 
-# Only ``stop`` ends a task in good order. Blocked from the first instruction on: a shim that handled
-# them itself would have a moment in which a hang-up loses the task.
-_HARMLESS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
+OVERDUE_S = 15.0
+"""How long after its grace a task that was asked to end is killed from outside; its shim gives up after 7 s."""
 
 UNSTARTED = (TaskState.STARTING, TaskState.PULLING)
 """States of a task whose command was not executed: its shim may be started again."""
@@ -43,10 +45,26 @@ UNSTARTED = (TaskState.STARTING, TaskState.PULLING)
 class Ledger:
     """The tasks below one root. Making one touches nothing."""
 
-    def __init__(self, root: Path, log_bytes: int) -> None:
+    def __init__(
+        self,
+        root: Path,
+        log_bytes: int,
+        python: str = sys.executable,
+        *,
+        most_processes: int = 0,
+        groups: Callable[[], ControlGroups] = lambda: NONE,
+    ) -> None:
+        """``python`` is the path of the Python whose packages tasks read; ``groups`` is asked once, at the first start.
+
+        A task may have ``most_processes`` at once, threads included; 0 is no limit.
+        """
+        self._most_processes = most_processes
+        self._groups = functools.cache(groups)
         self.root = root
         self._log_bytes = log_bytes
-        self._shims: dict[int, TaskUid] = {}  # children of this process that may need reaping
+        self._python = python
+        self._shims = Shims()
+        self._stopping: dict[TaskUid, float] = {}  # when a task that lives was first seen to be asked to end
 
     def live(self, uid: TaskUid) -> Path:
         """Where the task is until it is forgotten."""
@@ -74,8 +92,14 @@ class Ledger:
         return layout.has_reader(_control(self.live(uid)))
 
     def clear_abandoned(self) -> None:
-        """Remove what a killed start left half built. Only for the process that watches."""
+        """Remove what a start or a forgetting that was killed left behind. Only for the process that watches."""
         clear_abandoned(self.root / layout.TASKS)
+        done = self.root / layout.DONE
+        for path in done.glob(f"*/{layout.PYTHON}"):
+            shutil.rmtree(path, ignore_errors=True)
+        for uid in self._groups().uids():
+            if (done / uid).is_dir():
+                self._groups().remove(uid)
 
     def start(self, plan: TaskPlan) -> bool:
         """Make the task durable and spawn its shim, unless it ever was started or stopped.
@@ -90,7 +114,8 @@ class Ledger:
             existing = self.find(plan.uid)
             if existing is None:
                 self.prepare_folders()
-                build_task(self.live(plan.uid), plan, self._log_bytes)
+                self._keep_job_record(plan)
+                build_task(self.live(plan.uid), plan, self._log_bytes, self.python())
             elif not self._startable(existing):
                 return existing.parent.name == layout.TASKS
             self.spawn(plan.uid)
@@ -102,10 +127,49 @@ class Ledger:
         except OSError as exc:
             raise EngineError(f"task {plan.uid} could not be started: {_os_error(exc)}") from exc
 
+    def python(self) -> Interpreter:
+        """The Python of tasks. Raises EngineError when it cannot be used."""
+        return interpreter(self._python, inherited(os.environ))
+
     def prepare_folders(self) -> None:
         """The folders of tasks, when they are not there yet."""
-        for folder in (self.root, self.root / layout.TASKS, self.root / layout.DONE):
+        for folder in (self.root, *(self.root / name for name in (layout.TASKS, layout.DONE, layout.JOBS))):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _keep_job_record(self, plan: TaskPlan) -> None:
+        """Write what the tasks of a job share, once a job: it never changes."""
+        path = self.root / layout.JOBS / job_of(plan.uid)
+        if plan.job_record and not path.exists():
+            replace_file(path, plan.job_record.encode())
+
+    def records(self, uid: TaskUid) -> Records:
+        """What a live task carries for a database that lost it. Raises EngineError."""
+        if not checked_uid(uid):
+            return Records()
+        directory = self.live(uid)
+        try:
+            plan = read_record(directory / layout.PLAN) or {}
+            return Records(
+                str(plan.get("database", "")),
+                _text(self.root / layout.JOBS / job_of(uid)),
+                _text(directory / layout.RECORD),
+            )
+        except (OSError, ValueError) as exc:
+            raise EngineError(f"what task {uid} carries cannot be read: {exc}") from None
+
+    def recall(self, uid: TaskUid) -> TaskSeen | None:
+        """How a task ended that was put away; None for any other. Raises EngineError."""
+        if not checked_uid(uid):
+            return None
+        directory = self.root / layout.DONE / uid
+        try:
+            ended = read_exit(directory)
+            started = read_record(directory / layout.STARTED)
+        except (OSError, ValueError, KeyError) as exc:
+            raise EngineError(f"the end of task {uid} cannot be read: {exc}") from None
+        if ended is None:
+            return None
+        return TaskSeen(uid, TaskState.EXITED, ended, _since(started, ended), ended.message)
 
     @staticmethod
     def _startable(directory: Path) -> bool:
@@ -114,40 +178,21 @@ class Ledger:
         return not begun and directory.parent.name == layout.TASKS and not layout.has_reader(_control(directory))
 
     def spawn(self, uid: TaskUid) -> None:
-        """Start a shim for a task that has not begun. Harmless when there is one: the second one leaves at once.
+        """Start a shim for a task that has not begun, see :class:`Shims`. Raises OSError.
 
-        The shim gets no environment but the search path for shared libraries: what its command may see
-        is in the task's ``launch`` file. Raises OSError when no process can be made.
+        Its control groups are made here and not with its directory: they do not outlive the machine.
         """
         directory = self.live(uid)
-        environment = {key: os.environ[key] for key in ("LD_LIBRARY_PATH",) if key in os.environ}
-        pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", "-X", "utf8", boot_file(), str(directory), str(first_limit())],
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 2, directory / layout.SHIM_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-            ],
-            setsid=True,
-            setsigmask=_HARMLESS,
-            setsigdef=dispositions.EVERY,
-        )
-        self._shims[pid] = uid
+        plan = read_record(directory / layout.PLAN) or {}
+        limits = Limits(int(plan.get("memory_mb", 0)), int(plan.get("cpus", 0)), self._most_processes)
+        if groups := self._groups().make(uid, limits):
+            replace_file(directory / layout.GROUPS, "".join(f"{group}\n" for group in groups).encode())
+        held = not self._most_processes or self._groups().hold_processes
+        self._shims.spawn(uid, directory, 0 if held else processes.threads_here() + self._most_processes)
 
     def reap(self) -> set[TaskUid]:
         """Collect shims of ours that have ended, never waiting; the tasks they kept."""
-        ended = set()
-        for pid, uid in list(self._shims.items()):
-            try:
-                done, _ = os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:
-                done = pid
-            if done:
-                del self._shims[pid]
-                ended.add(uid)
-        return ended
+        return self._shims.reap()
 
     def look(self, uid: TaskUid) -> TaskSeen | None:
         """The task as it is now; None when it has no directory.
@@ -164,15 +209,17 @@ class Ledger:
         if ended is not None:
             return TaskSeen(uid, TaskState.EXITED, ended, _since(started, ended), ended.message)
         if started is None and (directory / layout.STAGING).exists():
-            return TaskSeen(uid, TaskState.PULLING, message=_fetching(directory))
+            return TaskSeen(uid, TaskState.PULLING, message=fetching(directory))
         if started is None:
             return TaskSeen(uid, TaskState.STARTING)
         seen = TaskSeen(uid, TaskState.RUNNING, since=_since(started))
         if alive:
             return seen
-        return self._settle(
-            seen, "lost", "the process that kept the task is gone: it was killed, or the machine restarted"
-        )
+        if (directory / layout.STOP).exists():
+            return self._settle(seen, "stopped", "stopped on request; what kept the task was killed", Causer.USER)
+        same = started.get(records.LIFE) == processes.machine_life()
+        message = "the process that kept the task was killed" if same else "the machine restarted"
+        return self._settle(seen, "lost", message, unexplained=same)
 
     def settle_unstarted(self, uid: TaskUid) -> TaskSeen | None:
         """The task after its shim ended: one that left neither a start nor an exit has failed to start."""
@@ -186,29 +233,43 @@ class Ledger:
     def settle_vanished(self, uid: TaskUid) -> TaskSeen:
         """End a task whose directory was removed, and leave a tombstone so that it cannot start again."""
         processes.kill_marked(uid)
-        ended = _exit_now("vanished", "the task's directory was removed while it ran", Causer.PLATFORM)
+        message = "the task's directory was removed while it ran"
+        ended = _exit_now("vanished", message, Causer.PLATFORM, unexplained=True)
         try:
-            build_tombstone(self.live(uid), reason=ended.reason, message=ended.message, causer=ended.causer.value)
+            build_tombstone(
+                self.live(uid), reason=ended.reason, message=message, causer=ended.causer.value, unexplained=True
+            )
         except OSError as exc:
             _log.warning("task %s vanished, and that could not be written down: %s", uid, _os_error(exc))
         return TaskSeen(uid, TaskState.EXITED, ended, message=ended.message)
 
-    def _settle(self, seen: TaskSeen, reason: str, message: str) -> TaskSeen:
+    def _settle(
+        self,
+        seen: TaskSeen,
+        reason: str,
+        message: str,
+        causer: Causer = Causer.PLATFORM,
+        *,
+        unexplained: bool = False,
+    ) -> TaskSeen:
         """Write the exit of a task that nobody keeps, after ending what is left of it.
 
         Unchanged when somebody holds its lock after all, or it vanished meanwhile: a later look will tell.
         """
         uid = seen.uid
         directory = self.live(uid)
-        with _locked(directory) as held:
+        with locked(directory) as held:
             if not held:
                 return seen
             if (ended := read_exit(directory)) is None:
                 if not processes.kill_marked(uid):
                     message += "; some of its processes could not be killed"
-                ended = _exit_now(reason, message, Causer.PLATFORM)
+                ended = _exit_now(reason, message, causer, unexplained=unexplained)
                 try:
-                    records.write_exit(str(directory), reason=reason, message=message, causer=ended.causer.value)
+                    who = causer.value
+                    records.write_exit(
+                        str(directory), reason=reason, message=message, causer=who, unexplained=unexplained
+                    )
                 except OSError as exc:
                     _log.warning("the end of task %s could not be written down: %s", uid, _os_error(exc))
             return TaskSeen(uid, TaskState.EXITED, ended, seen.since, ended.message)
@@ -250,12 +311,30 @@ class Ledger:
         # The mark first, then the FIFO: a shim that is just starting opens the FIFO and then looks for the mark.
         if layout.send_line(_control(directory), f"stop {grace_ms}") or (directory / layout.STARTED).exists():
             return
-        with _locked(directory) as held:
+        with locked(directory) as held:
             if held and not any((directory / name).exists() for name in (layout.STARTED, layout.EXIT)):
                 if (directory / layout.STAGING).exists():
                     processes.kill_marked(uid)
                 message = "stopped before it started"
                 records.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
+
+    def end_overdue(self, uid: TaskUid) -> None:
+        """Kill a task, and what keeps it, that was asked to end and has not, long after its grace.
+
+        What keeps it may stand still, by a signal of the task. Blocks.
+        """
+        try:
+            grace_s = int((self.live(uid) / layout.STOP).read_text("ascii") or 0) / 1000
+        except (OSError, ValueError):  # nobody has asked, or is just asking
+            return
+        first = self._stopping.setdefault(uid, time.monotonic())
+        if time.monotonic() > first + grace_s + OVERDUE_S:
+            del self._stopping[uid]
+            started = read_record(self.live(uid) / layout.STARTED) or {}
+            keeper = int(started.get("pid", 0))
+            if keeper and started.get(records.LIFE) == processes.machine_life():
+                processes.send((keeper, processes.start_time(keeper)), signal.SIGKILL)
+            processes.kill_marked(uid)
 
     def _release(self, uid: TaskUid) -> None:
         """End what is going on in a task that was kept, once its directory says that it is kept no more."""
@@ -291,10 +370,14 @@ class Ledger:
             kept = is_kept(directory)
             for name in layout.SECRET_FILES:
                 (directory / name).unlink(missing_ok=True)
-            os.rename(directory, self.root / layout.DONE / uid)
+            self._stopping.pop(uid, None)
+            done = self.root / layout.DONE / uid
+            os.rename(directory, done)
             records.sync_directory(str(self.root / layout.DONE))
             if kept:
                 self._release(uid)
+            self._groups().remove(uid)
+            shutil.rmtree(done / layout.PYTHON, ignore_errors=True)  # what could not be removed only takes room
         except FileNotFoundError:
             return
         except OSError as exc:
@@ -310,7 +393,16 @@ def read_exit(directory: Path) -> TaskExit | None:
         return None
     at = datetime.fromtimestamp(float(str(record.pop("at"))), UTC)
     record.pop(records.KEPT, None)
+    record["unexplained"] = bool(record.pop(records.UNEXPLAINED, 0))
     return TaskExit.model_validate({**record, "at": at})
+
+
+def _text(path: Path) -> str:
+    """The text of a file; empty when there is none."""
+    try:
+        return path.read_text("ascii")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
 
 
 def _since(started: dict[str, Any] | None, ended: TaskExit | None = None) -> datetime | None:
@@ -320,37 +412,16 @@ def _since(started: dict[str, Any] | None, ended: TaskExit | None = None) -> dat
     return datetime.fromtimestamp(float(str(started["at"])), UTC)
 
 
-def _fetching(directory: Path) -> str:
-    """What a task waits for while its inputs are fetched: base names, as URIs may hold passwords."""
-    wanted = read_record(directory / layout.STAGE) or {}
-    names = [str(item["name"]) for item in wanted.get("inputs", ())]
-    return f"fetching {', '.join(names)}" if names else "making its output directory"
-
-
 def _control(directory: Path) -> str:
     return str(directory / layout.CONTROL)
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[bool]:
-    """The task's lock, if it is free; yields whether it is held."""
-    try:
-        fd = take_lock(directory / layout.LOCK)
-    except FileNotFoundError:  # the directory has vanished
-        fd = None
-    try:
-        yield fd is not None
-    finally:
-        if fd is not None:
-            os.close(fd)
 
 
 def _unreadable(uid: TaskUid) -> EngineError:
     return EngineError(f"the exit record of task {uid} is no JSON; remove {layout.EXIT} from its directory")
 
 
-def _exit_now(reason: str, message: str, causer: Causer) -> TaskExit:
-    return TaskExit(reason=reason, message=message, causer=causer, at=datetime.now(UTC))
+def _exit_now(reason: str, message: str, causer: Causer, *, unexplained: bool = False) -> TaskExit:
+    return TaskExit(reason=reason, message=message, causer=causer, unexplained=unexplained, at=datetime.now(UTC))
 
 
 def _last_line(path: Path) -> str:

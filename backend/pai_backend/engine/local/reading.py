@@ -1,12 +1,16 @@
-"""Reading the records of a task. Engine and agent do; the shim, which only writes them, does without ``json``."""
+"""Reading the records of a task, and its lock: for engine and agent. The shim only writes, and without ``json``."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.records import KEPT
 
 
@@ -24,3 +28,24 @@ def is_kept(directory: Path) -> bool:
     """Whether the task's command has failed and its SSH server stays, until it is stopped or forgotten."""
     record = read_record(directory / layout.EXIT)
     return record is not None and KEPT in record and not (directory / layout.STOP).exists()
+
+
+def fetching(directory: Path) -> str:
+    """What a task waits for while its inputs are fetched: base names, as URIs may hold passwords."""
+    wanted = read_record(directory / layout.STAGE) or {}
+    names = [str(item["name"]) for item in wanted.get("inputs", ())]
+    return f"fetching {', '.join(names)}" if names else "making its output directory"
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[bool]:
+    """The task's lock, if it is free; yields whether it is held."""
+    try:
+        fd = take_lock(directory / layout.LOCK)
+    except FileNotFoundError:  # the directory has vanished
+        fd = None
+    try:
+        yield fd is not None
+    finally:
+        if fd is not None:
+            os.close(fd)

@@ -14,6 +14,8 @@ from pai_backend.engine.local import layout
 RESERVE_BYTES = 4096  # one block of any usual file system; an exit record is below 1 KiB
 _MESSAGE_LIMIT = 600  # characters, so that the record fits the reserve even when all are escaped
 
+UNEXPLAINED = "unexplained"  # a field of the exit record, as ``TaskExit`` has it
+LIFE = "life"  # a field of the start record, see ``processes.machine_life``
 KEPT = "kept"  # a field of the exit record, present when the task's SSH server stays
 
 Field = str | int | float | None
@@ -65,12 +67,15 @@ def make_durable(directory: str) -> None:
     sync_directory(os.path.join(directory, os.pardir))
 
 
-def write_started(directory: str) -> None:
-    """Record that the command is about to be executed. Raises FileExistsError when it was before."""
+def write_started(directory: str, life: str) -> None:
+    """Record that the command is about to be executed, in which life of the machine.
+
+    Raises FileExistsError when it was before.
+    """
     path = os.path.join(directory, layout.STARTED)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(fd, to_json({"pid": os.getpid(), "at": time.time()}).encode())
+        os.write(fd, to_json({"pid": os.getpid(), "at": time.time(), LIFE: life}).encode())
         os.fsync(fd)
     finally:
         os.close(fd)
@@ -86,6 +91,7 @@ def write_exit(
     message: str,
     causer: str,
     kept: bool = False,
+    unexplained: bool = False,
 ) -> None:
     """Record how the task ended, atomically and durably. Raises OSError when the directory is gone.
 
@@ -95,6 +101,8 @@ def write_exit(
     fields |= {"message": message[:_MESSAGE_LIMIT], "causer": causer, "at": time.time()}
     if kept:
         fields[KEPT] = 1
+    if unexplained:
+        fields[UNEXPLAINED] = 1
     data = to_json(fields).encode()
     reserve = os.path.join(directory, layout.RESERVE)
     fd = os.open(reserve, os.O_WRONLY | os.O_CREAT, 0o600)

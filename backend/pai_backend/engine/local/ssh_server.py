@@ -1,5 +1,7 @@
 """The SSH server of one task: its host key, its authorised keys, and what a login may do.
 
+It knows the gateway and the task's peers, and no user: see ``engine.rides`` for clients whose own SSH comes here.
+
 A login has exactly the rights of the task's own processes, so forwarding is as free as a shell is:
 connections go anywhere the task could connect to, and listeners are on loopback only.
 """
@@ -10,6 +12,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
@@ -22,7 +25,9 @@ from pai_backend.engine.local import layout
 from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
 from pai_backend.engine.local.layout import LOOPBACK
+from pai_backend.engine.local.rides import MakeServer, ridden
 from pai_backend.engine.local.ssh_session import Process, TaskWorld, serve
+from pai_backend.engine.rides import RIDES
 
 KEEPALIVE_S = 30
 KEEPALIVE_COUNT = 4  # a client that is gone is noticed after two minutes
@@ -44,11 +49,19 @@ class TaskConnection(Guessing):
         return super().process_packet(pkttype, pktid, packet)
 
 
+@dataclass
+class Rides:
+    """The rides of one task: what makes their servers, and what brings a client to one."""
+
+    make: MakeServer
+    serving: set[asyncio.Task[None]] = field(default_factory=set)
+
+
 class TaskServer(asyncssh.SSHServer):
     """Decides what one connection may do; asyncssh makes one for each."""
 
-    def __init__(self, connections: set[asyncssh.SSHServerConnection]) -> None:
-        self._connections = connections
+    def __init__(self, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
+        self._connections, self._rides = connections, rides
         self._connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -72,7 +85,9 @@ class TaskServer(asyncssh.SSHServer):
         return connected_to(dest_host, dest_port)
 
     def unix_connection_requested(self, dest_path: str) -> Awaitable[asyncssh.SSHUNIXSession[bytes]]:
-        """Connections to sockets in the file system."""
+        """Connections to sockets in the file system, and rides."""
+        if dest_path == RIDES:
+            return ridden(self._rides.make, self._rides.serving)
         return connected_to_socket(dest_path)
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
@@ -105,14 +120,31 @@ class TaskFiles(asyncssh.SFTPServer):
 class Listener:
     """The open SSH port of one task, with all connections that came in by it."""
 
-    def __init__(self, acceptor: Acceptor, connections: set[asyncssh.SSHServerConnection]) -> None:
-        self._acceptor = acceptor
-        self._connections = connections
+    def __init__(self, acceptor: Acceptor, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
+        self._acceptor, self._connections, self._rides = acceptor, connections, rides
+
+    @property
+    def logins(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    async def hand_over(self) -> None:
+        """Stop listening, so that another process may, and let the connections go on."""
+        self._acceptor.close()
+        await self._acceptor.wait_closed()
+
+    async def wait_empty(self) -> None:
+        """Return when no connection is open."""
+        while self._connections:
+            await next(iter(self._connections)).wait_closed()
 
     async def aclose(self) -> None:
         """Stop listening and end every connection; returns when they are ended."""
-        self._acceptor.close()
-        await self._acceptor.wait_closed()
+        await self.hand_over()
+        coming = list(self._rides.serving)
+        for task in coming:
+            task.cancel()
+        await asyncio.gather(*coming, return_exceptions=True)
         open_now = list(self._connections)
         for connection in open_now:
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, "the task has ended")
@@ -132,12 +164,19 @@ async def listen(
     async def handle(process: Process) -> None:
         await serve(process, task)
 
+    async def make_ride(authorized_key: str) -> asyncio.BaseProtocol:
+        known = asyncssh.import_authorized_keys(authorized_key)
+        alone = await asyncssh.SSHServerConnectionOptions.construct(options=options, authorized_client_keys=known)
+        return TaskConnection(loop, alone)
+
+    rides = Rides(make_ride)
+
     def files(channel: asyncssh.SSHServerChannel[bytes]) -> TaskFiles:
         return TaskFiles(channel, task.directory / layout.WORK)
 
     options = await asyncssh.SSHServerConnectionOptions.construct(
         config=None,
-        server_factory=lambda: TaskServer(connections),
+        server_factory=lambda: TaskServer(connections, rides),
         server_host_keys=[_host_key(host_key, host_certificate)],
         authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
         process_factory=handle,
@@ -157,7 +196,7 @@ async def listen(
     )
     loop = asyncio.get_running_loop()
     bound = socket.create_server((LOOPBACK, port))
-    return Listener(Acceptor(bound, lambda: TaskConnection(loop, options)), connections)
+    return Listener(Acceptor(bound, lambda: TaskConnection(loop, options)), connections, rides)
 
 
 def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:

@@ -13,14 +13,16 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
 
-from pai_backend.engine.local import layout, terminal
+from pai_backend.engine.local import layout, processes, terminal
 from pai_backend.engine.local.descriptors import CHUNK_BYTES, read_some, write_all
 from pai_backend.engine.local.shim.command import find_program
+from pai_backend.engine.local.shim.groups import groups_of, join
 
 _log = logging.getLogger(__name__)
 
@@ -274,7 +276,7 @@ async def _spawn(
     argv: list[str], task: TaskWorld, env: dict[str, str], stdio: tuple[int, int, int]
 ) -> asyncio.subprocess.Process:
     stdin, stdout, stderr = stdio
-    return await asyncio.create_subprocess_exec(
+    program = await asyncio.create_subprocess_exec(
         *argv,
         stdin=stdin,
         stdout=stdout,
@@ -283,3 +285,7 @@ async def _spawn(
         env=env,
         start_new_session=True,
     )
+    processes.mark(program.pid, task.uid)
+    with suppress(ProcessLookupError, FileNotFoundError):  # it has ended, or the task was kept over a restart
+        join(groups_of(str(task.directory)), program.pid)
+    return program

@@ -34,6 +34,7 @@ class Watcher:
         self._reported: dict[TaskUid, TaskState | None] = {}  # None: known, nothing reported yet
         self._placed: set[TaskUid] = set()  # those that had a directory: without one they have vanished
         self._hinted: set[TaskUid] = set()
+        self._recalled: list[TaskSeen] = []  # ends of forgotten tasks that were asked to start
         self._wake = asyncio.Event()
         self._closed = False
 
@@ -45,6 +46,11 @@ class Watcher:
         """The task has a directory from now on, which must not vanish unnoticed."""
         self._placed.add(uid)
         self.hint(uid)
+
+    def tell(self, ended: TaskSeen) -> None:
+        """Report the end of a forgotten task once more."""
+        self._recalled.append(ended)
+        self._wake.set()
 
     def hint(self, uid: TaskUid) -> None:
         """Look at this task soon."""
@@ -89,6 +95,9 @@ class Watcher:
             except TimeoutError:
                 pass  # time for a scan, below
             self._wake.clear()
+            recalled, self._recalled = self._recalled, []
+            for seen in recalled:
+                yield seen
             hinted, self._hinted = self._hinted, set()
             found = await asyncio.to_thread(self._look, hinted)
             if loop.time() >= next_scan:
@@ -150,7 +159,9 @@ class Watcher:
             if uid not in there:
                 if uid in self._placed and self._ledger.find(uid) is None:
                     found.append(self._ledger.settle_vanished(uid))
-            elif state is not TaskState.RUNNING or not self._ledger.kept(uid):
+            elif state is TaskState.RUNNING and self._ledger.kept(uid):
+                self._ledger.end_overdue(uid)
+            else:
                 seen = self._look_at(uid)
                 if seen is None:
                     continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from pai_backend.testing.builders import make_job, make_role, make_spec
 from pai_backend.testing.engine_contract.observing import PATIENCE_S, read_log, watching
 from pai_backend.testing.engine_contract.serving import Serving
 from pai_backend.testing.engine_contract.world import EngineMaker, EngineWorld
+from pai_backend.testing.free_ports import free_ports
 
 ENTER = """for name in worker-0 worker-1; do ssh $name 'echo $PAI_TASK_UID'; done
 ssh worker-1 'cat; exit 5' <<<'all of it' || echo status $?
@@ -81,8 +81,8 @@ class Inside(EngineWorld):
     @pytest.fixture
     def free_ports(self) -> tuple[int, int]:
         """Two ports of this machine that nothing listens on."""
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-            return one.getsockname()[1], other.getsockname()[1]
+        first, second = free_ports(2)
+        return first, second
 
 
 _OF_TWO = {"job_tasks": 2, "job_placed": 2}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ import pytest
 from pai_backend.engine.base import Engine, TaskPlan
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement
+from pai_backend.testing.free_ports import free_ports
 
 LINGER_LOOK_S = 0.1  # nobody tells when a process of another machine ends
 
@@ -77,9 +77,7 @@ class EngineWorld(ABC):
     @pytest.fixture
     def free_port(self) -> int:
         """A port of this machine that nothing listens on."""
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port: int = probe.getsockname()[1]
-        return port
+        return free_ports(1)[0]
 
     def server_command(self, port: int) -> str:
         """Shell text that says ``up`` and answers a connection to 127.0.0.1:port with what it was sent, in capitals."""

@@ -16,23 +16,33 @@ from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.shim import launch as launch_file
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, command_text, execute
+from pai_backend.engine.local.shim.groups import groups_of, homes_of, join, leave
+
+RLIMIT_LOCKS = 10  # as ``processes`` has it, which is imported later
 
 
-def main(directory: str, descriptors: str = "") -> int:
+def main(directory: str, descriptors: str, life: str, mark: str, most_processes: str) -> int:
     """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over.
 
-    ``descriptors`` is the soft limit that its command is to have: the backend has raised its own.
+    ``descriptors`` is the soft limit that its command is to have: the backend has raised its own. ``life`` is that of
+    the machine, ``mark`` the limit of file locks that tells the task's processes, see ``processes``, and
+    ``most_processes`` how many the account may have when the task makes one, 0 for no limit.
     """
     os.chdir(directory)
-    if descriptors:
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (int(descriptors), hard))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(descriptors), hard))
+    _carry(int(mark))
+    if int(most_processes):
+        hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        most = int(most_processes) if hard == resource.RLIM_INFINITY else min(hard, int(most_processes))
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
     if take_lock(layout.LOCK) is None or os.path.exists(layout.STARTED) or os.path.exists(layout.EXIT):
         return 0
     # The FIFO first, then the mark: a stop() that comes between finds this reader or is found as a mark.
     control = os.open(layout.CONTROL, os.O_RDWR | os.O_NONBLOCK)
     launch = launch_file.read(layout.LAUNCH)
+    launch.life = life
     root = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
     try:
         if os.path.exists(layout.STOP):
@@ -59,13 +69,19 @@ def _run(launch: launch_file.Launch, control: int, root: str) -> None:
     try:
         pipes = Pipes()
         text = command_text(launch.command)
-        records.write_started(".")
+        records.write_started(".", launch.life)
     except OSError as exc:
         _refuse(exc)
         return
     adopting = adopt_orphans()
     try:
-        pid = execute(launch, pipes, text)
+        groups = groups_of(".")
+        homes = homes_of(groups)
+        try:
+            join(groups)
+            pid = execute(launch, pipes, text)
+        finally:
+            leave(groups, homes)
     except OSError as exc:
         capture.close()
         message = f"the command could not be executed: {exc.strerror or exc}"
@@ -81,6 +97,14 @@ def _run(launch: launch_file.Launch, control: int, root: str) -> None:
     supervisor.loop()
     capture.close()
     supervisor.record()
+
+
+def _carry(mark: int) -> None:
+    """Take the mark, and with it all that is started here. Where it is refused the variable alone marks."""
+    try:
+        resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
+    except (OSError, ValueError):  # no such limit on this system, or a task of another backend is what this one runs in
+        return
 
 
 def _made(directories: tuple[str, ...]) -> bool:

@@ -34,6 +34,7 @@ class Launch:
         self.keep = keep
         self.ports = ports or {}
         self.directories = directories
+        self.life = ""  # of the machine, when the shim has begun
 
 
 def encode(launch: Launch) -> bytes:

@@ -6,13 +6,20 @@ Source: the kernel's documentation, cgroup-v2 ``memory.events`` and cgroup-v1 ``
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MOUNT = "/sys/fs/cgroup"
 MEMBERSHIP = "/proc/self/cgroup"
 
 
-def oom_kills(mount: str = MOUNT, membership: str = MEMBERSHIP) -> int | None:
-    """How many processes of this process's control group the out-of-memory killer has ended; None when unknown."""
-    for path in _counters(mount, membership):
+def oom_kills(mount: str = MOUNT, membership: str = MEMBERSHIP, own: Sequence[str] = ()) -> int | None:
+    """How many processes of the task's control group the out-of-memory killer has ended; None when unknown.
+
+    ``own`` are counters of groups of the task alone; else those of the group that this process is in count.
+    """
+    for path in (*own, *_counters(mount, membership)):
         try:
             with open(path, encoding="ascii") as file:
                 lines = file.read().splitlines()

@@ -13,6 +13,7 @@ import time
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Pipes
+from pai_backend.engine.local.shim.groups import admit_no_more, groups_of, oom_counters
 from pai_backend.engine.local.shim.launch import Launch
 from pai_backend.engine.local.shim.memory import oom_kills
 from pai_backend.engine.local.shim.verdict import End, judge
@@ -32,7 +33,8 @@ class Supervisor:
     ) -> None:
         """``main`` is the command's pid; ``adopting`` whether orphans become children of this process."""
         self._launch = launch
-        self._oom_kills = oom_kills()
+        self._groups = groups_of(".")
+        self._oom_kills = oom_kills(own=oom_counters(self._groups))
         self._main = main
         self._control = control
         self._pipes = pipes
@@ -96,6 +98,8 @@ class Supervisor:
             return True
         if self._deadline is None:
             self._deadline = now + LEFTOVER_GRACE_S
+        if late:
+            admit_no_more(self._groups)
         for process in left:
             if late:
                 processes.send(process, signal.SIGKILL)
@@ -176,7 +180,7 @@ class Supervisor:
     def end(self) -> End:
         """What was seen of the end. Call it when the program has ended."""
         status = self._status or 0
-        before, after = self._oom_kills, oom_kills()
+        before, after = self._oom_kills, oom_kills(own=oom_counters(self._groups))
         return End(
             os.waitstatus_to_exitcode(status),
             stopped=self._stopped,
@@ -192,7 +196,14 @@ class Supervisor:
         reason, message, causer = judge(end, self._launch)
         code, number = (end.code, None) if end.code >= 0 else (None, -end.code)
         records.write_exit(
-            ".", code=code, signal=number, reason=reason, message=message, causer=causer, kept=self._kept()
+            ".",
+            code=code,
+            signal=number,
+            reason=reason,
+            message=message,
+            causer=causer,
+            kept=self._kept(),
+            unexplained=reason == "vanished",
         )
 
     def close(self) -> None:

@@ -1,0 +1,85 @@
+"""What stays of finished tasks, and that how they ended always does."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pai_backend.engine.local import layout
+from pai_backend.engine.local.ledger import Ledger
+from pai_backend.engine.local.records import write_exit
+from pai_backend.engine.local.retention import UNUSED_S, Finished, Keep, Retention, expired
+from pai_backend.model.ids import TaskUid
+
+NOW = 1_000_000.0
+
+
+def names(found: list[Finished]) -> list[str]:
+    return [each.name for each in found]
+
+
+@pytest.mark.parametrize(
+    ("keep", "gone"),
+    [
+        (Keep(0, 0, 0), []),
+        (Keep(250, 0, 0), ["a", "b"]),
+        (Keep(0, 1, 0), ["a", "b", "c"]),
+        (Keep(0, 0, 20), ["a", "b"]),
+        (Keep(0, 0, 5), ["a", "b", "c", "d"]),
+        (Keep(350, 2, 30), ["a", "b"]),
+    ],
+)
+def test_the_oldest_go_first_by_age_number_and_bytes(keep: Keep, gone: list[str]) -> None:
+    found = [Finished(name, NOW - age, 10) for name, age in (("c", 200), ("a", 400), ("d", 100), ("b", 300))]
+    assert names(expired(found, keep, NOW)) == gone
+
+
+def finished(root: Path, uid: str, age_s: float) -> Path:
+    """A task that was put away, with a log and a read-only input."""
+    directory = root / layout.DONE / uid
+    (directory / layout.WORK / "code").mkdir(parents=True)
+    (directory / layout.WORK / "code" / "train.py").write_text("x" * 10_000)
+    (directory / "stdout-0.log").write_bytes(bytes(50_000))
+    (directory / layout.WORK / "outside").symlink_to(root.parent / "outside")
+    (directory / layout.WORK / "code").chmod(0o500)
+    write_exit(str(directory), code=3, reason="exited", message="", causer="user")
+    os.utime(directory / layout.EXIT, (time.time() - age_s,) * 2)
+    return directory
+
+
+def test_a_task_keeps_how_it_ended_and_nothing_else(tmp_path: Path) -> None:
+    root = tmp_path / "engine"
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "data").write_text("theirs")
+    old, new = finished(root, "j1-0-0-0", 100), finished(root, "j2-0-0-0", 10)
+    (root / layout.TASKS / "j3-0-0-0").mkdir(parents=True)
+    for job in ("j1", "j3"):
+        (root / layout.JOBS).mkdir(exist_ok=True)
+        (root / layout.JOBS / job).write_text("sealed")
+        os.utime(root / layout.JOBS / job, (time.time() - UNUSED_S - 60,) * 2)
+    retention = Retention(root, Keep(seconds=50, tasks=0, bytes=0))
+    assert retention.sweep() == 1
+    assert retention.sweep() == 0
+    assert {path.name for path in old.iterdir()} == {layout.EXIT}
+    assert (new / "stdout-0.log").stat().st_size == 50_000
+    assert (tmp_path / "outside" / "data").read_text() == "theirs"
+    assert {path.name for path in (root / layout.JOBS).iterdir()} == {"j3"}
+    ledger = Ledger(root, 4096)
+    seen = ledger.recall(TaskUid("j1-0-0-0"))
+    assert seen is not None
+    assert seen.exit is not None
+    assert seen.exit.code == 3
+    assert not ledger.live(TaskUid("j1-0-0-0")).exists()
+
+
+def test_a_full_root_is_brought_below_its_bytes(tmp_path: Path) -> None:
+    root = tmp_path / "engine"
+    made = [finished(root, f"j{number}-0-0-0", 100 - number) for number in range(6)]
+    Retention(root, Keep(seconds=0, tasks=0, bytes=200_000)).sweep()
+    left = [path.name for path in made if (path / "stdout-0.log").exists()]
+    assert left == [path.name for path in made[-len(left) :]]
+    assert 0 < len(left) < 6
+    assert sum((root / layout.DONE / name / "stdout-0.log").stat().st_size for name in left) <= 200_000
