@@ -24,6 +24,10 @@ import yaml
 
 from examples.demo import EXAMPLES, DemoFailed, demo
 from jupyter_pai.errors import ClientError
+from pai_backend.engine.base import EngineError
+from pai_backend.engine.kubernetes.access import Access
+from pai_backend.engine.kubernetes.removal import remove_all
+from pai_backend.model.cluster_settings import NamespacePer
 from tests.kubernetes import notebook_image, runtime_image
 from tests.kubernetes.cluster import __main__ as to_play_with
 from tests.kubernetes.cluster import images, programs, slots
@@ -108,6 +112,8 @@ async def run(place: Path, notebook: Path, given: Path | None) -> None:
             print(f"  {time.monotonic() - began:5.1f} s  a cluster with {len(ready)} nodes, images on them", flush=True)
             await asyncio.to_thread(demo, place, notebook, config, "nodes of Kubernetes")
         finally:
+            # Pods that the backend has not forgotten would keep the namespace.
+            await remove_all(Access(at.kubectl.kubeconfig, None, namespace), NamespacePer.CLUSTER, "lab")
             await at.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
@@ -118,7 +124,7 @@ def main() -> int:
             notebook = Path(sys.argv[1]) if len(sys.argv) > 1 else EXAMPLES / "quickstart.ipynb"
             given = os.environ.get(GIVEN)
             asyncio.run(run(Path(place), notebook, Path(given).resolve() if given else None))
-        except (DemoFailed, ClientError, CommandFailed, NotInTime, images.ImageFailed) as error:
+        except (DemoFailed, ClientError, EngineError, CommandFailed, NotInTime, images.ImageFailed) as error:
             print(f"The demo failed: {error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from pai_backend.testing.free_ports import free_port
 from tests.conformance.clients import jvm
 from tests.conformance.clients.entry import LIMIT_S, Entry
 from tests.conformance.engines.documents import v2, v2_role
 from tests.conformance.engines.room import AGAIN, Job, Room
 from tests.support.backend_process import until
-from tests.support.ssh_world import free_port
 
 ECHO = f"python3 - <<'END'\n{(Path(__file__).parent / 'programs' / 'echo.py').read_text()}\nEND"
 

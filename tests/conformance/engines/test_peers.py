@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pai_backend.testing.free_ports import free_port
 from tests.conformance.engines.documents import commands, submitted, v1, v1_role, v2, v2_role
 from tests.conformance.engines.room import Job, facts
-from tests.support.ssh_world import free_port
 
 MEET = (Path(__file__).parent / "programs" / "meet.py").read_text()
 RUN = f"python3 - <<'END'\n{MEET}\nEND"

@@ -63,13 +63,13 @@ def test_a_task_of_an_incremental_job_is_run_again_alone(job: Job) -> None:
     assert job.ended("SUCCEEDED")["retries"] == 0
 
 
-@submitted(commands("echo $PPID", "until test $FC_FRAMEWORK_ATTEMPT_ID = 1; do sleep 0.2; done"))
-def test_what_the_platform_lost_is_run_again_free_of_charge(
+@submitted(commands("echo $PPID", "until test $FC_FRAMEWORK_ATTEMPT_ID = 1; do sleep 0.2; done", jobRetryCount=1))
+def test_what_was_lost_is_run_again_as_the_platforms_doing(
     room: Room, job: Job, request: pytest.FixtureRequest
 ) -> None:
     job.until_said("\n")
     if room.local:
-        os.kill(int(job.log()), signal.SIGKILL)  # what keeps the task there
+        os.kill(int(job.log()), signal.SIGKILL)  # what keeps the task there, which takes a retry: it may have done so
     else:
         namespace: Kubectl = request.getfixturevalue("room_namespace")
         asyncio.run(namespace("delete", "pod", job.task()["uid"], "--grace-period=1", "--wait=false"))

@@ -16,11 +16,11 @@ import pytest
 from asyncssh.constants import MSG_REQUEST_FAILURE, OPEN_CONNECT_FAILED
 from asyncssh.packet import String
 
+from pai_backend.testing.free_ports import free_port
 from tests.conformance.clients.entry import LIMIT_S, Entry
 from tests.conformance.engines.documents import commands
 from tests.conformance.engines.room import AGAIN, Job, Room
 from tests.support.backend_process import until
-from tests.support.ssh_world import free_port
 
 SMALL_FILES = 10_000
 SFTP_HELLO = bytes([0, 0, 0, 5, 1, 0, 0, 0, 3])  # SSH_FXP_INIT of version 3

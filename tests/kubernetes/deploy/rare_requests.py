@@ -116,7 +116,7 @@ async def _forget(ender: Ender, uid: TaskUid) -> None:
 
     async def forgotten() -> bool:
         try:
-            await ender.forget(uid, ended=False, keep=keep)
+            await ender.forget(uid, ended=None, keep=keep)
         except EngineError as error:
             if "has not ended" not in str(error):
                 raise

@@ -134,8 +134,8 @@ async def _leftovers(site: Site) -> list[str]:
     ]
     for each in shared:
         about = each["metadata"]
-        if about["labels"].get(naming.COMPONENT) == naming.Component.POLICY:
-            continue  # of the namespace, for all tasks without peers to come
+        if about["labels"].get(naming.COMPONENT) in (naming.Component.POLICY, naming.Component.HOLDER):
+            continue  # of the namespace: for all tasks without peers to come, and for the backend
         if about["uid"] not in owners and not {o["uid"] for o in about.get("ownerReferences", ())} & owners:
             found.append(f"{each['kind']} {about['name']} belongs to no task")
     return found

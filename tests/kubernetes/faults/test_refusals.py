@@ -88,7 +88,7 @@ async def a_rule_against(kubectl: Kubectl, role: str) -> AsyncIterator[None]:
 
 async def test_a_rule_of_the_cluster_against_it_fails_a_job_in_the_words_of_the_rule(product: Product) -> None:
     async with a_rule_against(product.site.kubectl, "never"):
-        refused = Wanted("refused", code=None, reason="start-failed")
+        refused = Wanted("refused", code=None, reason="start-forbidden")
         await product.submit(refused, name="never")
         await product.submit(good("allowed-beside"))
         await settled(product)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -28,6 +29,10 @@ class RequestCounts:
         return ((verb, answer, count) for (verb, answer), count in sorted(self._counts.items()))
 
 
+CUT_OFF_S: Final = 10.0
+"""How long a resource may be watched in vain before that is told: a new connection takes a second or two."""
+
+
 @dataclass(frozen=True)
 class Health:
     """How well a reflector knows its resource."""
@@ -38,10 +43,11 @@ class Health:
     age_s: float  # seconds since its knowledge was last known to be current; infinite before the first list
     objects: int
     trouble: str  # why it does not watch, for people; "" when it does
+    trouble_s: float = 0.0  # seconds for which it has tried in vain
 
     def ready(self, patience_s: float) -> bool:
-        """Whether it can be relied on: listed, and not older than that."""
-        return self.listed and self.age_s <= patience_s
+        """Whether it can be relied on: listed, not older than that, and not cut off for long."""
+        return self.listed and self.age_s <= patience_s and self.trouble_s <= CUT_OFF_S
 
     def complaint(self, patience_s: float) -> str:
         """Why it cannot be relied on; empty when it can."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from pai_backend.engine.base import EngineError, TaskState
 from pai_backend.engine.kubernetes import naming
-from pai_backend.engine.kubernetes.calls import Calls, Patch
+from pai_backend.engine.kubernetes.calls import DEADLINE_S, Calls, Patch
 from pai_backend.engine.kubernetes.failures import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, rfc3339, tombstone
 from pai_backend.engine.kubernetes.namespaces import is_missing
@@ -23,6 +23,7 @@ from pai_backend.engine.kubernetes.status.task import Around, read_task
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import TaskExit
 
 _log = logging.getLogger(__name__)
 
@@ -43,13 +44,13 @@ class Ender:
     async def stop(self, uid: TaskUid, grace: float) -> Marks | None:
         """Ask the task to end; durable on return.
 
-        Returns its marks when it has no pod and never had one, else None. Raises ClusterErrors.
+        Returns its marks when it has no pod and never had one, or was forgotten; else None. Raises ClusterErrors.
         """
         marks = await self._write_stop(uid)
         if marks is None:
             return Marks(uid, stop=rfc3339(self._calls.now()))
         if marks.forgotten:
-            return None
+            return marks
         pod = await find(self._calls, self._places.one(Kind.POD, naming.task_name(uid)))
         if pod is None:
             return None if await had_pod(self._calls, self._places, naming.task_name(uid)) else marks
@@ -87,9 +88,14 @@ class Ender:
         raise EngineError(f"the Secret {name} keeps changing while task {uid} is to be stopped")
 
     async def forget(
-        self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]], pod: Object | None = None
+        self,
+        uid: TaskUid,
+        *,
+        ended: TaskExit | None,
+        keep: Callable[[TaskUid], Awaitable[object]],
+        pod: Object | None = None,
     ) -> None:
-        """Remove the task's pod and secrets; a mark stays. ``ended``: that is known, whatever the pod says.
+        """Remove the task's pod and secrets; a mark stays. ``ended``: how, where that is known, whatever the pod says.
 
         ``pod`` is the task's, slim, where a mirror has it; else it is asked for. ``keep`` copies its log, which goes
         with the pod. Raises EngineError when it has not ended, or when its log cannot be had though its node is there;
@@ -102,29 +108,36 @@ class Ender:
                 raise
 
     async def _forget(
-        self, uid: TaskUid, *, ended: bool, keep: Callable[[TaskUid], Awaitable[object]], pod: Object | None
+        self, uid: TaskUid, *, ended: TaskExit | None, keep: Callable[[TaskUid], Awaitable[object]], pod: Object | None
     ) -> None:
         name = naming.task_name(uid)
         pod = pod or await find(self._calls, self._places.one(Kind.POD, name))
-        if pod is not None and not ended and not _has_ended(pod):
+        if pod is not None and ended is None and not _has_ended(pod):
             raise EngineError(f"task {uid} has not ended, so it cannot be forgotten")
         if pod is not None:
             await self._keep_log(uid, pod, keep)
-        await self._write_forgotten(name, is_tasks=pod is not None)
+        await self._write_forgotten(name, ended, is_tasks=pod is not None)
         if pod is None or _has_login(pod, uid):
             await self._calls.delete(self._places.one(Kind.SECRET, naming.login_name(uid)))
         if pod is not None:
             await remove_pod(self._calls, self._places, name, uid_of(pod))
 
-    async def _write_forgotten(self, name: str, *, is_tasks: bool) -> None:
-        """Let the task's Secret say so, and no other. ``is_tasks``: its pod was made, so no other is in its place."""
+    async def _write_forgotten(self, name: str, ended: TaskExit | None, *, is_tasks: bool) -> None:
+        """Let the task's Secret say so, and how it ended, and no other.
+
+        ``is_tasks``: its pod was made, so no other Secret is in its place.
+        """
         path = self._places.one(Kind.SECRET, name)
         if not is_tasks:
             found = await find(self._calls, path)
             marks = marks_of(found) if found is not None else None
             if marks is None or marks.forgotten is not None:
                 return
-        written = {naming.FORGOTTEN: rfc3339(self._calls.now())}
+        written: dict[str, str | None] = {naming.FORGOTTEN: rfc3339(self._calls.now())}
+        written |= {naming.JOB_RECORD: None, naming.TASK_RECORD: None}
+        if ended is not None:
+            # Without the message, which may repeat what the task wrote.
+            written[naming.VERDICT] = ended.model_copy(update={"message": ""}).model_dump_json()
         with contextlib.suppress(NotFound):  # its attempt was deleted as a whole meanwhile
             await self._calls.patch(path, {"metadata": {"annotations": written}, "data": None}, Patch.MERGE)
 
@@ -209,10 +222,10 @@ async def had_pod(calls: Calls, places: Places, name: str) -> bool:
     return bool((await calls.page(places.all(Kind.EVENT), query=query)).get("items"))
 
 
-async def find(calls: Calls, path: str) -> Object | None:
+async def find(calls: Calls, path: str, *, deadline_s: float = DEADLINE_S) -> Object | None:
     """The object, None when it is not there. Raises other ClusterErrors."""
     try:
-        return await calls.get(path)
+        return await calls.get(path, deadline_s=deadline_s)
     except NotFound:
         return None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,10 +18,12 @@ from pai_backend.engine.base import (
     EngineEvent,
     GpuUse,
     LogStream,
+    Records,
     TaskPlan,
     TaskSeen,
     TaskState,
 )
+from pai_backend.engine.holding import ALIVE_S, Claim, HeldByAnother, Holder, claimed, handed_over, is_contested
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import PARALLEL, Calls
@@ -27,23 +31,25 @@ from pai_backend.engine.kubernetes.channels import execute
 from pai_backend.engine.kubernetes.client import Client, connect
 from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
 from pai_backend.engine.kubernetes.dialing import Dialer
-from pai_backend.engine.kubernetes.ending import Ender
-from pai_backend.engine.kubernetes.failures import Forbidden
+from pai_backend.engine.kubernetes.ending import Ender, find
+from pai_backend.engine.kubernetes.failures import Forbidden, NotFound
 from pai_backend.engine.kubernetes.gpu_use import gpu_use
 from pai_backend.engine.kubernetes.handover import Handover
+from pai_backend.engine.kubernetes.holder_map import HolderMap
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.logs import FOLLOWED, LOG_BYTES, Collector, Sources, TaskLogs
-from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started
+from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started, recalled
 from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, OwnerOf, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
-from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
 from pai_backend.engine.kubernetes.places import Kind, Places, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
+from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.engine.kubernetes.watching import Watcher
 from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
@@ -113,10 +119,92 @@ class KubernetesEngine:
         self._mirrors: Mirrors | None = None
         self._counts = RequestCounts()
         self._swept_at = datetime.now(UTC)
+        self._identities: frozenset[str] = frozenset()
+        self._unheld = ""
+        """Whose tasks this process acts on; empty before :meth:`hold`."""
+
+    async def holder(self) -> Holder | None:
+        """The record in the namespace of tasks. Raises EngineError."""
+        with self._asking():
+            return await (await self._holder_map()).read()
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Keep why the cluster does not say whose tasks it runs: nobody watches it before it has."""
+        try:
+            yield
+        except EngineError as error:
+            self._unheld = str(error)
+            raise
+        self._unheld = ""
+
+    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+        """Claim the name of this backend in its namespace. Raises HeldByAnother, EngineError."""
+        with self._asking():
+            record = await self._holder_map()
+
+        def change(found: Holder | None) -> Holder:
+            now = datetime.now(UTC)
+            if not renewing and is_contested(found, claim, now):
+                raise HeldByAnother(
+                    f"{record.place} was held by another controller with the same database identity "
+                    f"{found.age_s(now) if found else 0:.0f} s ago; this one goes on once that has been silent for "
+                    f"{ALIVE_S:.0f} s. Stop the other one if it works with a copy of this database"
+                )
+            return claimed(found, claim, now, record.place, renewing=renewing)
+
+        try:
+            with self._asking():
+                held = await record.change(change)
+        except (Forbidden, NotFound) as error:
+            if self._options.namespace_per is NamespacePer.CLUSTER:
+                raise
+            # Namespaces of users need not include the one that their names begin with. Labels still tell tasks apart.
+            _log.warning("%s cannot be held, so another backend of this name is not refused: %s", record.place, error)
+            held = claimed(None, claim, datetime.now(UTC), record.place)
+        self._identities = held.identities
+        return held
+
+    async def hand_over(self, identity: str) -> None:
+        """Let the name belong to another database. Raises EngineError."""
+
+        def change(found: Holder | None) -> Holder:
+            return handed_over(found, identity, datetime.now(UTC))
+
+        await (await self._holder_map()).change(change, unreadable_is_none=True)
+
+    async def _holder_map(self) -> HolderMap:
+        cluster = await self._found()
+        return HolderMap(cluster.calls, Places(cluster.client.namespace), self._options.instance)
+
+    async def records(self, uid: TaskUid) -> Records:
+        """What the task's Secret and the owner of its attempt carry. Raises EngineError."""
+        cluster, places = await self._found(), await self._places(uid)
+        secret = await find(cluster.calls, places.one(Kind.SECRET, naming.task_name(uid)))
+        marks = marks_of(secret) if secret is not None else None
+        if secret is None or marks is None:
+            return Records()
+        about = part(metadata(secret), "annotations")
+        job = about.get(naming.JOB_RECORD)
+        if job is None and marks.owner is not None:
+            owner = await find(cluster.calls, places.one(Kind.CONFIG_MAP, marks.owner[0]))
+            job = part(metadata(owner), "annotations").get(naming.JOB_RECORD) if owner is not None else None
+        return Records(marks.database, str(job or ""), str(about.get(naming.TASK_RECORD) or ""))
+
+    async def recall(self, uid: TaskUid) -> TaskSeen | None:
+        """How a forgotten task ended: its Secret says so for an hour. Raises EngineError."""
+        cluster, places = await self._found(), await self._places(uid)
+        secret = await find(cluster.calls, places.one(Kind.SECRET, naming.task_name(uid)))
+        marks = marks_of(secret) if secret is not None else None
+        return recalled(marks) if marks is not None else None
 
     def health(self) -> list[Health]:
-        """How well pods and nodes are known now; empty while nobody watches."""
-        return self._mirrors.health() if self._mirrors is not None else []
+        """How well pods and nodes are known now; empty while nobody watches, unless the cluster could not be asked
+        whose tasks it runs, which comes first.
+        """
+        if self._mirrors is not None:
+            return self._mirrors.health()
+        return [Health("nodes", False, False, math.inf, 0, self._unheld)] if self._unheld else []
 
     def troubles(self) -> list[str]:
         """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nobody watches."""
@@ -154,7 +242,7 @@ class KubernetesEngine:
         cluster = await self._found()
         options = self._options
         namespaces = cluster.namespaces
-        mirrors = Mirrors(cluster.calls, of_tasks(namespaces.watched, options.instance), namespaces.has)
+        mirrors = Mirrors(cluster.calls, of_tasks(namespaces.watched, options.instance), self._is_ours)
         nodes, hosts = self._told_nodes(), HostsKeeper(cluster.calls)
 
         watcher = Watcher(
@@ -188,13 +276,19 @@ class KubernetesEngine:
             self._watcher.expect(plan.uid)
         options = self._options
         starter = Starter(cluster.calls, places, options.instance, options.pods, cluster.policies, self._has_node)
-        await starter.start(plan)
+        ended = recalled(marks) if (marks := await starter.start(plan)) is not None else None
+        if ended is not None and self._watcher is not None:
+            self._watcher.tell_again(ended)
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds, rounded up; durable on return."""
         cluster = await self._found()
         marks = await Ender(cluster.calls, await self._places(uid), self._options.instance).stop(uid, grace)
-        if marks is not None and self._watcher is not None:
+        if marks is None or self._watcher is None:
+            return
+        if (ended := recalled(marks)) is not None:
+            self._watcher.tell_again(ended)
+        else:
             self._watcher.tell(never_started(marks, datetime.now(UTC)))
 
     async def refresh(self, uid: TaskUid, job_info: str) -> None:
@@ -216,7 +310,7 @@ class KubernetesEngine:
     async def forget(self, uid: TaskUid) -> None:
         """Remove pod and secrets of the task, and report it no more. Raises EngineError when it has not ended."""
         cluster = await self._found()
-        ended = self._watcher is not None and self._watcher.has_ended(uid)
+        ended = self._watcher.exit_of(uid) if self._watcher is not None else None
         ender = Ender(cluster.calls, await self._places(uid), self._options.instance)
         await ender.forget(uid, ended=ended, keep=cluster.collector.finish, pod=self._pod(uid))
         if self._watcher is not None:
@@ -297,7 +391,17 @@ class KubernetesEngine:
                 if self._options.namespace_per is NamespacePer.CLUSTER:
                     raise
                 _log.warning("whoever has this namespace waits until the backend may work in it: %s", error)
-        return [marks for marks in found if marks is not None]
+        return [marks for marks in found if marks is not None and self._is_of_ours(marks.database)]
+
+    def _is_ours(self, found: Object) -> bool:
+        """Whether an object is in a namespace of ours and of no other database."""
+        namespaces = self._cluster.namespaces if self._cluster is not None else None
+        inside = namespaces is None or namespaces.has(namespace_of(found))
+        return inside and self._is_of_ours(str(part(metadata(found), "labels").get(naming.DATABASE) or ""))
+
+    def _is_of_ours(self, database: str) -> bool:
+        """Whether tasks of this identity are the holder's. Those without one are of a version that had none."""
+        return not database or not self._identities or database in self._identities
 
     async def _places(self, uid: TaskUid) -> Places:
         """Where the objects of a task are, or would be."""

@@ -7,7 +7,7 @@
         ├── Unreachable    no answer: refused, cut, timed out (``sent``: it may have been carried out all the same)
         │   └── Untrusted  its certificate is not accepted
         └── Refused        the server answered no, with its status and reason
-            ├── Unauthorized, Forbidden, NotFound, AlreadyExists, Conflict, Gone, Invalid
+            ├── Unauthorized, Forbidden, NotFound, AlreadyExists, Conflict, Gone, Invalid, NotAdmitted
             └── Busy       429, or a fault of the server: another try may succeed
 
 Messages are fit for users. They hold the server's own words, never a header, a token or a body of ours.
@@ -96,6 +96,10 @@ class Busy(Refused):
     """429 or 5xx: the server cannot now."""
 
 
+class NotAdmitted(Refused):
+    """500: an admission webhook does not answer, so nothing was done. It is told before it is tried again."""
+
+
 _BY_STATUS: dict[int, type[Refused]] = {
     400: Invalid,
     401: Unauthorized,
@@ -126,6 +130,8 @@ def refusal(request: Request, status: int, body: bytes, retry_after: str | None,
     kind = _BY_STATUS.get(status, Busy if status >= 500 else Refused)
     if kind is Conflict and reason == "AlreadyExists":
         kind = AlreadyExists
+    if kind is Busy and "failed calling webhook" in str(said.get("message") or ""):
+        kind = NotAdmitted
     wait = retry_after_s(retry_after, now)
     if wait is None:
         wait = _seconds_of(said)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import ValidationError
+
 from pai_backend.engine.base import TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
@@ -33,6 +35,10 @@ class Marks:
     owner: tuple[str, str] | None = None
     """Name and uid of the attempt's ConfigMap; None for a task that was stopped before it was started."""
     namespace: str = ""
+    database: str = ""
+    """Identity of the database that the task belongs to; empty where nobody wrote it down."""
+    exit: TaskExit | None = None
+    """How it ended, of a forgotten task whose end was known."""
 
     @property
     def final(self) -> bool:
@@ -55,7 +61,26 @@ def marks_of(secret: Object) -> Marks | None:
         forgotten=None if forgotten is None else time_of(forgotten) or time_of("1970-01-01T00:00:00Z"),
         owner=(str(owners[0]["name"]), str(owners[0]["uid"])) if owners else None,
         namespace=namespace_of(secret),
+        database=str(part(metadata(secret), "labels").get(naming.DATABASE) or ""),
+        exit=_exit_of(about.get(naming.VERDICT)) if forgotten is not None else None,
     )
+
+
+def _exit_of(text: object) -> TaskExit | None:
+    """The exit as it was written; None where nobody can read it."""
+    try:
+        return TaskExit.model_validate_json(text) if isinstance(text, str) else None
+    except ValidationError:
+        return None
+
+
+def recalled(marks: Marks) -> TaskSeen | None:
+    """The end of a forgotten task, once more; None for one that is not forgotten."""
+    if marks.forgotten is None:
+        return None
+    message = "it ended, and how is no longer known"
+    unknown = TaskExit(reason="lost", message=message, causer=Causer.PLATFORM, at=marks.forgotten)
+    return TaskSeen(marks.uid, TaskState.EXITED, marks.exit or unknown, message=(marks.exit or unknown).message)
 
 
 def tombstone(uid: TaskUid, instance: str, namespace: str, asked: str) -> Object:

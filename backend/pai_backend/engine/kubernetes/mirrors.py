@@ -17,7 +17,6 @@ from pai_backend.engine.kubernetes.objects import (
     Object,
     Slim,
     metadata,
-    namespace_of,
     slim_pod,
     uid_of,
     without_managed_fields,
@@ -50,9 +49,9 @@ class Mirrors:
     """Reflectors of one watch, and events by pod."""
 
     def __init__(
-        self, calls: Calls, resources: Sequence[Resource], ours: Callable[[str], bool] = lambda _: True
+        self, calls: Calls, resources: Sequence[Resource], ours: Callable[[Object], bool] = lambda _: True
     ) -> None:
-        """``ours`` says whose objects count, by their namespaces; those of the cluster itself have none."""
+        """``ours`` says which objects count, by namespace and by the label of their database."""
         self._calls = calls
         self._resources = resources
         self._ours = ours
@@ -90,13 +89,15 @@ class Mirrors:
     def _counts(self, change: Change) -> bool:
         if isinstance(change, Listed):
             return True
-        return self._ours(namespace_of(change.last if isinstance(change, Gone) else change.object))
+        return self._ours(change.last if isinstance(change, Gone) else change.object)
 
     def slim(self, found: Object) -> Object:
         """What is kept of an object; of those that do not count no more than mirroring needs."""
-        if self._ours(namespace_of(found)):
+        if self._ours(found):
             return without_managed_fields(found)
-        return {"metadata": {key: metadata(found).get(key) for key in ("name", "namespace", "uid", "resourceVersion")}}
+        about = {key: metadata(found).get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
+        whose = part(metadata(found), "labels").get(naming.DATABASE)
+        return {"metadata": {**about, "labels": {naming.DATABASE: whose}} if whose else about}
 
     def _slim_of(self, resource: str) -> Slim:
         """What is kept of the objects of a resource."""

@@ -23,6 +23,7 @@ from pai_backend.model.plan import TaskPlan
 
 LABEL_MAX: Final = 63  # of a DNS label, and of the value of a label
 SUFFIX_MAX: Final = 8  # of what is put behind a name for an object's other kin, such as "-login"
+_HOLDER = "-database-holder"
 _PLAIN = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
 _HASHED = re.compile(r".*x[0-9a-f]{20}", re.DOTALL)
 _UNSAFE = re.compile(r"[^a-z0-9]+", re.ASCII)
@@ -60,6 +61,12 @@ KEEP: Final = PREFIX + "keep"
 """Annotation of a pod: its task would be kept if its command failed."""
 POLICY: Final = PREFIX + "policy"
 """Label of a pod without peers: which of the NetworkPolicies that such pods of a namespace share is its."""
+DATABASE: Final = PREFIX + "database"
+"""Label of what belongs to a task: identity of the backend's database. Another database's tasks are left alone."""
+JOB_RECORD: Final = PREFIX + "job-record"
+"""Annotation of the object that owns an attempt: sealed, from which a database that lost the job takes it back."""
+TASK_RECORD: Final = PREFIX + "task-record"
+"""Annotation of a task's Secret: the same, of the job's state and of this task."""
 FINALIZER: Final = PREFIX + "exit"
 """Keeps a pod that was deleted, by whomever, until its exit is recorded elsewhere."""
 
@@ -71,6 +78,7 @@ class Component(StrEnum):
     TASK = "task"
     LOGIN = "login"
     POLICY = "policy"
+    HOLDER = "holder"
 
 
 def namespace_of(base: str, per: NamespacePer, *, virtual_cluster: str, user: str) -> str:
@@ -117,6 +125,11 @@ def policy_name(instance: str, digest: str) -> str:
     return f"{dns_label(instance, LABEL_MAX - len(digest) - 1)}-{digest}"
 
 
+def holder_name(instance: str) -> str:
+    """The name of the ConfigMap that says whose tasks the backend of this name runs; no attempt's ends so."""
+    return f"{dns_label(instance, LABEL_MAX - len(_HOLDER))}{_HOLDER}"
+
+
 def host_name(role: str, index: int) -> str:
     """What a task's machine is called within its job, ``worker-0``; the same for every run of this slot.
 
@@ -160,6 +173,7 @@ def task_labels(instance: str, plan: TaskPlan) -> dict[str, str]:
     """Labels of a task's pod and Secrets. Where a value cannot be a label, the annotation of the same name has it."""
     return {
         **job_labels(instance, job_of(plan.uid), plan.job_attempt),
+        **({DATABASE: plan.database} if plan.database else {}),
         TASK: label_value(plan.uid),
         ROLE: label_value(plan.role),
         INDEX: str(plan.index),

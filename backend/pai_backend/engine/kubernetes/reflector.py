@@ -76,6 +76,7 @@ class Reflector:
         self._current_at = -math.inf  # on the monotonic clock
         self._watching = False
         self._trouble = "the list is still to come"
+        self._cut_off_at: float | None = None  # since when every try has failed, on the monotonic clock
 
     @property
     def objects(self) -> Mapping[str, Object]:
@@ -92,6 +93,7 @@ class Reflector:
             age_s=time.monotonic() - self._current_at,
             objects=len(self.objects),
             trouble="" if self._watching else self._trouble,
+            trouble_s=0.0 if self._watching or self._cut_off_at is None else time.monotonic() - self._cut_off_at,
         )
 
     async def run(self) -> NoReturn:
@@ -134,6 +136,7 @@ class Reflector:
             if not self._reflection.rest:
                 # The list is as of its first page.
                 self._current_at = began
+                self._cut_off_at = None
                 return
 
     async def _watch(self) -> End:
@@ -141,6 +144,7 @@ class Reflector:
         async with self._calls.watch(self._resource.path, self._watch_query()) as stream:
             began = loop.time()
             self._watching = self._reflection.step is Step.WATCH
+            self._cut_off_at = None if self._watching else self._cut_off_at
             try:
                 async with asyncio.timeout(self._timing.silence_s) as patience:
                     if not await self._read(stream, patience):
@@ -176,12 +180,15 @@ class Reflector:
         if self._trouble:
             _log.info("%s: %d objects are known and watched", self._resource.name, len(self.objects))
             self._trouble = ""
+        self._cut_off_at = None
 
     def _tell(self, end: End) -> None:
         """Log why the resource is not watched: once for a reason, and not for a watch that just ended."""
         words = {Closed: "the watch is cut again and again", Silent: "nothing was heard, not even a bookmark"}
         if isinstance(end, Closed) and self._reflection.step is Step.WATCH:
             return
+        if self._cut_off_at is None:
+            self._cut_off_at = time.monotonic()
         trouble = words.get(type(end), str(end))
         if trouble != self._trouble:
             _log.warning("%s cannot be watched: %s", self._resource.name, trouble)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pai_backend.engine.kubernetes.failures import Busy, ClusterError, Refused, Unreachable, Untrusted
+from pai_backend.engine.kubernetes.failures import Busy, ClusterError, NotAdmitted, Refused, Unreachable, Untrusted
 
 # 501 (not implemented) and 505 are as final as a 404.
 _PASSING = {429, 500, 502, 503, 504}
@@ -40,8 +40,9 @@ def passing(error: ClusterError) -> bool:
 def open_outcome(error: ClusterError) -> bool:
     """Whether the request may have been carried out although it failed.
 
-    A 5xx leaves that open: ``etcdserver: request timed out`` is a 500 whose write may have happened. A 429 does not.
+    A 5xx leaves that open: ``etcdserver: request timed out`` is a 500 whose write may have happened. A 429 does not,
+    nor what was never admitted.
     """
     if isinstance(error, Unreachable):
         return error.sent
-    return isinstance(error, Refused) and error.status >= 500
+    return isinstance(error, Refused) and error.status >= 500 and not isinstance(error, NotAdmitted)

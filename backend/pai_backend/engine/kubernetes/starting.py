@@ -55,11 +55,11 @@ class Starter:
         self._policies = policies
         self._has_node = has_node
 
-    async def start(self, plan: TaskPlan) -> None:
+    async def start(self, plan: TaskPlan) -> Marks | None:
         """Make the task's pod unless its uid was ever started or stopped.
 
-        Raises StartRefused when that can never succeed: the task never runs, and is forgotten as any other; EngineError
-        when a later try may.
+        Returns the marks of a Secret that was there already. Raises StartRefused when that can never succeed: the task
+        never runs, and is forgotten as any other; EngineError when a later try may.
         """
         try:
             await self._check_node(plan.placement.node)
@@ -78,6 +78,7 @@ class Starter:
                 await self._make_pod(pod, login, trouble)
         except Refused as refused:
             raise await self._explained(refused) from None
+        return made.marks
 
     async def _built(self, plan: TaskPlan, owner: Owner) -> tuple[Object, Object]:
         """The task's pod and Secret, before either is made.

@@ -35,6 +35,7 @@ from pai_backend.engine.kubernetes.status.waits import Trouble
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import TaskExit
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class Watcher:
         self._hosts = hosts
         self._late = LatePods(calls)
         self._tasks: dict[TaskUid, _Known] = {}
-        self._ended: set[TaskUid] = set()  # told to have ended, whatever comes later
+        self._ended: dict[TaskUid, TaskExit] = {}  # told to have ended, whatever comes later
         self._forgotten: set[TaskUid] = set()
         self._out: list[EngineEvent] = []
         self._looks: dict[TaskUid, datetime] = {}  # when a task reads otherwise though nothing is heard of it
@@ -99,16 +100,21 @@ class Watcher:
         self._looks.pop(uid, None)
         if self._tasks.pop(uid, None) is not None:
             self._forgotten.add(uid)  # until its pod is gone
-        self._ended.discard(uid)
+        self._ended.pop(uid, None)
         self._late.came(uid)
 
     def expect(self, uid: TaskUid) -> None:
         """Know that this process is about to make the task's pod."""
         self._late.expect(uid)
 
-    def has_ended(self, uid: TaskUid) -> bool:
-        """Whether it was reported that the task has ended."""
-        return uid in self._ended
+    def exit_of(self, uid: TaskUid) -> TaskExit | None:
+        """How the task ended, once that was reported."""
+        return self._ended.get(uid)
+
+    def tell_again(self, ended: TaskSeen) -> None:
+        """Report the end of a forgotten task once more."""
+        self._out.append(ended)
+        self._wake.set()
 
     def has_node(self, name: str) -> bool:
         """Whether a node is part of the cluster, as far as is known; False also where nothing is known."""
@@ -335,8 +341,8 @@ class Watcher:
         before = known.told if known is not None else None
         if seen == before:
             return
-        if seen.state is TaskState.EXITED:
-            self._ended.add(seen.uid)
+        if seen.exit is not None:
+            self._ended[seen.uid] = seen.exit
             unseen = self._listed and seen.since is not None
             if unseen and (before is None or before.state is not TaskState.RUNNING):
                 self._out.append(TaskSeen(seen.uid, TaskState.RUNNING, since=seen.since))

@@ -16,12 +16,15 @@ from pai_backend.engine.kubernetes.failures import Forbidden, refusal
 from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed, Seen
 from pai_backend.engine.kubernetes.mirrors import Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import JobOwner, Namespaces, is_missing, unknown
-from pai_backend.engine.kubernetes.objects import Object
+from pai_backend.engine.kubernetes.objects import Object, namespace_of
 from pai_backend.engine.kubernetes.places import EVERYWHERE, Kind, Places
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.job import TaskExit
 
 pytestmark = pytest.mark.asyncio
+
+ENDED = TaskExit(code=0, at=datetime(2026, 11, 1, tzinfo=UTC))
 
 JOB, OTHER = JobUid("j1"), JobUid("j2")
 
@@ -86,7 +89,11 @@ async def test_only_namespaces_of_the_same_beginning_are_ours() -> None:
 async def test_what_others_have_elsewhere_is_neither_told_nor_kept() -> None:
     """One that has the same name as a backend, in the same cluster."""
     handover = Handover()
-    mirrors = Mirrors(Calls(Server()), of_tasks(EVERYWHERE, "local"), Namespaces("pai", NamespacePer.USER, unknown).has)
+    mirrors = Mirrors(
+        Calls(Server()),
+        of_tasks(EVERYWHERE, "local"),
+        lambda found: Namespaces("pai", NamespacePer.USER, unknown).has(namespace_of(found)),
+    )
 
     def pod(uid: str, namespace: str) -> Object:
         return {"metadata": {"uid": uid, "namespace": namespace, "name": uid}, "status": {"phase": "Running"}}
@@ -117,8 +124,8 @@ async def test_a_task_without_its_namespace_can_be_stopped_and_forgotten() -> No
     stopped = await ender.stop(uid, 1.0)
     assert stopped is not None
     assert (stopped.uid, bool(stopped.stop)) == (uid, True)
-    await ender.forget(uid, ended=True, keep=keep)
+    await ender.forget(uid, ended=ENDED, keep=keep)
     there = Ender(Calls(Server("pai-closed")), Places("pai-closed"), "local")
-    for act in (there.stop(uid, 1.0), there.forget(uid, ended=True, keep=keep)):
+    for act in (there.stop(uid, 1.0), there.forget(uid, ended=ENDED, keep=keep)):
         with pytest.raises(Forbidden):
             await act

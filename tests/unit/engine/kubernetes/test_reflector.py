@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -253,3 +254,30 @@ def test_the_figures_of_a_cluster_are_metrics() -> None:
     assert 'pai_kubernetes_objects{resource="pods"} 3.0' in text
     assert health.ready(12.5)
     assert not health.ready(12.4)
+
+
+def test_what_cannot_be_watched_is_told_after_a_few_seconds_and_not_when_it_is_old() -> None:
+    cut = Health("nodes", listed=True, watching=False, age_s=14.0, objects=1, trouble="no answer", trouble_s=10.0)
+    assert cut.complaint(180) == ""
+    assert replace(cut, trouble_s=11.0).complaint(180) == "nodes were last known to be current 14 s ago: no answer"
+
+
+@pytest.mark.asyncio
+async def test_the_time_that_it_tries_in_vain_begins_with_the_first_failure_and_ends_with_a_watch() -> None:
+    away = Unreachable("the API server is away", sent=False)
+    wire, seen = Wire([[listed(7)]], away, away), list[float]()
+
+    async def pause(_seconds: float) -> None:
+        seen.append(reflector.health.trouble_s)
+
+    reflector = Reflector(Calls(wire), PODS, Handover(), chance=lambda: 0.5, pause=pause)
+    task = asyncio.create_task(reflector.run())
+    try:
+        async with asyncio.timeout(60):
+            await wire.finished.wait()
+        assert reflector.health.trouble_s == 0.0, "the last watch is open"
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert [each > 0 for each in seen] == [False, True, True]
+    assert seen[1] < seen[2]

@@ -27,6 +27,7 @@ from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.policies import SURE_S, Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.job import TaskExit
 from pai_backend.model.plan import RegistryLogin, TaskPlan
 from pai_backend.model.pod_settings import PodSettings
 
@@ -35,6 +36,8 @@ from .pods.conftest import MakePlan, make_plan, settings
 __all__ = ["make_plan", "settings"]
 
 pytestmark = pytest.mark.asyncio
+
+ENDED = TaskExit(code=0, at=datetime(2026, 11, 1, tzinfo=UTC))
 
 
 class Server:
@@ -256,7 +259,7 @@ async def test_an_attempt_of_a_plan_that_cannot_be_built_goes_too(
 
 async def assert_nothing_is_left(server: Server, uid: TaskUid) -> None:
     """The controller forgets what was refused for good, and what owns its attempt is swept when that is long ago."""
-    await Ender(Calls(server), Places("team"), "lab").forget(uid, ended=True, keep=kept)
+    await Ender(Calls(server), Places("team"), "lab").forget(uid, ended=ENDED, keep=kept)
     (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
     assert "data" not in secret
     marks = marks_of(secret)
@@ -334,7 +337,7 @@ async def test_a_pod_that_is_known_is_not_asked_for_when_its_task_is_forgotten(
     (pod,) = [slim_pod(each) for path, each in server.objects.items() if "/pods/" in path]
     server.asked.clear()
     ender = Ender(Calls(server), Places("team"), "lab")
-    await ender.forget(make_plan().uid, ended=True, keep=kept, pod=pod)
+    await ender.forget(make_plan().uid, ended=ENDED, keep=kept, pod=pod)
     assert server.asked == ["PATCH secrets", "DELETE pods", "PATCH pods"]
 
 
@@ -344,7 +347,7 @@ async def test_a_secret_that_is_no_tasks_is_not_touched(make_plan: MakePlan, set
     await Calls(server).create(Places("team").all(Kind.SECRET), body)
     with pytest.raises(StartRefused, match="no task's"):
         await starter(server, settings, "carol").start(make_plan())
-    await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=True, keep=kept)
+    await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=ENDED, keep=kept)
     (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
     assert secret["data"] == {"theirs": "AA=="}
     assert "annotations" not in metadata(secret)
@@ -362,7 +365,7 @@ async def test_forgetting_asks_no_more_than_it_must(make_plan: MakePlan, setting
     await starter(server, settings, "carol").start(plan)
     assert (naming.login_name(plan.uid) in server.named("secrets")) is login
     server.asked.clear()
-    await Ender(Calls(server), Places("team"), "lab").forget(plan.uid, ended=True, keep=kept)
+    await Ender(Calls(server), Places("team"), "lab").forget(plan.uid, ended=ENDED, keep=kept)
     # The log apart, which goes past these calls.
     expected = ["GET pods", "PATCH secrets", "DELETE pods", "PATCH pods"]
     assert server.asked == [*expected[:2], *(["DELETE secrets"] if login else []), *expected[2:]]

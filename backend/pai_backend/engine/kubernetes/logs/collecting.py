@@ -183,6 +183,8 @@ class _Copy:
         except Malformed as error:
             self._tell(logging.WARNING, f"cannot be had: {error}")
         except NotFound as error:
+            if self.source.read_out:
+                return True  # kubelets remove a container at once when its pod is deleted, and all of it was read
             now = time.monotonic()
             self._missing = self._missing or now
             if now - self._missing < GONE_S and await self._sources.has_pod(self._uid):

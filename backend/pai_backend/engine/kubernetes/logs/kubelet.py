@@ -33,6 +33,8 @@ class Source:
 
     def __init__(self, client: Client, uid: TaskUid, pod: str, position: Position) -> None:
         self.position = position
+        self.read_out = False
+        """Whether what was followed came to its end: a kubelet ends its answer when the container has ended."""
         self._client = client
         self._uid = uid
         self._path = f"{pod}/log"
@@ -62,6 +64,7 @@ class Source:
 
     async def growing(self) -> AsyncGenerator[bytes, None]:
         """What there is, and what comes until the connection or the container ends. Raises as :meth:`rest`."""
+        self.read_out = False
         if self.position.stamp:
             async for data in self.rest():
                 yield data
@@ -69,6 +72,7 @@ class Source:
         lines = Lines(self.position, growing=True, cut=bool(since))
         async for data in self._answer(lines, *since, ("follow", "true")):
             yield data
+        self.read_out = not lines.searching
 
     async def _answer(self, lines: Lines, *query: tuple[str, str]) -> AsyncGenerator[bytes, None]:
         """The output in one answer. Raises NotFound or Unreachable with the kubelet's words when it ends in those."""

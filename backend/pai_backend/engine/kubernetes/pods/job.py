@@ -12,7 +12,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
-from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed, is_alone
+from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed, is_alone, job_record
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import FrontDoor, Names, Network, PodSettings
@@ -31,7 +31,10 @@ def attempt_map(plan: TaskPlan, namespace: str, instance: str) -> Object:
             "name": naming.attempt_name(job, plan.job_attempt),
             "namespace": namespace,
             "labels": _labels(instance, job, plan.job_attempt),
-            "annotations": {naming.JOB: job, naming.USER: plan.user, naming.VIRTUAL_CLUSTER: plan.virtual_cluster},
+            "annotations": {
+                **{naming.JOB: job, naming.USER: plan.user, naming.VIRTUAL_CLUSTER: plan.virtual_cluster},
+                **job_record(plan),
+            },
         },
         "data": {layout.HOSTS: ""},
         **attempt_files(plan.job_info),

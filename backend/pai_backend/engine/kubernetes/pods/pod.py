@@ -17,7 +17,7 @@ from pai_backend.engine.kubernetes.pods.devices import device_variables, init_re
 from pai_backend.engine.kubernetes.pods.job import policy_label
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
 from pai_backend.engine.kubernetes.pods.secret import keeps_hosts, remote_outputs
-from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, task_security
+from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, runtime_security, task_security
 from pai_backend.engine.kubernetes.pods.volumes import (
     Mounted,
     inputs_mounts,
@@ -169,9 +169,10 @@ def _init_containers(plan: TaskPlan, settings: PodSettings, extra: Sequence[Moun
         "image": settings.runtime_image,
         "command": [layout.INSTALLER, layout.RUNTIME, layout.STATE],
         "volumeMounts": runtime_mounts(),
+        "securityContext": runtime_security(settings),
     }
     if not plan.inputs and not remote_outputs(plan):
-        return [{**runtime, **common}]
+        return [{**common, **runtime}]
     if not settings.inputs_image:
         raise StartRefused(
             "its document names a codeDir or an outputDir that must be fetched or made from outside, and no image for "
@@ -184,7 +185,7 @@ def _init_containers(plan: TaskPlan, settings: PodSettings, extra: Sequence[Moun
         "workingDir": layout.WORK,
         "volumeMounts": inputs_mounts(extra),
     }
-    return [{**runtime, **common}, {**inputs, **common}]
+    return [{**common, **runtime}, {**inputs, **common}]
 
 
 def _task(plan: TaskPlan, settings: PodSettings, extra: Sequence[Mounted]) -> Object:

@@ -26,6 +26,8 @@ from pai_backend.model.pod_settings import Names, Network, PodSettings
 
 SECRET_BYTES: Final = 1_048_576
 """All values of a Secret or ConfigMap together."""
+RECORD_MAX: Final = 196_608  # characters of the record of a job, in an annotation
+TASK_RECORD_MAX: Final = 32_768  # of that of a task beside it
 DOCKER_HUB: Final = "https://index.docker.io/v1/"
 """The name that credentials of the registry without a name are kept under."""
 
@@ -70,10 +72,25 @@ def mark_secret(plan: TaskPlan, owner: Owner) -> Object:
             owner,
             naming.task_name(plan.uid),
             {**naming.task_labels(owner.instance, plan), naming.COMPONENT: naming.Component.TASK},
-            naming.task_annotations(plan),
+            {**naming.task_annotations(plan), **_records(plan)},
         ),
         "type": "jupyter-pai/plan",
     }
+
+
+def job_record(plan: TaskPlan) -> dict[str, str]:
+    """The annotation from which a database that lost the job takes it back; none where it is too large for one.
+
+    An annotation and no file of the Secret: the task does not get it. All annotations of an object together hold
+    256 KiB (Kubernetes documentation, "Annotations").
+    """
+    fits = 0 < len(plan.job_record) <= RECORD_MAX
+    return {naming.JOB_RECORD: plan.job_record} if fits else {}
+
+
+def _records(plan: TaskPlan) -> dict[str, str]:
+    task = {naming.TASK_RECORD: plan.task_record} if 0 < len(plan.task_record) <= TASK_RECORD_MAX else {}
+    return {**task, **(job_record(plan) if is_alone(plan) else {})}
 
 
 def _ssh_files(ssh: SshPlan) -> Iterator[tuple[str, str]]:

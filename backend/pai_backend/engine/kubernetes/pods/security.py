@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import PodSettings
+
+RUNTIME_USER: Final = 64000  # as in the backend's image: nobody's, and not root
 
 
 def pod_security(settings: PodSettings) -> Object:
@@ -35,3 +39,14 @@ def init_security(settings: PodSettings) -> Object:
     if not settings.security.restricted:
         return {}
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def runtime_security(settings: PodSettings) -> Object:
+    """For what copies the runtime bundle: its image names no user, which would be root and refused by the kubelet.
+
+    Whoever the task's user is may read what it writes.
+    """
+    found = init_security(settings)
+    if settings.security.restricted and settings.security.user is None:
+        found |= {"runAsUser": RUNTIME_USER, "runAsGroup": RUNTIME_USER}
+    return found

@@ -9,8 +9,16 @@ from __future__ import annotations
 
 import re
 
-from pai_backend.engine.base import EngineError, StartRefused
-from pai_backend.engine.kubernetes.failures import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Refused
+from pai_backend.engine.base import EngineError, StartForbidden
+from pai_backend.engine.kubernetes.failures import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotAdmitted,
+    NotFound,
+    Refused,
+)
 from pai_backend.engine.kubernetes.status.view import words
 
 _LIMIT = re.compile(r"(maximum|minimum) .* usage per|limit to request ratio")
@@ -20,9 +28,9 @@ _RULE = re.compile(r"admission webhook .* denied the request|ValidatingAdmission
 def start_error(refused: Refused) -> EngineError:
     """What starting a task raises when the creation of one of its objects was refused.
 
-    A quota that is used up, a missing right, a server that is busy: another try may succeed, and the message says what
-    it waits for. What the namespace forbids whatever room there is: StartRefused, since only another document or
-    another configuration helps.
+    A quota that is used up, a missing right, a server that is busy, settings that the namespace does not allow: another
+    try may succeed, and the message says what it waits for. What is forbidden to the document, whatever room there is:
+    StartForbidden, since only another document helps.
     """
     said = str(refused)
     if isinstance(refused, Forbidden):
@@ -32,22 +40,32 @@ def start_error(refused: Refused) -> EngineError:
     if isinstance(refused, Conflict | AlreadyExists):
         return EngineError(f"an object of its task is in the way or on its way out ({words(said)})")
     if isinstance(refused, Invalid):
-        return StartRefused(f"the cluster does not take its pod as it is ({words(said)})")
+        return StartForbidden(f"the cluster does not take its pod as it is ({words(said)})")
+    if isinstance(refused, NotAdmitted):
+        return EngineError(
+            "a webhook that the cluster asks about pods does not answer; it starts when the administrator has mended "
+            f"that or taken it out ({words(said)})"
+        )
     return EngineError(f"the cluster cannot start it now ({words(said)})")
 
 
 def _forbidden(said: str) -> EngineError:
     if "exceeded quota" in said:
         return EngineError(f"the quota of its namespace is used up; it starts when there is room ({words(said)})")
+    if "failed quota" in said:
+        return EngineError(
+            "a quota of its namespace counts something that pods do not state; it starts when the administrator has "
+            f"given them a default by a LimitRange, or changed the quota ({words(said)})"
+        )
     if "violates PodSecurity" in said:
-        return StartRefused(
-            "the namespace does not allow what the administrator has set for pods; "
-            f"change the settings, or the namespace's Pod Security Standard ({words(said)})"
+        return EngineError(
+            "the namespace does not allow what the administrator has set for pods; it starts when the administrator "
+            f"has changed kubernetes.pods, or the namespace's Pod Security Standard ({words(said)})"
         )
     if _LIMIT.search(said):
-        return StartRefused(f"it asks for more or less than its namespace allows one task ({words(said)})")
+        return StartForbidden(f"it asks for more or less than its namespace allows one task ({words(said)})")
     if _RULE.search(said):
-        return StartRefused(f"a rule of the cluster forbids its pod ({words(said)})")
+        return StartForbidden(f"a rule of the cluster forbids its pod ({words(said)})")
     if "is being terminated" in said:
         return EngineError(f"its namespace is being removed ({words(said)})")
     return EngineError(f"the backend may not make pods; the administrator must allow it ({words(said)})")

@@ -455,6 +455,17 @@ class TestSecurity:
                 "capabilities": {"drop": ["ALL"]},
             }
 
+    def test_restricted_without_a_user_leaves_it_to_images_but_for_our_own_which_names_none(
+        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+    ) -> None:
+        spec = build_pod(make_plan(), owner, having(settings, security={"restricted": True}))["spec"]
+        assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}, "runAsNonRoot": True}
+        (runtime,), (task,) = spec["initContainers"], spec["containers"]
+        assert runtime["securityContext"]["runAsUser"] > 0
+        assert "runAsUser" not in task["securityContext"]
+        (unbound,) = build_pod(make_plan(), owner, settings)["spec"]["initContainers"]
+        assert unbound["securityContext"] == {}
+
     @pytest.mark.parametrize("wrong", [{"user": 0}, {"capabilities": ["KILL"]}, {"seccomp": "Unconfined"}])
     def test_restricted_contradicts_what_it_forbids(self, settings: PodSettings, wrong: dict[str, object]) -> None:
         with pytest.raises(ValidationError, match="restricted"):

@@ -7,12 +7,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pai_backend.engine.base import EngineError, StartRefused
+from pai_backend.engine.base import EngineError, StartForbidden, StartRefused
 from pai_backend.engine.kubernetes.failures import Request, refusal
+from pai_backend.engine.kubernetes.retrying import open_outcome, passing
 from pai_backend.engine.kubernetes.status.refusals import start_error
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 QUOTA = 'pods "x" is forbidden: exceeded quota: team, requested: cpu=4, used: cpu=98, limited: cpu=100'
+STATED = 'pods "x" is forbidden: failed quota: team: must specify limits.cpu for: task; limits.memory for: task'
+SILENT = (
+    'Internal error occurred: failed calling webhook "rules.example.org": failed to call webhook: Post '
+    '"https://rules.team.svc:443/?timeout=10s": context deadline exceeded'
+)
 SECURITY = 'pods "x" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)'
 MAXIMUM = 'pods "x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 8Gi'
 RATIO = 'pods "x" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4'
@@ -26,7 +32,8 @@ GOING = 'pods "x" is forbidden: unable to create new content in namespace team b
     ("status", "message", "never", "expected"),
     [
         (403, QUOTA, False, "quota of its namespace is used up"),
-        (403, SECURITY, True, "Pod Security Standard"),
+        (403, STATED, False, "counts something that pods do not state"),
+        (403, SECURITY, False, "Pod Security Standard"),
         (403, MAXIMUM, True, "more or less than its namespace allows"),
         (403, RATIO, True, "more or less than its namespace allows"),
         (403, WEBHOOK, True, "a rule of the cluster forbids"),
@@ -37,6 +44,7 @@ GOING = 'pods "x" is forbidden: unable to create new content in namespace team b
         (409, 'pods "x" already exists', False, "in the way"),
         (422, 'Pod "x" is invalid: spec.hostname', True, "does not take its pod"),
         (429, "too many requests", False, "cannot start it now"),
+        (500, SILENT, False, "a webhook that the cluster asks about pods does not answer"),
         (500, "etcdserver: request timed out", False, "cannot start it now"),
     ],
 )
@@ -45,7 +53,8 @@ def test_a_refusal_says_whether_to_try_again(status: int, message: str, never: b
     body = json.dumps({"kind": "Status", "reason": "Reason", "message": message}).encode()
     refused = refusal(Request("create", "/api/v1/namespaces/team/pods"), status, body, None, NOW)
     error = start_error(refused)
-    assert isinstance(error, StartRefused) is never
+    assert isinstance(error, StartForbidden) is isinstance(error, StartRefused) is never
+    assert message != SILENT or not (passing(refused) or open_outcome(refused))
     assert isinstance(error, EngineError)
     assert expected in str(error)
     assert message[:40] in str(error)
