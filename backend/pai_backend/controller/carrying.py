@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from pai_backend.engine.base import Engine, EngineError, StartRefused, TaskPlan
+from pai_backend.engine.base import Engine, EngineError, StartForbidden, StartRefused, TaskPlan
 from pai_backend.lifecycle.effects import Effect, Forget, Refresh, Start, Stop
 from pai_backend.lifecycle.events import JobEvent, TaskExited, TaskForgotten, Waiting
 from pai_backend.model.errors import Unavailable
@@ -121,7 +121,7 @@ class Carrier:
                         await self._engine.forget(uid)
                         self._report(job_of(uid), TaskForgotten(uid))
             except StartRefused as refusal:
-                self._report(job_of(effect.uid), TaskExited(effect.uid, self._refused(str(refusal))))
+                self._report(job_of(effect.uid), TaskExited(effect.uid, self._refused(refusal)))
             except (EngineError, Unavailable, OSError) as error:
                 verb = type(effect).__name__.lower()
                 # An engine may repeat parts of a plan, secrets and all: that goes to the job, which is scrubbed.
@@ -132,8 +132,9 @@ class Carrier:
                 return False
         return True
 
-    def _refused(self, message: str) -> TaskExit:
-        return TaskExit(code=None, reason="start-failed", message=message, at=self._clock())
+    def _refused(self, refusal: StartRefused) -> TaskExit:
+        reason = "start-forbidden" if isinstance(refusal, StartForbidden) else "start-failed"
+        return TaskExit(code=None, reason=reason, message=str(refusal), at=self._clock())
 
 
 def _drop_older(queue: deque[Effect]) -> None:

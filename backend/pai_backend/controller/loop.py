@@ -15,11 +15,13 @@ from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.explaining import Explainer
 from pai_backend.controller.idling import IdleKeeper
 from pai_backend.controller.lease import LeaseKeeper
+from pai_backend.controller.orphans import TakenBack
 from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
 from pai_backend.controller.sights import Watcher
 from pai_backend.controller.tenure import Tenure
 from pai_backend.engine.base import Engine, EngineError
+from pai_backend.engine.holding import BEAT_S, Claim, HeldByAnother
 from pai_backend.lifecycle.keeping import KEEP
 from pai_backend.model.errors import Unavailable
 from pai_backend.scheduling.jobs.history import MOST_KINDS, History
@@ -39,7 +41,8 @@ class ControllerOptions:
 
     ``lock``: a file whose exclusive flock proves others dead (one machine). ``keep``: how long failed tasks of debug
     jobs are kept, 0 for not at all. ``reach``: what is read of storages for whom; none but the default one if absent.
-    ``cluster``: the cluster configuration as the settings give it.
+    ``cluster``: the cluster configuration as the settings give it. ``keep_orphans``: how long tasks that the database
+    does not know are kept; None: until an administrator ends them.
     """
 
     holder: str
@@ -50,6 +53,7 @@ class ControllerOptions:
     default_fs_uri: str = ""
     reach: Reach | None = None
     keep: timedelta = KEEP
+    keep_orphans: timedelta | None = None
     cluster: Setting = field(default_factory=Setting)
 
 
@@ -96,6 +100,8 @@ class Controller:
     async def _tenure(self) -> None:
         """From the lease to its loss."""
         epoch = await self._lease.acquire()
+        claim = Claim(await self._planner.records.identity(), self._options.holder, epoch)
+        await self._engine.hold(claim)
         configuring = Configuring(self._store, self._options.cluster, epoch=epoch, clock=self._clock)
         history = History(await self._store.run_times(MOST_KINDS))
         placing = Placing(self._new_placer(), self._engine, self._options.ports, self._rng)
@@ -112,6 +118,7 @@ class Controller:
             clock=self._clock,
             grace_s=self._options.grace_s,
             keep=self._options.keep,
+            keep_orphans=self._options.keep_orphans,
         )
         watcher = Watcher(self._engine, self._planner.secrets.token, self._clock)
         keeper = IdleKeeper(self._store, tenure, watcher, epoch=epoch, clock=self._clock)
@@ -120,6 +127,7 @@ class Controller:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._lease.keep(epoch))
+                group.create_task(self._beat(claim))
                 group.create_task(tenure.watch_engine())
                 group.create_task(tenure.watch_store())
                 group.create_task(tenure.watch_configuration())
@@ -129,6 +137,20 @@ class Controller:
         finally:
             await tenure.aclose()
 
+    async def _beat(self, claim: Claim) -> None:
+        """Keep the holder's heartbeat going. Raises HeldByAnother when a copy of this database has taken over.
+
+        A cluster that is away for a while is no reason to stop: nothing can be done to its tasks either.
+        """
+        while True:
+            await asyncio.sleep(BEAT_S)
+            try:
+                await self._engine.hold(claim, renewing=True)
+            except HeldByAnother:
+                raise
+            except EngineError as error:
+                log.warning("the heartbeat of this controller cannot be written now: %s", error)
+
 
 def _known(trouble: BaseException) -> str:
     """Known trouble in words. Raises the trouble itself when any part of it is not known."""
@@ -136,6 +158,6 @@ def _known(trouble: BaseException) -> str:
     for part in parts:
         if isinstance(part, BaseExceptionGroup):
             _known(part)
-        elif not isinstance(part, (Fenced, Unavailable, EngineError)):
+        elif not isinstance(part, (Fenced, Unavailable, EngineError, TakenBack)):
             raise trouble
     return "; ".join(str(part) or type(part).__name__ for part in parts)

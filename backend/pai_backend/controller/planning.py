@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 
 from pydantic import SecretStr
 
-from pai_backend.access.broker.authority import accepted
 from pai_backend.access.gateway.names import SSH_LABEL
 from pai_backend.access.hostca import certify_host, host_ca_key, names_of_task
-from pai_backend.access.inside import peers_line, user_ca_lines
+from pai_backend.access.inside import peers_line
 from pai_backend.access.keys import gateway_public_key, public_line
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.image_logins import ImageLogins
-from pai_backend.controller.shared_reads import Shared
+from pai_backend.controller.job_records import JobRecords
 from pai_backend.controller.task_keys import TaskKeys
 from pai_backend.controller.team_storages import with_storages
 from pai_backend.engine.base import SshPlan, StartRefused, TaskPlan
@@ -28,7 +27,6 @@ from pai_backend.model.plan import PeerAccess
 from pai_backend.model.tags import UnresolvedTag
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Store, slot_of
-from pai_backend.store.grants import Act
 
 
 class Planner:
@@ -44,6 +42,7 @@ class Planner:
         self._store = store
         self._clock = clock
         self.secrets = JobSecrets(store)
+        self.records = JobRecords(store)
         self._default_fs_uri = default_fs_uri
         self._reach = reach or Reach(default_fs_uri)
         self._logins = ImageLogins(self._reach)
@@ -51,7 +50,6 @@ class Planner:
         self._gateway_key: str | None = None
         self._host_ca: str | None = None
         self._keys = TaskKeys(store)
-        self._user_cas = Shared(lambda: accepted(store, Act("", clock())))
 
     async def prepare(self, job: Job, uids: Container[TaskUid]) -> None:
         """Have the keys of these tasks ready. Raises Unavailable; see :class:`TaskKeys`."""
@@ -60,6 +58,7 @@ class Planner:
     def forget(self, job: Job) -> None:
         """Keep nothing of a job that is done with."""
         self._keys.forget(job)
+        self.records.forget(job.uid)
 
     async def plan(self, job: Job, task: Task, tolerations: tuple[Toleration, ...] = ()) -> TaskPlan:
         """The plan of a placed task; ``tolerations`` are those of tasks that have such a place.
@@ -74,10 +73,11 @@ class Planner:
         values = await self.secrets.values(job)
         try:
             login = await self._logins.of(job, job.spec.role(task.role), values)
+            ssh = await self._ssh(job, task)
             plan = build_plan(
                 job,
                 task,
-                ssh=await self._ssh(job, task),
+                ssh=ssh,
                 extra_env=extra,
                 default_fs_uri=self._default_fs_uri,
                 secrets=values,
@@ -86,7 +86,10 @@ class Planner:
             )
         except UnresolvedTag as tag:
             raise StartRefused(f"The document has no value for a tag: {tag}.") from None
-        return with_storages(plan.model_copy(update={"tolerations": tolerations}), job, self._reach)
+        carried = await self.records.made(job, task, ssh)
+        more = {"tolerations": tolerations, "database": carried.database}
+        more |= {"job_record": carried.job, "task_record": carried.task}
+        return with_storages(plan.model_copy(update=more), job, self._reach)
 
     def job_info(self, job: Job) -> str:
         """What tasks of an incremental job are told anew while they run: the text of their job info file."""
@@ -108,9 +111,7 @@ class Planner:
             host_certificate=certify_host(ca, keys.host, key_id=slot_of(task.uid), principals=names, now=now),
             authorized_keys=(
                 self._gateway_key,
-                *keys.public,
                 peers_line(keys.peers, job.uid),
-                *user_ca_lines(await self._user_cas.ask(), job.alias, names[-1]),
             ),
             peers=PeerAccess(key=SecretStr(keys.peers), host_ca=public_line(ca)),
         )

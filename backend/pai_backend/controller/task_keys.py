@@ -7,11 +7,11 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_backend.access.gateway.names import SSH_LABEL
-from pai_backend.access.keys import make_ed25519, public_line
+from pai_backend.access.keys import make_ed25519
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
-from pai_backend.store.base import Store, job_key_slots, peer_key_slot, slot_of
+from pai_backend.store.base import Store, peer_key_slot, slot_of
 
 MANY = 50
 """Keys that are made in a thread: each takes a tenth of a millisecond."""
@@ -19,10 +19,9 @@ MANY = 50
 
 @dataclass(frozen=True)
 class Keys:
-    """What a task's server shows, what it lets in, and what the task logs in to its peers with (private PEMs)."""
+    """What a task's server shows, and what the task logs in to its peers with (private PEMs)."""
 
     host: str
-    public: tuple[str, ...]
     peers: str
 
 
@@ -62,24 +61,22 @@ class TaskKeys:
 
     async def of(self, job: Job, task: Task) -> Keys:
         """The keys of a task: of its slot, kept over attempts, and of its job. Raises Unavailable, ReadOnlyJob."""
-        slot, (own, rsa), peers = slot_of(task.uid), job_key_slots(job.uid), peer_key_slot(job.uid)
+        slot = slot_of(task.uid)
         coming = self._coming.pop(slot, None)
         found = await coming if coming is not None else await self._kept(job.uid, [slot])
-        public = tuple(f"{public_line(found[name])} pai-job-{job.uid}" for name in (own, rsa) if name in found)
-        return Keys(found[slot], public, found[peers])
+        return Keys(found[slot], found[peer_key_slot(job.uid)])
 
     async def _kept(self, uid: JobUid, slots: Sequence[str], *, first: bool = False) -> Mapping[str, str]:
         """Keys of these slots and of their job, made where there are none, by slot; of those whose ``first`` run it is
-        nobody has asked before. The job's RSA key is there only if a user has asked for it.
+        nobody has asked before.
         """
-        own, rsa = job_key_slots(uid)
-        wanted = [*slots, own, peer_key_slot(uid)]
-        found = {} if first else await self._store.kept_task_keys([*wanted, rsa])
+        wanted = [*slots, peer_key_slot(uid)]
+        found = {} if first else await self._store.kept_task_keys(wanted)
         missing = [name for name in wanted if name not in found]
         if not missing:
             return found
         made = await asyncio.to_thread(_made, missing) if len(missing) > MANY else _made(missing)
-        return found | await self._store.keep_task_keys(made, [rsa])
+        return found | await self._store.keep_task_keys(made)
 
 
 def _made(names: Collection[str]) -> dict[str, tuple[str, str]]:

@@ -15,13 +15,14 @@ from datetime import datetime, timedelta
 from pai_backend.controller.carrying import Carrier
 from pai_backend.controller.cleaning import cleaned
 from pai_backend.controller.configuring import Configuring
-from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job
+from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, job_events
 from pai_backend.controller.offers import Offer, Offers
+from pai_backend.controller.orphans import Orphans
 from pai_backend.controller.placing import Placing
 from pai_backend.controller.planning import Planner
-from pai_backend.engine.base import Engine, TaskPlan, TaskSeen, TaskState
+from pai_backend.engine.base import Engine, TaskPlan
 from pai_backend.lifecycle.derive import next_wake
-from pai_backend.lifecycle.effects import Effect, Forget, Stop, open_effects
+from pai_backend.lifecycle.effects import open_effects
 from pai_backend.lifecycle.events import (
     Displaced,
     JobEvent,
@@ -29,6 +30,7 @@ from pai_backend.lifecycle.events import (
     Placed,
     Preempted,
     TaskExited,
+    TaskForgotten,
     TaskGone,
     Unreserved,
     Waiting,
@@ -67,6 +69,7 @@ class Tenure:
         clock: Callable[[], datetime],
         grace_s: float,
         keep: timedelta,
+        keep_orphans: timedelta | None = None,
     ) -> None:
         self._store = store
         self._engine = engine
@@ -89,6 +92,7 @@ class Tenure:
         self._offers = Offers(placing, store)
         self._look_again: datetime | None = None  # when cells have to be kept for somebody, or ports be tried again
         self._seen: set[TaskUid] = set()
+        self._orphans = Orphans(store, engine, planner.records, epoch=epoch, clock=clock, keep=keep_orphans)
         self._listed = False
 
     @property
@@ -131,6 +135,15 @@ class Tenure:
         while True:
             batch = await self._inbox.take(self._seconds_to_next_wake())
             events = self._digest(batch)
+            if batch.listed:
+                # Before anything is decided or carried out: a restored database knows less than what runs.
+                self._carrier.carry(tuple(await self._orphans.review()))
+                for uid, lost in await self._unaccounted():
+                    events.setdefault(uid, []).append(lost)
+                for known in self._jobs.values():
+                    self._carrier.carry(open_effects(known))
+            if batch.store_changed and self._listed:
+                self._carrier.carry(tuple(await self._orphans.ends()))
             if batch.store_changed:
                 for job in await self._store.dirty():
                     self._adopt_intent(job)
@@ -139,22 +152,22 @@ class Tenure:
                 events.setdefault(uid, []).append(Look())
             await _in_chunks([self._hear(uid, news) for uid, news in events.items()])
             if self._listed:
+                self._carrier.carry(tuple(await self._orphans.review()))
                 await self._configure()
                 await self._place()
                 await _in_chunks([self._advance(uid, [Look()]) for uid in sorted(self._unwritten)])
 
     async def _recover(self) -> None:
-        """Rebuild from the store: jobs, what they hold, their ports; and carry open effects out again."""
+        """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
         self._placing.ports.reset(await self._store.port_leases())
         jobs = await self._store.unfinished()
         self._placing.placer.recover(jobs)
         for job in jobs:
             self._remember(job)
             self._fresh.add(job.uid)
-            self._carrier.carry(open_effects(job))
 
     def _digest(self, batch: Batch) -> dict[JobUid, list[JobEvent]]:
-        """Take nodes over, look after strays, and give what the news means to each job."""
+        """Take nodes over, note tasks of no job, and give what the news means to each job."""
         self._newer = batch.configured or self._newer
         for name, node in batch.nodes.items():
             if node is None:
@@ -164,35 +177,41 @@ class Tenure:
         events = by_job(batch.tasks)
         for uid, reported in batch.events.items():
             events.setdefault(uid, []).extend(reported)
+            for event in reported:
+                if isinstance(event, TaskForgotten):
+                    self._orphans.drop(event.uid)
         for seen in batch.tasks.values():
-            self._stray(seen)
+            job = self._jobs.get(job_of(seen.uid))
+            if job is None or job.task(seen.uid) is None:
+                self._orphans.note(seen)
+            else:
+                self._orphans.drop(seen.uid)
         if not self._listed:
             self._seen.update(batch.tasks)
-        if batch.listed:
-            self._listed = True
-            for uid, lost in self._unaccounted():
-                events.setdefault(uid, []).append(lost)
+        self._listed = self._listed or batch.listed
         return events
 
-    def _stray(self, seen: TaskSeen) -> None:
-        """A task that no unsettled job has: its job is over, or was never stored. End it and clean up."""
-        job = self._jobs.get(job_of(seen.uid))
-        if job is None or job.task(seen.uid) is None:
-            effect: Effect = Forget(seen.uid) if seen.state is TaskState.EXITED else Stop(seen.uid)
-            self._carrier.carry((effect,))
+    async def _unaccounted(self) -> list[tuple[JobUid, JobEvent]]:
+        """Tasks stored as begun or kept that the engine did not list.
 
-    def _unaccounted(self) -> Iterable[tuple[JobUid, JobEvent]]:
-        """Tasks stored as running or kept that the engine did not list."""
+        One that it was told to forget ended as it remembers: this database was restored, and does not know it.
+        """
+        found: list[tuple[JobUid, JobEvent]] = []
         for job in self._jobs.values():
             for task in job.tasks:
                 if task.uid in self._seen:
                     continue
                 if task.phase is Phase.KEPT:
-                    yield job.uid, TaskGone(task.uid)
+                    found.append((job.uid, TaskGone(task.uid)))
                 elif task.phase is Phase.RUNNING:
+                    recalled = await self._engine.recall(task.uid)
+                    if recalled is not None:
+                        found += [(job.uid, event) for event in job_events(recalled)]
+                        continue
                     message = "the engine no longer knows this task"
                     gone = TaskExit(code=None, reason="lost", message=message, causer=Causer.PLATFORM, at=self._clock())
-                    yield job.uid, TaskExited(task.uid, gone)
+                    found.append((job.uid, TaskExited(task.uid, gone)))
+        return found
 
     def _adopt_intent(self, job: Job) -> None:
         self._remember(job)

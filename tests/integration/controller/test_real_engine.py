@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pai_backend.model.job import State
@@ -55,6 +56,25 @@ async def test_a_retry_runs_on_the_same_ports(store: SqlStore, tmp_path: Path) -
     assert (done.state, done.retries.user) == (State.SUCCEEDED, 2)
     assert len(lines) == 3
     assert len(set(lines)) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("retries", [0, 1])
+async def test_a_job_that_kills_what_keeps_it_runs_as_often_as_it_may_and_leaves_nothing(
+    store: SqlStore, tmp_path: Path, retries: int
+) -> None:
+    pids = tmp_path / "pids"
+    command = f"env -i setsid sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; kill -9 $PPID; sleep 1000"
+    spec = make_spec(roles=[make_role(command=command)], retry_count=retries)
+    async with at_work(store, tmp_path / "engine"):
+        done = await final(store, await submit(store, 1, spec))
+    exit_ = done.tasks[0].exit
+    assert exit_ is not None
+    assert (done.state, exit_.reason, done.retries.charged) == (State.FAILED, "lost", retries)
+    ran = [int(line) for line in pids.read_text().split()]
+    assert len(ran) == 2 * (retries + 1)
+    left = [pid for pid in ran if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+    assert left == []
 
 
 @pytest.mark.asyncio

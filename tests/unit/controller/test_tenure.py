@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from pai_backend.controller import Controller, ControllerOptions
-from pai_backend.engine.base import EngineError, StartRefused, TaskSeen, TaskState
-from pai_backend.model.ids import TaskUid
+from pai_backend.engine.base import EngineError, StartForbidden, StartRefused, TaskSeen, TaskState
 from pai_backend.model.job import Causer, State, TaskExit
 from pai_backend.model.spec import PortSpec
-from pai_backend.testing.builders import make_role, make_spec, make_uid
-from tests.support.scripted_cluster import PATIENCE_S, Cluster, cluster, controlled, on_gpu, opened, roomy_cluster
+from pai_backend.testing.builders import make_role, make_spec
+from tests.support.scripted_cluster import Cluster, cluster, controlled, on_gpu, opened, roomy_cluster
 from tests.support.scripted_engine import ScriptedEngine, lab_node
 
 
@@ -140,6 +139,16 @@ async def test_a_task_that_can_never_start_fails_with_the_reason(tmp_path: Path)
 
 
 @pytest.mark.asyncio
+async def test_what_the_cluster_forbids_the_document_costs_no_retry(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as lab:
+        lab.engine.trouble = [StartForbidden("it asks for more than its namespace allows")]
+        done = await lab.final(await lab.submit(make_spec(retry_count=3)))
+        assert (done.state, done.attempt, done.retries.charged) == (State.FAILED, 0, 0)
+        assert done.tasks[0].exit is not None
+        assert done.tasks[0].exit.reason == "start-forbidden"
+
+
+@pytest.mark.asyncio
 async def test_an_engine_in_trouble_is_asked_again(tmp_path: Path) -> None:
     async with cluster(tmp_path) as lab:
         lab.engine.trouble = [EngineError("the disk is busy")]
@@ -172,15 +181,6 @@ async def test_a_running_task_the_engine_no_longer_knows_is_run_again_free(tmp_p
         async with controlled(store, engine):
             again = await lab.until(job.uid, lambda now: now.attempt == 1 and now.state is State.RUNNING)
             assert (again.retries.platform, again.retries.user) == (1, 0)
-
-
-@pytest.mark.asyncio
-async def test_a_task_of_no_job_is_stopped_and_cleaned_away(tmp_path: Path) -> None:
-    engine = ScriptedEngine()
-    stray = TaskUid(f"{make_uid(77)}-0-0-0")
-    engine.tasks[stray] = TaskSeen(stray, TaskState.RUNNING, since=datetime.now(UTC))
-    async with opened(tmp_path) as store, controlled(store, engine), asyncio.timeout(PATIENCE_S), engine._changed:
-        await engine._changed.wait_for(lambda: stray in engine.forgotten)
 
 
 @pytest.mark.asyncio

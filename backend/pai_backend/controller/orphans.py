@@ -1,0 +1,197 @@
+"""Tasks that the engine has and the store does not know: taken back where they carry their job, kept otherwise.
+
+Nothing here ends a task because it is unknown: a database restored from a backup knows less than what runs
+(ADR 0025). A task ends here only when the store itself knows that its run is over, when an administrator asks for
+it, or when it is older than the administrator allows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from pai_backend.controller.job_records import JobRecord, JobRecords, TaskRecord, rebuilt
+from pai_backend.engine.base import Engine, EngineError, TaskSeen, TaskState
+from pai_backend.lifecycle.effects import Effect, Forget, Stop
+from pai_backend.model.errors import NoSuchJob
+from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.job import Job
+from pai_backend.store.base import CannotTakeBack, Store
+from pai_backend.store.orphans import Orphan
+
+log = logging.getLogger(__name__)
+
+_Carried = list[tuple[JobRecord, TaskRecord]]
+
+
+class TakenBack(Exception):
+    """Jobs were stored again. The tenure that did so ends; the next one recovers them as all others."""
+
+
+class Orphans:
+    """Those of one tenure."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        records: JobRecords,
+        *,
+        epoch: int,
+        clock: Callable[[], datetime],
+        keep: timedelta | None,
+    ) -> None:
+        """``keep``: a task that was an orphan for longer is ended; None: never."""
+        self._store = store
+        self._engine = engine
+        self._records = records
+        self._epoch = epoch
+        self._clock = clock
+        self._keep = keep
+        self._seen: dict[TaskUid, TaskSeen] = {}
+        self._kept: dict[TaskUid, Orphan] = {}  # as written
+        self._fresh: set[TaskUid] = set()
+        self._gone: set[TaskUid] = set()
+        self._ending: set[TaskUid] = set()
+        self._begun = False
+
+    def note(self, seen: TaskSeen) -> None:
+        """The engine told of a task that no unsettled job has."""
+        self._seen[seen.uid] = seen
+        self._fresh.add(seen.uid)
+
+    def drop(self, uid: TaskUid) -> None:
+        """The engine has forgotten it, or a job has it."""
+        self._fresh.discard(uid)
+        if self._seen.pop(uid, None) is not None:
+            self._gone.add(uid)
+
+    async def review(self) -> list[Effect]:
+        """What is to be done with them now; called when the engine has listed what there is.
+
+        Raises TakenBack, Unavailable, Fenced and EngineError: all end the tenure, and the next one looks again.
+        """
+        if not self._begun:
+            self._begun = True
+            self._kept = {each.task: each for each in await self._store.recovery.orphans()}
+            self._gone |= self._kept.keys() - self._seen.keys()
+        effects = await self._look() if self._fresh else []
+        if self._gone:
+            await self._store.recovery.put((), self._gone, self._epoch)
+            self._kept = {uid: each for uid, each in self._kept.items() if uid not in self._gone}
+            self._gone.clear()
+        return effects
+
+    async def ends(self) -> list[Effect]:
+        """Ends that were asked for since, by an administrator or by age."""
+        if not self._kept:
+            return []
+        self._kept = {each.task: each for each in await self._store.recovery.orphans()}
+        now, effects = self._clock(), []
+        for uid, orphan in self._kept.items():
+            if self._keep is not None and not orphan.ended_by and now - orphan.seen_at > self._keep:
+                await self._store.recovery.end(uid, "age")
+                log.warning("task %s, which the database does not know, is ended: it is kept for %s", uid, self._keep)
+            elif not orphan.ended_by:
+                continue
+            effects += self._ended(uid)
+        return effects
+
+    def _ended(self, uid: TaskUid) -> list[Effect]:
+        seen = self._seen.get(uid)
+        if seen is None:
+            return []
+        if seen.state is TaskState.EXITED:
+            return [Forget(uid)]
+        first = uid not in self._ending
+        self._ending.add(uid)
+        return [Stop(uid)] if first else []
+
+    async def _look(self) -> list[Effect]:
+        """Decide about those that are new, or have changed."""
+        fresh, self._fresh = self._fresh, set()
+        effects: list[Effect] = []
+        by_job: dict[JobUid, list[TaskUid]] = defaultdict(list)
+        for uid in sorted(fresh):
+            if (known := self._kept.get(uid)) is not None and known.ended_by:
+                effects += self._ended(uid)
+            else:
+                by_job[job_of(uid)].append(uid)
+        kept: dict[TaskUid, str] = {}
+        back: list[Job] = []
+        for job_uid, uids in by_job.items():
+            stored = await self._stored(job_uid)
+            lost = [uid for uid in uids if stored is None or not is_over(uid, stored)]
+            effects += [self._cleared(uid) for uid in uids if uid not in lost]
+            if lost:
+                taken = await self._take_back(lost, stored, kept)
+                back += [taken] if taken is not None else []
+        await self._write(kept)
+        if back:
+            told = ", ".join(f"{job.user}~{job.name}" for job in back[:5]) + (" ..." if len(back) > 5 else "")
+            raise TakenBack(f"{len(back)} jobs that ran unknown to the database were taken back: {told}")
+        return effects
+
+    def _cleared(self, uid: TaskUid) -> Effect:
+        """The end of a task whose run is over for its own job: a start or stop that came late has left it."""
+        seen = self._seen.pop(uid)
+        return Forget(uid) if seen.state is TaskState.EXITED else Stop(uid)
+
+    async def _stored(self, uid: JobUid) -> Job | None:
+        try:
+            return await self._store.job(uid)
+        except NoSuchJob:
+            return None
+
+    async def _take_back(self, uids: list[TaskUid], stored: Job | None, kept: dict[TaskUid, str]) -> Job | None:
+        """Store the job again from what its tasks carry; those that cannot be are put into ``kept`` with the reason."""
+        carried: _Carried = []
+        for uid in uids:
+            try:
+                carried.append(await self._records.read(uid, await self._engine.records(uid)))
+            except (CannotTakeBack, EngineError) as error:
+                kept[uid] = str(error)
+        if not carried:
+            return None
+        try:
+            lost = rebuilt(carried[0][0], [task for _, task in carried], stored)
+            return await self._store.recovery.take_back(lost, self._epoch, self._clock())
+        except CannotTakeBack as error:
+            kept.update(dict.fromkeys(uids, str(error)))
+            return None
+
+    async def _write(self, kept: Mapping[TaskUid, str]) -> None:
+        """Write down those that stay. Their own database is asked of what they carry."""
+        if not kept:
+            return
+        now = self._clock()
+        found = []
+        for uid, why in kept.items():
+            seen, known = self._seen[uid], self._kept.get(uid)
+            database = known.database if known is not None else (await self._database_of(uid))
+            first, by = (known.seen_at, known.ended_by) if known is not None else (now, "")
+            found.append(Orphan(uid, database, seen.state.value, seen.since, first, why, by))
+            if known is None:
+                log.warning("task %s runs unknown to the database and is kept: %s", uid, why)
+        await self._store.recovery.put(found, (), self._epoch)
+        self._kept |= {each.task: each for each in found}
+
+    async def _database_of(self, uid: TaskUid) -> str:
+        try:
+            return (await self._engine.records(uid)).database
+        except EngineError:
+            return ""
+
+
+def is_over(uid: TaskUid, job: Job) -> bool:
+    """Whether the job, as the store has it, is past this run: it has ended, or the slot had a later run.
+
+    False for a run that the store has not come to: the store is older than what runs.
+    """
+    if job.state.final:
+        return True
+    slot, _, run = uid.rpartition("-")
+    latest = [task.attempt for task in job.tasks if task.uid.rpartition("-")[0] == slot]
+    return bool(latest) and run.isdigit() and int(run) <= max(latest)
