@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import random
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -23,6 +21,7 @@ import aiohttp
 import pytest
 import yaml
 
+from pai_backend.testing.free_ports import free_ports
 from tests.support.kubeconfigs import kubeconfig
 
 ROOT = Path(__file__).parents[2]
@@ -179,20 +178,3 @@ def serve(programs: Path, directory: Path, options: Sequence[str] = ()) -> Itera
         # The API server first, and not by SIGTERM: without etcd it would hang.
         server.api.kill()
         server.etcd.kill()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody has now, and that no connection is given while the server is away.
-
-    Below the range of outgoing connections: a client that tries to reach a dead server on a port of that range is in
-    the end given this very port as its own, is connected to itself, and the server can never come back.
-    """
-    ports: list[int] = []
-    while len(ports) < count:
-        port = random.randrange(20_000, 32_000)
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue  # somebody has it
-        ports.append(port)
-    return ports

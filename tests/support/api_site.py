@@ -28,6 +28,7 @@ from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
+from pai_backend.launch.unreached import TaskReach
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
 from pai_backend.storage.local_files import LocalFiles
@@ -126,6 +127,9 @@ async def running_api(
     files: FileRoom | None = None,
     cells: CellRules | None = None,
     nodes: Sequence[Node] = (),
+    troubles: Sequence[str] = (),
+    can_stage: bool = True,
+    task_reach: TaskReach | None = None,
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
@@ -133,7 +137,7 @@ async def running_api(
     engine, changes = LogEngine(), Changes(store)
     tokens = TokenTable([(ALICE, User("alice")), (BOB, User("bob")), (ROOT, User("root", admin=True))])
     identity = Identity(store, tokens, Accounts(accounts, tokens.users()))
-    proxy = ServiceProxy(store, engine, domain="localhost", signing_key="k" * 64, authenticate=identity.of_token)
+    proxy = ServiceProxy(store, engine, domain="localhost", signing_key="k" * 64, entrants=identity)
     (listener,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     gateway = [Address("127.0.0.1", 2222)]
@@ -166,7 +170,10 @@ async def running_api(
         nodes=lambda: list(nodes) or [CAROL],
         cells=cells or CellRules(),
         checks=outcomes,
+        troubles=lambda: troubles,
+        can_stage=can_stage,
         files=files or FileRoom(LocalFiles(directory / "fs"), shared=("team",)),
+        task_reach=task_reach or TaskReach(),
     )
     server = tornado.httpserver.HTTPServer(make_application(ctx, proxy_rules(proxy)))
     server.add_socket(listener)

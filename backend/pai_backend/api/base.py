@@ -20,6 +20,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.errors import bad_body, bad_query, translate
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.auth.users import User
+from pai_backend.engine.base import EngineError
 from pai_backend.model.digits import whole_number
 from pai_backend.model.errors import (
     Forbidden,
@@ -142,7 +143,9 @@ class BaseHandler(tornado.web.RequestHandler):
         self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
     ) -> None:
         """Log a mistake of ours once, with the request id its caller was told; users' mistakes not at all."""
-        if value is not None and not isinstance(value, (PaiError, tornado.web.HTTPError)):
+        if isinstance(value, EngineError):
+            log.warning("%s %s: %s [%s]", self.request.method, self.request.path, value, self.request_id)
+        elif value is not None and not isinstance(value, (PaiError, tornado.web.HTTPError)):
             info = (type(value), value, tb)
             log.error("%s %s failed [%s]", self.request.method, self.request.path, self.request_id, exc_info=info)
 

@@ -19,6 +19,8 @@ from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
+from pai_backend.engine.log_place import LogPlace
+from pai_backend.launch.unreached import TaskReach
 from pai_backend.model.alias import Target
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
@@ -60,7 +62,7 @@ class Granted(Protocol):
 class Grants(Protocol):
     """The part of the service proxy that the API uses."""
 
-    async def grant(self, job: Job, target: Target, user: str, base_url: str, *, admin: bool = False) -> Granted:
+    async def grant(self, job: Job, target: Target, user: User, base_url: str, *, as_admin: bool = False) -> Granted:
         """A one-time sign-in of that user to that service."""
         ...
 
@@ -117,7 +119,8 @@ class ApiContext:
 
     ``gateway`` tells where the SSH front door is (None: not known now), ``nodes`` the engine's nodes as last
     seen, ``checks`` what readiness depends on, ``files`` the default file system where there is one, ``cells`` the
-    rules of the settings, which count until the controller has a configuration in force.
+    rules of the settings, which count until the controller has a configuration in force, ``task_reach`` which storages
+    tasks reach.
     """
 
     site: Site
@@ -131,8 +134,15 @@ class ApiContext:
     gateway: Callable[[], Address | None]
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
+    log_place: LogPlace | None = None
     files: FileRoom | None = None
+    troubles: Callable[[], Sequence[str]] = tuple
+    """Why what the engine knows cannot be relied on now, in words."""
+    can_stage: bool = True
+    """Whether tasks can be given what their documents name outside of them."""
+    default_fs_uri: str = ""
     cells: CellRules = CellRules()
+    task_reach: TaskReach = field(default_factory=TaskReach)
     clock: Callable[[], datetime] = utc_now
 
     @cached_property

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ValidationError
 
-from pai_backend.model.errors import ErrorBody, Fault, InvalidParameters, PaiError
+from pai_backend.engine.base import EngineError
+from pai_backend.model.errors import ErrorBody, Fault, InvalidParameters, PaiError, Unavailable
 from pai_backend.validation import Loc, dotted, faults
 
 STATUS: dict[str, int] = {
@@ -29,6 +30,7 @@ STATUS: dict[str, int] = {
     "NoFileError": 404,
     "NoStorageError": 404,
     "NoTokenError": 404,
+    "NoGroupError": 404,
     "NoClusterConfigError": 404,
     "NoJobSshInfoError": 404,
     "NoUserError": 400,
@@ -51,7 +53,12 @@ STATUS: dict[str, int] = {
 
 
 def translate(error: BaseException | None, request_id: str) -> tuple[int, ErrorBody]:
-    """Status and body of an error. One that is not ours tells its text to the log only."""
+    """Status and body of an error. One that is not ours tells its text to the log only.
+
+    What an engine says is fit for users: where it is away, so is what needs it, and nothing is broken here.
+    """
+    if isinstance(error, EngineError):
+        error = Unavailable(f"The engine cannot do this now: {error}", hint="Jobs run on; try again in a moment.")
     if isinstance(error, PaiError):
         return STATUS[error.code], error.body(request_id)
     body = ErrorBody(

@@ -59,6 +59,7 @@ class KeyList(Model):
     """The caller's keys."""
 
     data: tuple[KeyWire, ...]
+    locked_out: bool = Field(description="Whether an administrator has locked the caller out of tasks.")
 
 
 class NewCertificate(Model):
@@ -72,6 +73,8 @@ class NewCertificate(Model):
     lifetime_s: int = Field(default=CERTIFICATE_S, ge=1, le=LONGEST_CERTIFICATE_S)
     only: tuple[str, ...] = Field(default=(), max_length=50, description=_ONLY)
     pty: bool = Field(default=True, description="Whether a terminal may be had.")
+    as_admin: bool = Field(default=False, description="For another user's job; for administrators, with a reason.")
+    reason: str = Field(default="", max_length=300, description="Why, in one line that the job's owner is told.")
 
 
 class CertificateWire(Model):

@@ -34,6 +34,9 @@ class Metrics:
         self._lease = Gauge(
             "pai_controller_lease_seconds", "Time the controller's lease still holds.", registry=self.registry
         )
+        self._orphans = Gauge(
+            "pai_orphans", "Tasks that run and that the database does not know.", registry=self.registry
+        )
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -73,8 +76,9 @@ class Metrics:
         """A figure of another part of this process, read when it is scraped."""
         Gauge(name, meaning, registry=self.registry).set_function(read)
 
-    def text(self, jobs: dict[str, int], lease_s: float) -> bytes:
-        """The exposition in Prometheus's text format: jobs by state, and how long the controller's lease holds."""
+    def text(self, jobs: dict[str, int], lease_s: float, orphans: int) -> bytes:
+        """The exposition in Prometheus's text format: jobs by state, how long the lease holds, and orphans."""
+        self._orphans.set(orphans)
         self._lease.set(lease_s)
         self._jobs.clear()
         for state, count in jobs.items():

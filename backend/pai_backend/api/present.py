@@ -27,6 +27,7 @@ from pai_backend.model.job import Job, Phase, State, Task, TaskExit
 from pai_backend.model.node import Node
 from pai_backend.store.base import JobSummary
 
+DESCRIPTION_CHARS = 1_000
 SSH_LABEL = "ssh"  # the port group of the task's SSH server, which no browser can open
 
 
@@ -53,8 +54,8 @@ def summary(row: JobSummary) -> dict[str, object]:
     }
 
 
-def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | None = None) -> Detail:
-    """Everything about one job; ``clock`` is its idle clock, if that has begun."""
+def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | None = None, doubt: str = "") -> Detail:
+    """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong."""
     spec = job.spec
     return Detail(
         uid=job.uid,
@@ -75,6 +76,7 @@ def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | Non
         exit_status=job.exit.status if job.exit is not None else None,
         warnings=job.warnings,
         dialect=spec.dialect,
+        description=_shortened(spec.description),
         image=spec.image,
         attempt=job.attempt,
         stop_reason=job.stop_reason,
@@ -93,7 +95,13 @@ def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | Non
         ),
         services=tuple(services(job, site)),
         idle=_idle(job, clock),
+        doubt=doubt,
     )
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a text that may be as long as its document; a detail goes out at each change of a job."""
+    return text if len(text) <= DESCRIPTION_CHARS else text[: DESCRIPTION_CHARS - 1] + "…"
 
 
 def _idle(job: Job, clock: IdleClock | None) -> IdleWire | None:

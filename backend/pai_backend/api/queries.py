@@ -221,6 +221,12 @@ class ReadyQuery(Query):
     )
 
 
+class StoragesQuery(Query):
+    """Which storages."""
+
+    default: str | None = Field(default=None, description="Only those that jobs get without asking: none are.")
+
+
 class SkuQuery(Query):
     """Of which virtual cluster."""
 
@@ -304,6 +310,14 @@ class TaskQuery(Query):
 
     role: str | None = Field(default=None, description="Task role; none is the first that has the service.")
     index: int = Field(default=0, ge=0, le=MAX_SEQ)
+
+
+class TicketQuery(TaskQuery):
+    """Which service to sign in to, and for an administrator why."""
+
+    reason: str = Field(
+        default="", max_length=300, description="Why an administrator enters another user's job; its owner is told."
+    )
 
 
 class KeyFileQuery(Query):

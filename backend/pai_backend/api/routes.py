@@ -17,6 +17,8 @@ from pai_backend.api.handlers import (
     inspect,
     jobs,
     keys,
+    openpai_site,
+    orphans,
     queue,
     release,
     storage,
@@ -53,9 +55,12 @@ class Route:
         """The template as a regular expression with one group a part.
 
         OpenPAI is reached below ``/rest-server`` through its portal, and its clients put that in front by themselves.
+        Its server takes every path with a slash behind it as well, and some of its clients write one.
         """
         pattern = _PART.sub(_group, self.template)
-        return f"(?:/rest-server)?{pattern}" if self.template.startswith("/api/") else pattern
+        if not self.template.startswith("/api/"):
+            return pattern
+        return f"(?:/rest-server)?{pattern}" + ("" if pattern.endswith("(.*)") else "/?")
 
     @property
     def variant(self) -> str:
@@ -110,10 +115,20 @@ ROUTES: tuple[Route, ...] = (
     Route("/api/v2/cluster/sku-types", cluster.Skus),
     Route("/api/v2/cluster/use", queue.ClusterUse),
     Route("/api/v2/cluster/cells", inspect.Cells),
+    Route("/api/v2/cluster/orphans", orphans.Orphans),
+    Route("/api/v2/cluster/orphans/{task}", orphans.OneOrphan),
     Route("/api/v2/cluster/config", configuring.ClusterConfigHandler),
     Route("/api/v2/cluster/config/history", configuring.ClusterConfigHistory),
     Route("/api/v2/virtual-clusters", cluster.VirtualClusterMap),
     Route("/api/v2/virtual-clusters/{vc}", cluster.OneVirtualCluster),
+    Route("/api/v2/virtual-clusters/{vc}/sku-types", cluster.SkusOfOne),
+    Route("/api/v2/storages", openpai_site.Storages),
+    Route("/api/v2/storages/{storage}", openpai_site.OneStorage),
+    Route("/api/v2/groups", openpai_site.Groups),
+    Route("/api/v2/groups/{group}", openpai_site.OneGroup),
+    Route("/api/v2/groups/{group}/userlist", openpai_site.GroupMembers),
+    Route("/api/v2/kubernetes/nodes", openpai_site.KubernetesNodes),
+    Route("/api/v2/kubernetes/pods", openpai_site.KubernetesPods),
     Route("/api/v2/keys", keys.Keys),
     Route("/api/v2/keys/audit", keys.Audit),
     Route("/api/v2/keys/{fingerprint}", keys.OneKey),
@@ -147,6 +162,8 @@ ROUTES: tuple[Route, ...] = (
     Route(f"{_USER_JOBS}/{{job}}/config", v1.JobConfigV1),
     Route(f"{_USER_JOBS}/{{job}}/ssh", v1.JobSshV1),
     Route("/api/v1/ssh-keys/{name}", access.KeyFile),
+    Route("/api/v1/kubernetes/nodes", openpai_site.KubernetesNodes),
+    Route("/api/v1/kubernetes/pods", openpai_site.KubernetesPods),
     Route("/api/v1/virtual-clusters", cluster.VirtualClusterMap),
     Route("/api/v1/virtual-clusters/{vc}", cluster.OneVirtualCluster),
     Route("/api/v1/authn/info", identity.AuthnInfo),

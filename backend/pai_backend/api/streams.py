@@ -10,11 +10,14 @@ import tornado.websocket
 
 from pai_backend.api.base import StreamHandler
 from pai_backend.engine.base import EngineError
-from pai_backend.model.errors import PaiError
+from pai_backend.model.errors import PaiError, Unavailable
 
 Messages = AsyncIterator[str] | AsyncIterator[bytes]
 
 log = logging.getLogger(__name__)
+
+LOOK_S = 1.0  # between two looks at a stream's token; what ends it counts within 2 s
+CLOSE_REVOKED = 1008  # RFC 6455 §7.4.1: a policy is violated
 
 CLOSE_DONE, CLOSE_AGAIN, CLOSE_FAULT = 1000, 1013, 1011  # RFC 6455 §7.4.1 and its registry
 
@@ -24,6 +27,7 @@ class PushHandler(StreamHandler):
 
     _messages: Messages | None = None
     _pump: asyncio.Task[None] | None = None
+    _watch: asyncio.Task[None] | None = None
 
     async def push(self, messages: Messages) -> None:
         """Upgrade the connection and send; returns when the connection has ended.
@@ -40,6 +44,7 @@ class PushHandler(StreamHandler):
         self.ctx.metrics.stream_opened()
         assert self._messages is not None
         self._pump = asyncio.create_task(self._send_all(self._messages))
+        self._watch = asyncio.create_task(self._until_revoked(self._pump))
 
     def on_message(self, message: str | bytes) -> None:
         """Called by tornado; what clients send has no meaning here."""
@@ -47,8 +52,26 @@ class PushHandler(StreamHandler):
     def on_close(self) -> None:
         """Called by tornado when the connection has ended, whoever ended it."""
         self.ctx.metrics.stream_closed()
-        if self._pump is not None:
-            self._pump.cancel()
+        for task in (self._pump, self._watch):
+            if task is not None:
+                task.cancel()
+
+    async def _until_revoked(self, pump: asyncio.Task[None]) -> None:
+        """End the stream when the token it was opened with is good no more: it may go on for days."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                user = await self.ctx.identity.of_digest(self.user.token)
+            except Unavailable as error:
+                log.warning("whether a token is good is not known (%s); it is asked again", error.message)
+                continue
+            except Exception:  # nobody would ask again: better closed than open for ever
+                log.exception("whether a token is good cannot be asked")
+                user = None
+            if user != self.user:
+                pump.cancel()
+                self.close(CLOSE_REVOKED, "The token of this stream is good no more. Sign in again.")
+                return
 
     async def _send_all(self, messages: Messages) -> None:
         code, reason = CLOSE_DONE, ""

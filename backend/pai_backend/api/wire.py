@@ -152,6 +152,7 @@ class Detail(_JobRow):
 
     warnings: tuple[DocumentWarning, ...]
     dialect: str
+    description: str = Field(description="What its document says of it, the first 1,000 characters; mostly empty.")
     image: str
     attempt: int
     stop_reason: str
@@ -163,6 +164,9 @@ class Detail(_JobRow):
     services: tuple[ServiceWire, ...]
     idle: IdleWire | None = Field(
         default=None, description="Null for a job without an `idleTimeout`, and for one that has ended."
+    )
+    doubt: str = Field(
+        default="", description="Why this may be out of date, in a sentence: the cluster or a node is away. Else empty."
     )
 
 

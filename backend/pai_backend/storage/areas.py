@@ -1,8 +1,8 @@
 """Who may reach what of the default file system over the API; looks at names only.
 
-``/<user>/`` belongs to the user, the directories that an administrator shares belong to everyone, and
-``/Output/<job>/``, where jobs leave their output unless they say otherwise, to whoever has the job of that name.
-Administrators may reach everything.
+``/<user>/`` belongs to the user, and the directories that an administrator shares belong to everyone. Jobs leave their
+output in ``/Output/<user>/<job uid>/`` unless they say otherwise, so that jobs of one name never meet there. Each user
+sees the output of their job at the seeds' path, ``/Output/<job name>/``. Administrators may reach everything.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
+from pai_backend.model.ids import is_job_uid
 from pai_backend.storage.faults import NotAllowed, StorageFault
 
 OUTPUT = "Output"
-"""Where outputs go by default. Source: the seeds' ``$PAI_DEFAULT_FS_URI/Output/$jobName``."""
+"""Where outputs go by default. Source: the seeds' ``$PAI_DEFAULT_FS_URI/Output/$jobName``, which has no owner in it."""
 
 MAX_DEPTH = 64
 MAX_NAME_BYTES = 240  # of a file system's usual 255, with room for ``copy_name``
@@ -73,7 +74,7 @@ class Area(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """Where a path lies; ``job`` is the job whose output it is.
+    """Where a path lies; ``job`` is the name of the job whose output it is, empty where the path has its owner and uid.
 
     ``top`` is true of what can only be a directory: the root, all that is right below it, and each job's output. A file
     there would leave a user, those who share the directory, or a job without a place.
@@ -94,7 +95,9 @@ def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str
     first, top = parts[0], len(parts) <= (2 if parts[0] == OUTPUT else 1)
     if first in shared:
         return Claim(Area.SHARED, top=top)
-    if first == OUTPUT and len(parts) > 1 and not admin:
+    if first == OUTPUT and len(parts) > 1:
+        if parts[1] == user and len(parts) > 2 and is_job_uid(parts[2]):
+            return Claim(Area.OUTPUT, "", len(parts) <= 3)
         return Claim(Area.OUTPUT, parts[1], top)
     if first == user and first != OUTPUT:
         return Claim(Area.HOME, top=top)

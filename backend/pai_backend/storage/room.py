@@ -10,12 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
 from typing import TypeVar
 
+from pai_backend.storage.areas import OUTPUT, Area, Claim
 from pai_backend.storage.faults import Away
 from pai_backend.storage.files import Files, Parts
 from pai_backend.storage.local_files import LocalFiles
+from pai_backend.storage.quota import Pool, Quotas
 from pai_backend.storage.reach import Mount, Reach
 from pai_backend.storage.remote_files import RemoteFiles
 from pai_backend.storage.uris import parse
@@ -24,20 +25,25 @@ T = TypeVar("T")
 THREADS = 8
 TIMEOUT_S = 120.0  # for a step of a request: opening, a megabyte, a listing
 LONG_S = 3600.0  # for copies and for sending a complete upload on to a storage elsewhere
-USAGE_KEPT_S = 30.0  # a directory's size is asked for by every part of an upload, and is a walk through all of it
 
 
 @dataclass(frozen=True)
 class FileRoom:
-    """Where the API reads and writes files. ``quota_bytes`` 0 means no limit."""
+    """Where the API reads and writes files. Quotas of 0 mean no limit."""
 
     files: Files
     shared: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
     max_file_bytes: int = 107_374_182_400
     quota_bytes: int = 0
+    shared_quota_bytes: int = 0
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "files"))
-    usage: dict[Parts, tuple[float, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Counting needs the room itself, to measure."""
+        object.__setattr__(self, "quotas", Quotas(self._measured))
+
+    quotas: Quotas = field(init=False)
 
     async def do(self, work: Callable[[], T], timeout_s: float = TIMEOUT_S) -> T:
         """Run what blocks. Raises what it raises, and Away when it takes too long; it then goes on unheard."""
@@ -48,18 +54,17 @@ class FileRoom:
             raise Away("the default file system does not answer", "try again later")
         return running.result()
 
-    async def used(self, home: Parts) -> int:
-        """Bytes in a user's directory, at most half a minute old."""
-        at, size = self.usage.get(home, (-USAGE_KEPT_S, 0))
-        if monotonic() - at >= USAGE_KEPT_S:
-            size = await self.do(lambda: self.files.usage(home))
-            self.usage[home] = monotonic(), size
-        return size
+    def pool(self, user: str, where: Claim, path: Parts) -> Pool:
+        """What a file at that place counts for: the user's own quota, a shared directory's, or none."""
+        if where.area in (Area.HOME, Area.OUTPUT):
+            return Pool(((user,), (OUTPUT, user)), self.quota_bytes)
+        if where.area is Area.SHARED:
+            return Pool((path[:1],), self.shared_quota_bytes or self.quota_bytes)
+        return Pool((path[:1],), 0)
 
-    def grew(self, home: Parts, size: int) -> None:
-        """Count bytes that came since the directory was measured."""
-        at, before = self.usage.get(home, (-USAGE_KEPT_S, 0))
-        self.usage[home] = at, before + size
+    async def _measured(self, pool: Pool) -> int:
+        """Bytes of all files of a pool. Raises StorageFault."""
+        return await self.do(lambda: sum(self.files.usage(root) for root in pool.roots))
 
     def close(self) -> None:
         """Let the threads end; does not wait for one that hangs."""

@@ -34,6 +34,7 @@ def machine(name: str) -> Node:
 
 
 NODES = [machine("carol"), machine("dan")]
+VCS = ("default", "vc1")
 
 
 @pytest_asyncio.fixture
@@ -178,3 +179,18 @@ async def test_a_virtual_cluster_shows_what_it_owns_and_uses(lab: ApiSite) -> No
         (50, 0),
         (50, 50),
     ]
+
+
+@pytest.mark.asyncio
+async def test_the_kinds_that_are_told_are_the_configurations_and_can_be_asked_for(lab: ApiSite) -> None:
+    async with lab.client() as client:
+        told = {vc: (await client.get("/api/v2/cluster/sku-types", params={"vc": vc})).json() for vc in VCS}
+        every = (await client.get("/api/v2/cluster/sku-types")).json()
+        unit = {"gpu": 1, "cpu": 2, "memory": 4096}
+        assert told == {"default": {"GPU-C": unit}, "vc1": {"GPU-D": unit}}
+        assert every == {"GPU-C": unit, "GPU-D": unit}
+        for vc, kinds in told.items():
+            for kind in kinds:
+                sku = {"hivedScheduler": {"taskRoles": {"train": {"skuType": kind}}}}
+                answer = await client.post("/api/v2/jobs", content=document(f"of-{kind}", vc, **sku))
+                assert answer.status_code == 202, answer.text

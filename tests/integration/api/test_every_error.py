@@ -47,6 +47,9 @@ PARTS = {
     "name": "hello",
     "path": "alice/file",
     "serial": "1",
+    "group": "default",
+    "storage": "nowhere",
+    "task": "j00000000000000ff-0-0-0",
 }
 """Parts of paths that lead to something of alice's."""
 BODIES: dict[str, object] = {
@@ -212,6 +215,8 @@ async def no_job(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def no_task(asker: Asker, pair: Pair) -> httpx.Response:
+    if "/orphans/" in pair.template:
+        return await as_admin(asker, pair, {})
     if pair.template.endswith("/release"):
         return await asker.ask(pair, query={"task": "none-9"})
     if not pair.takes_query or pair.template.endswith("/{run}/logs"):
@@ -250,6 +255,8 @@ def v2_document(name: str, **extras: object) -> bytes:
 
 
 async def no_storage(asker: Asker, pair: Pair) -> httpx.Response:
+    if "{storage}" in pair.template:
+        return await asker.ask(pair, storage="nowhere")
     return await asker.ask(pair, body=v2_document("new", storages=[{"name": "none"}]))
 
 
@@ -314,6 +321,10 @@ async def no_user(asker: Asker, pair: Pair) -> httpx.Response:
     if (pair.body() is not None and "authn" in pair.template) or pair.template.endswith("/token"):
         return await asker.ask(pair, body=b'{"username": "nobody", "password": "correct horse"}')
     return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, user="nobody")
+
+
+async def no_group(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair, group="nobody")
 
 
 async def wrong_password(asker: Asker, pair: Pair) -> httpx.Response:
@@ -382,6 +393,7 @@ RECIPES: dict[str, Recipe] = {
     "OtherQueueError": other_queue,
     "ForbiddenUserError": forbidden,
     "NoUserError": no_user,
+    "NoGroupError": no_group,
     "IncorrectPasswordError": wrong_password,
     "NotImplementedError": not_supported,
     "NoEnoughQuotaError": no_quota,

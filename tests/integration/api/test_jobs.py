@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
 
+from pai_backend.launch.unreached import TaskReach
 from pai_backend.model.job import State
-from tests.support.api_site import BOB, ROOT, ApiSite
+from tests.support.api_site import BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
 
 
@@ -207,3 +209,17 @@ async def test_times_are_utc_in_iso_8601(api: ApiSite) -> None:
     said = str(body["submissionTime"])
     assert said.endswith("Z")
     assert before <= datetime.fromisoformat(said) <= datetime.now(UTC)
+
+
+@pytest.mark.asyncio
+async def test_a_job_whose_results_would_be_lost_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    async with running_api(tmp_path, task_reach=TaskReach("/data/fs", ())) as site, site.client() as client:
+        document = scm_document("lost", outputDir="$PAI_DEFAULT_FS_URI/out")
+        answer = await client.post("/api/v2/jobs", content=document)
+        assert (answer.status_code, answer.json()["code"]) == (404, "NoStorageError"), answer.text
+        assert "$PAI_DEFAULT_FS_URI would be lost" in answer.text
+        assert "storage.default_uri" in answer.text
+        validation = (await client.post("/api/v2/validate", content=document)).json()
+        assert not validation["valid"]
+        assert validation["errors"][0]["path"] == "$.outputDir"
+        await submit(client, "kept")

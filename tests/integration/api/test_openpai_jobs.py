@@ -32,7 +32,8 @@ STATUS = (  # the same, GET /api/v2/jobs/:f: jobStatus
     "appExitType"
 )
 TASK = (  # the same: taskRoles.<role>.taskStatuses[]
-    "taskIndex taskUid taskState containerId containerIp containerNodeName containerPorts containerGpus containerLog "
+    "taskRoleName taskIndex taskUid taskState containerId containerIp containerNodeName containerPorts containerGpus "
+    "containerLog "
     "containerExitCode containerExitSpec containerExitDiagnostics retries accountableRetries createdTime launchedTime "
     "completedTime attemptId attemptState currentAttemptCreatedTime currentAttemptLaunchedTime "
     "currentAttemptCompletedTime hived"
@@ -211,9 +212,8 @@ async def test_events_are_openpais_with_the_latest_first(api: ApiSite) -> None:
         warnings = (await client.get("/api/v2/jobs/hello/events?type=Warning", headers=PLAIN)).json()
     assert (events["totalCount"], [each["reason"] for each in events["data"]]) == (2, ["JobRetry", "JobSubmitted"])
     assert (warnings["totalCount"], warnings["data"][0]["message"]) == (1, "retrying after: exit 3")
-    assert {"uid", "podUid", "taskroleName", "taskIndex", "type", "reason", "message", "firstTimestamp"} <= set(
-        events["data"][0]
-    )
+    assert all({"uid", "type", "reason", "message", "firstTimestamp"} <= set(each) for each in events["data"])
+    assert all(None not in each.values() and "podUid" not in each for each in events["data"])
 
 
 @pytest.mark.asyncio
@@ -262,3 +262,42 @@ async def test_a_long_page_comes_in_pieces_and_whole(api: ApiSite, monkeypatch: 
     assert [row["name"] for row in page["data"]] == [f"job{number}" for number in range(7, 0, -1)]
     assert [row["name"] for row in rows] == [f"job{number}" for number in range(7, -1, -1)]
     assert none == {"totalCount": 0, "data": []}
+
+
+@pytest.mark.asyncio
+async def test_an_attempt_that_was_preempted_has_one_code_wherever_it_is_told(api: ApiSite) -> None:
+    """Its command was ended by a signal, which is 143 to a shell and says nothing of why."""
+    async with api.client() as client:
+        job = await submitted(api, client, "taken")
+        gone = TaskExit(signal=15, reason="preempted", at=job.submitted_at + timedelta(seconds=9))
+        ended = placed(job, exit_=gone, state=State.FAILED, phase=Phase.ENDED)
+        first = await saved(api, job, {"tasks": ended.tasks, "retries": Retries(preempted=1, free=1)})
+        again = fresh_tasks(first.uid, first.spec, attempt=1)
+        await saved(api, first, {"tasks": again, "attempt": 1, "state": State.WAITING, "phase": Phase.QUEUED})
+        every = (await client.get("/api/v2/jobs/alice~taken/job-attempts", headers=PLAIN)).json()
+        detail = (await client.get("/api/v2/jobs/alice~taken/attempts/0", headers=PLAIN)).json()
+    (attempt,) = [each for each in every if each["attemptIndex"] == 0]
+    tasks = [task for role in detail["taskRoles"].values() for task in role["taskStatuses"]]
+    assert {task["containerExitCode"] for task in tasks} == {-101}
+    assert {task["containerExitSpec"]["code"] for task in tasks} == {-101}
+    assert (attempt["exitCode"], detail["jobStatus"]["appExitCode"]) == (-101, -101)
+    assert detail["jobStatus"]["appExitSpec"]["code"] == -101
+
+
+@pytest.mark.asyncio
+async def test_a_name_with_a_tilde_is_one_name_in_every_path(api: ApiSite) -> None:
+    async with api.client() as alice, api.client(BOB) as bob:
+        mine = await submitted(api, alice, "bob~night")
+        theirs = await submitted(api, bob, "night")
+        for path in ("/api/v2/jobs/bob~night", "/api/v2/jobs/alice~bob~night", "/api/v1/jobs/bob~night"):
+            found = await alice.get(path, headers=PLAIN)
+            assert (found.status_code, found.json().get("uid")) == (200, mine.uid), path
+        assert (await bob.get("/api/v2/jobs/bob~night", headers=PLAIN)).json()["uid"] == theirs.uid
+        stopped = await alice.put("/api/v2/jobs/bob~night/executionType", json={"value": "STOP"})
+        assert stopped.status_code == 202
+        for path, name in (("user/alice/jobs/carol~day", "carol~day"), ("jobs/alice~dan~day", "dan~day")):
+            put = await alice.put(f"/api/v1/{path}", content=scm_document("other"))
+            assert (put.status_code, put.json()["name"]) == (201, name)
+        assert (await alice.put("/api/v1/jobs/bob~day", content=scm_document("other"))).status_code == 403
+    assert (await api.store.find(mine.uid)).desired is Desired.STOP
+    assert (await api.store.find(theirs.uid)).desired is Desired.START

@@ -69,10 +69,10 @@ async def test_the_same_job_is_at_both_paths_with_everything_below_them(api: Api
             assert (await client.get(base)).json()["name"] == "hello"
             assert (await client.get(f"{base}/config")).content == document
             ssh = (await client.get(f"{base}/ssh")).json()
-            assert [each["sshPort"] for each in ssh["containers"]] == [15001, 15001]
-            known = [each["knownHosts"].split() for each in ssh["containers"]]
-            assert [words[:2] for words in known] == [["[127.0.0.1]:15001", "ssh-ed25519"]] * 2
-            assert known[0][2] != known[1][2]
+            here, (first, second) = ssh["gateway"], ssh["containers"]
+            assert (first["sshIp"], first["sshPort"]) == (here["host"], here["port"]), "no user has a way around it"
+            assert first["knownHosts"] == second["knownHosts"] == here["knownHosts"][0]
+            assert [first["sshUser"], second["sshUser"]] == [each["alias"] for each in here["entries"]][1:]
             stopped = await client.put(f"{base}/executionType", json={"value": "STOP"})
             assert stopped.status_code == 202
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from pai_backend.launch.directories import directories
 from pai_backend.storage.areas import partial_name
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.reach import Mount
@@ -232,16 +233,83 @@ async def test_what_belongs_to_users_or_jobs_never_becomes_a_file(
         assert (await client.put(fs(f"/{place}/d/f"), content=b"3")).status_code == 200
 
 
-async def test_a_jobs_output_is_its_owners_and_not_of_whoever_takes_the_name_later(site: ApiSite, root: Path) -> None:
-    async with site.client() as alice, site.client(BOB) as bob:
-        for client in (alice, bob):
+async def test_jobs_of_one_name_have_outputs_of_their_own(site: ApiSite, root: Path) -> None:
+    places = {}
+    async with site.client() as alice, site.client(BOB) as bob, site.client(ROOT) as admin:
+        for client, user in ((bob, "bob"), (alice, "alice")):  # whoever comes first has no more than the other
             answer = await client.post("/api/v2/jobs", content=scm_document(), params={"name": "train"})
             assert answer.status_code == 202, answer.text
-        (root / "Output" / "train").mkdir(parents=True)
-        (root / "Output" / "train" / "model").write_text("weights")
-        assert (await alice.get(fs("/Output/train/model"))).text == "weights"
-        assert (await bob.get(fs("/Output/train/model"))).status_code == 403
-        assert (await alice.get(fs("/Output/other/model"))).status_code == 403
+            job = await site.store.find(f"{user}~train")
+            places[user] = directories(job, str(root)).output_dir
+            place = root / "Output" / user / job.uid
+            assert places[user] == str(place)
+            place.mkdir(parents=True)
+            (place / "model").write_text(user)
+        for client, user, other in ((alice, "alice", "bob"), (bob, "bob", "alice")):
+            assert (await client.get(fs("/Output/train/model"))).text == user
+            assert (await client.put(fs("/Output/train/mine"), content=b"1")).status_code == 200
+            real, theirs = (place.removeprefix(str(root)) for place in (places[user], places[other]))
+            assert (await client.get(fs(f"{real}/model"))).text == user
+            for verb, path in (("GET", f"{theirs}/model"), ("PUT", f"{theirs}/model"), ("DELETE", f"{theirs}/mine")):
+                assert (await client.request(verb, fs(path), content=b"x")).status_code == 403
+            for path in (f"/Output/{other}", f"/Output/{other}/train/model", "/Output/other/model", "/Output"):
+                assert (await client.get(fs(path))).status_code == 403
+            assert (await admin.get(fs(f"{real}/model"))).text == user
+    assert {path.name for path in (root / "Output" / "alice").glob("*/*")} == {"model", "mine"}
+
+
+@pytest.mark.parametrize(
+    ("quotas", "place", "fit"),
+    [
+        ({"quota_bytes": 4 * MIB}, "/alice/{}", 4),
+        ({"quota_bytes": 4 * MIB}, "/Output/train/{}", 4),
+        ({"quota_bytes": 4 * MIB}, "/team/{}", 4),
+        ({"quota_bytes": 4 * MIB, "shared_quota_bytes": 2 * MIB}, "/team/{}", 2),
+    ],
+)
+@pytest.mark.parametrize("sized", [True, False])
+async def test_the_quota_holds_however_many_uploads_are_under_way(
+    tmp_path: Path, quotas: dict[str, int], place: str, fit: int, sized: bool
+) -> None:
+    room = FileRoom(LocalFiles(tmp_path / "fs"), shared=("team",), **quotas)
+    async with running_api(tmp_path, files=room) as site, site.client() as client:
+        await client.post("/api/v2/jobs", content=scm_document(), params={"name": "train"})
+
+        async def body() -> AsyncIterator[bytes]:
+            for chunk in chunks(bytes(MIB), 1 << 16):
+                yield chunk
+                await asyncio.sleep(0)
+
+        async def send(number: int) -> int:
+            size = {"size": MIB} if sized else {}
+            try:
+                return (await client.put(fs(place.format(number)), content=body(), params=size)).status_code
+            except httpx.TransportError:  # refused and closed before all of it was sent
+                return 403
+
+        codes = await asyncio.gather(*(send(number) for number in range(12)))
+        assert codes.count(200) <= fit
+        assert set(codes) <= {200, 403}
+        files = [path.stat().st_size for path in (tmp_path / "fs").rglob("*") if path.is_file()]
+        assert sum(files) <= fit * MIB
+        if sized:
+            assert codes.count(200) == fit
+
+
+async def test_a_users_outputs_and_own_directory_are_under_one_quota(tmp_path: Path) -> None:
+    room = FileRoom(LocalFiles(tmp_path / "fs"), quota_bytes=3 * MIB)
+    async with running_api(tmp_path, files=room) as site, site.client() as client, site.client(BOB) as bob:
+        for each in (client, bob):
+            await each.post("/api/v2/jobs", content=scm_document(), params={"name": "train"})
+        assert (await client.put(fs("/Output/train/a"), content=bytes(2 * MIB))).status_code == 200
+        refused = await client.put(fs("/alice/b"), content=bytes(2 * MIB))
+        assert (refused.status_code, refused.json()["code"]) == (403, "NoEnoughQuotaError")
+        assert (await bob.put(fs("/bob/b"), content=bytes(2 * MIB))).status_code == 200
+        copied = await client.post(fs("/alice/c"), json={"source": "/Output/train/a"})
+        assert copied.status_code == 403
+        assert (await client.delete(fs("/Output/train/a"))).status_code == 204
+        await client.delete(fs("/alice/b"))
+        assert (await client.put(fs("/alice/b"), content=bytes(2 * MIB))).status_code == 200
 
 
 async def test_without_a_token_nothing_is_taken(site: ApiSite, root: Path) -> None:

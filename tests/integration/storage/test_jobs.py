@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,8 +158,8 @@ def test_a_job_lives_on_hdfs(hdfs: Hdfs, tmp_path: Path) -> None:
         state, log, said = ended(client, "train", document)
         assert state == "SUCCEEDED", log + said
         assert "total 42" in log
-        assert f"[{uri}/Output/train]" in log
-        assert hdfs.read(f"{base}/Output/train/total") == b"42"
+        (place,) = re.findall(rf"\[{re.escape(uri)}(/Output/{USER}/j[0-9a-f]+)\]", log)
+        assert hdfs.read(f"{base}{place}/total") == b"42"
         assert client.get("/api/v2/fs/Output/train/total").text == "42"
         state, _, said = ended(client, "none", job("none", "true", codeDir="$PAI_DEFAULT_FS_URI/nobody/code"))
         assert (state, "input-failed" in said, "does not exist" in said) == ("FAILED", True, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_backend.api.errors import STATUS, translate
+from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import Fault, NoSuchJob, PaiError
 
 
@@ -36,6 +37,13 @@ def test_a_domain_error_is_told_with_its_places() -> None:
         "hint": "look",
         "request_id": "r1",
     }
+
+
+def test_an_engine_that_is_away_is_no_mistake_of_the_backend() -> None:
+    status, body = translate(EngineError("the API server cannot be reached"), "r3")
+    assert (status, body.code) == (503, "UnavailableError")
+    assert "the API server cannot be reached" in body.message
+    assert body.hint
 
 
 def test_an_unknown_error_tells_its_request_id_only() -> None:

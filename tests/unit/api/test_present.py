@@ -101,6 +101,13 @@ def test_a_node_counts_what_its_live_and_kept_tasks_hold() -> None:
     assert present.node(node.model_copy(update={"name": "dan"}), [job]).used.tasks == 0
 
 
+def test_a_job_is_shown_with_the_beginning_of_its_description() -> None:
+    job = running_job()
+    for text, shown in (("", ""), ("two\nlines", "two\nlines"), ("a" * 1_001, "a" * 999 + "…")):
+        described = job.model_copy(update={"spec": job.spec.model_copy(update={"description": text})})
+        assert present.detail(described, SITE, GATEWAY).description == shown
+
+
 def test_wire_names_are_those_of_the_page() -> None:
     wire = present.detail(running_job(), SITE, GATEWAY).model_dump(by_alias=True)
     assert {"virtualCluster", "submissionTime", "totalTaskNumber", "retryDetails", "stopReason", "sshCommand"} <= set(

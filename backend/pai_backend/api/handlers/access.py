@@ -6,7 +6,7 @@ from pai_backend.api.base import ApiHandler
 from pai_backend.api.key_wire import JobKeyQuery
 from pai_backend.api.openpai.wire import JobSsh
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import KeyFileQuery, TaskQuery
+from pai_backend.api.queries import KeyFileQuery, TicketQuery
 from pai_backend.api.services.access import AccessService
 from pai_backend.api.services.job_keys import JobKeyService
 from pai_backend.api.wire import GatewayWire, SshAnswer, Ticket
@@ -43,7 +43,7 @@ class Ssh(_AccessHandler):
         )
     )
     async def get(self, job: str) -> SshAnswer | JobSsh:
-        """Ours: gateway, names and known_hosts lines; OpenPAI's: the tasks' own ports and the job's key."""
+        """Ours: gateway, names and known_hosts lines; OpenPAI's: where each task is entered, and the job's key."""
         if self.wants_ours():
             return await self.access.ssh(self.user, job)
         return await JobKeyService(self.ctx).ssh(self.user, job)
@@ -95,13 +95,13 @@ class ServiceTicket(_AccessHandler):
     @operation(
         Operation(
             "A one-time sign-in to a service.",
-            query=TaskQuery,
+            query=TicketQuery,
             answer=Ticket,
             status=201,
             raises=(NoSuchJob, NoSuchTask, NoSuchService),
         )
     )
-    async def post(self, job: str, label: str, query: TaskQuery) -> Ticket:
+    async def post(self, job: str, label: str, query: TicketQuery) -> Ticket:
         """A new ticket."""
         return await self.access.ticket(self.user, job, label, query)
 

@@ -62,6 +62,17 @@ class OneVirtualCluster(_ClusterHandler):
         return await self.cluster.virtual_cluster(vc)
 
 
+class SkusOfOne(_ClusterHandler):
+    """``/api/v2/virtual-clusters/{vc}/sku-types``."""
+
+    @operation(
+        Operation("Kinds of hardware that its jobs may ask for.", answer=SkuTypes, raises=(NoVirtualCluster,)),
+    )
+    async def get(self, vc: str) -> SkuTypes:
+        """Name of the kind to a unit of it."""
+        return self.cluster.sku_types(vc)
+
+
 class Skus(_ClusterHandler):
     """``/api/v2/cluster/sku-types``."""
 

@@ -69,7 +69,7 @@ class BasicLogout(_IdentityHandler):
     async def delete(self) -> Message:
         """The token is good for nothing from now on; one of the configuration cannot be ended this way."""
         token = self.request.headers.get("Authorization", "").partition(" ")[2].strip()
-        await self.identity.revoke(self.user, token)
+        await self.identity.revoke(self.user, token, self.request.remote_ip or "")
         return Message(message="The session is ended.")
 
 
@@ -106,7 +106,7 @@ class OneToken(_IdentityHandler):
     @operation(Operation("Revoke a token of one's own.", answer=Message, raises=(NoSuchToken, Forbidden)))
     async def delete(self, token: str) -> Message:
         """Named by itself or by its id."""
-        await self.identity.revoke(self.user, token)
+        await self.identity.revoke(self.user, token, self.request.remote_ip or "")
         return Message(message="The token is revoked.")
 
 

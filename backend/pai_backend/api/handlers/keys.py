@@ -200,7 +200,7 @@ class Shares(_KeyHandler):
 class SshLockouts(_KeyHandler):
     """``/api/v2/lockouts``."""
 
-    @operation(Operation("Users whose SSH logins are refused.", answer=Lockouts, raises=(Forbidden,)))
+    @operation(Operation("Users who may enter no task.", answer=Lockouts, raises=(Forbidden,)))
     async def get(self) -> Lockouts:
         """Their names."""
         return await self.keys.lockouts(self.user)
@@ -209,12 +209,12 @@ class SshLockouts(_KeyHandler):
 class OneSshLockout(_KeyHandler):
     """``/api/v2/lockouts/{user}``."""
 
-    @operation(Operation("Refuse a user's SSH logins.", status=204, raises=(Forbidden, NoSuchUser)))
+    @operation(Operation("Refuse a user every way into tasks, known or gone.", status=204, raises=(Forbidden,)))
     async def put(self, user: str) -> None:
         """Nothing is answered."""
         await self.keys.lock_out(self.user, user)
 
-    @operation(Operation("Accept a user's SSH logins again.", status=204, raises=(Forbidden,)))
+    @operation(Operation("Let a user into tasks again.", status=204, raises=(Forbidden,)))
     async def delete(self, user: str) -> None:
         """Nothing is answered."""
         await self.keys.let_in(self.user, user)

@@ -29,6 +29,7 @@ from pai_backend.model.errors import (
     NoVirtualCluster,
     ReadOnlyJob,
     TooLarge,
+    Unavailable,
 )
 from pai_backend.model.job import Job
 from pai_backend.model.spec import Dialect
@@ -123,8 +124,11 @@ class OneJobV1(_Submits):
     )
     async def put(self, *path: str) -> Detail:
         """Take a document; the path's name replaces its own."""
-        owner, _, name = job_id(path).rpartition("~")
-        return await self.submit(owner or None, name)
+        *owners, name = path
+        if not owners and "~" in name:  # its first part is a user; a name with a ~ of its own is put below a user
+            owner, _, name = name.partition("~")
+            owners = [owner]
+        return await self.submit(owners[0] if owners else None, name)
 
 
 class JobExecutionTypeV1(JobHandler):
@@ -151,7 +155,7 @@ class JobConfigV1(JobHandler):
 class JobSshV1(JobHandler):
     """``/api/v1/jobs/{job}/ssh`` and the same below a user."""
 
-    @operation(Operation("How to log in to a job's tasks.", answer=JobSsh, raises=(NoSuchJob, NoJobSsh)))
+    @operation(Operation("How to log in to a job's tasks.", answer=JobSsh, raises=(NoSuchJob, NoJobSsh, Unavailable)))
     async def get(self, *path: str) -> JobSsh:
-        """The tasks' own ports and the job's key."""
+        """Where each task is entered, and the job's key."""
         return await JobKeyService(self.ctx).ssh(self.user, job_id(path))

@@ -27,7 +27,7 @@ from pai_backend.api.openpai.wire import (
 )
 from pai_backend.api.wire import RetryDetails
 from pai_backend.model.alias import task_alias
-from pai_backend.model.job import Desired, Job, JobExit, Phase, State, Task
+from pai_backend.model.job import Desired, Job, JobExit, Phase, State, Task, TaskExit
 from pai_backend.store.base import JobSummary
 
 HIVED_NONE = Hived(affinity_group_name=None, lazy_preempted=None, lazy_preemption_status=None)
@@ -164,7 +164,7 @@ def job_attempt(attempt: Attempt, gateway: Address | None) -> JobAttempt:
         job_started_time=milliseconds(job.submitted_at),
         attempt_started_time=_or_none(_launched(attempt.tasks)),
         attempt_completed_time=_or_none(attempt.completed),
-        exit_code=exit_.status if exit_ else None,
+        exit_code=_exit_code(attempt),
         exit_phrase=spec.phrase if spec else None,
         exit_type=spec.type if spec else None,
         exit_diagnostics=exit_.message if exit_ else None,
@@ -203,7 +203,7 @@ def _job_status(attempt: Attempt, version: int, now: datetime) -> JobStatus:
         created_time=milliseconds(job.submitted_at),
         launched_time=_or_none(job.launched_at),
         completed_time=_or_none(job.completed_at),
-        app_exit_code=exit_.status if exit_ else None,
+        app_exit_code=_exit_code(attempt),
         virtual_cluster=job.spec.virtual_cluster,
         total_gpu_number=_gpu_count(job),
         total_task_number=job.spec.task_count,
@@ -226,12 +226,26 @@ def _job_status(attempt: Attempt, version: int, now: datetime) -> JobStatus:
     )
 
 
+def _deciding(attempt: Attempt, exit_: JobExit) -> TaskExit | None:
+    """The exit of the task that decided the attempt, where one did."""
+    runs = attempt.runs.get((exit_.role or "", exit_.index or 0), ())
+    return next((run.exit for run in reversed(runs) if run.exit and run.exit.status == exit_.status), None)
+
+
+def _exit_code(attempt: Attempt) -> int | None:
+    """The attempt's code: the same that stands in its exit specification when the platform ended it."""
+    exit_ = attempt.exit
+    if exit_ is None:
+        return None
+    deciding = _deciding(attempt, exit_)
+    return (states.platform_code(deciding) if deciding is not None else None) or exit_.status
+
+
 def _attempt_exit_spec(attempt: Attempt) -> ExitSpec | None:
     exit_ = attempt.exit
     if exit_ is None:
         return None
-    runs = attempt.runs.get((exit_.role or "", exit_.index or 0), ())
-    deciding = next((run.exit for run in reversed(runs) if run.exit and run.exit.status == exit_.status), None)
+    deciding = _deciding(attempt, exit_)
     return job_exit_spec(exit_, deciding, stopped=attempt.state == State.STOPPED.value, at=attempt.created)
 
 
@@ -269,6 +283,7 @@ def _run(attempt: Attempt, task: Task, number: int) -> TaskRun:
     """One run; ``number`` counts the task's runs within the attempt, from 0."""
     job, place = attempt.job, task.placement
     return TaskRun(
+        task_role_name=task.role,
         task_index=task.index,
         task_uid=task.uid,
         task_state=task.state.value,

@@ -7,7 +7,8 @@ sub-state says more.
 
 from __future__ import annotations
 
-from pai_backend.model.job import Desired, Job, Phase, State, Task
+from pai_backend.lifecycle.exits import BY_ITSELF, explain
+from pai_backend.model.job import Desired, Job, Phase, State, Task, TaskExit
 
 PENDING, PREPARING, RUNNING = "AttemptCreationPending", "AttemptPreparing", "AttemptRunning"
 DELETING, ATTEMPT_COMPLETED, COMPLETED = "AttemptDeletionRequested", "AttemptCompleted", "Completed"
@@ -45,4 +46,15 @@ def task_exit_code(job: Job, task: Task) -> int | None:
         return None
     if task.state is State.STOPPED:
         return STOPPED_EXIT if job.desired is Desired.STOP else NOT_NEEDED_EXIT
-    return task.exit.status
+    return platform_code(task.exit) or task.exit.status
+
+
+def platform_code(exit_: TaskExit) -> int | None:
+    """OpenPAI's code for what the platform did to a task, which is negative; None when its command ended by itself.
+
+    The status of a command that was ended is that of a signal, and says nothing of why.
+    """
+    if exit_.reason in BY_ITSELF:
+        return None
+    code = explain(exit_).openpai
+    return code if code is not None and code < 0 else None

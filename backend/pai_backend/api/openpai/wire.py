@@ -5,7 +5,7 @@ Fields that OpenPAI does not have are at the end of each model and marked *ours*
 
 from __future__ import annotations
 
-from pydantic import Field, RootModel
+from pydantic import Field, RootModel, SerializerFunctionWrapHandler, model_serializer
 
 from pai_backend.api.wire import Camel, RetryDetails, ServiceWire, SshAnswer
 from pai_backend.model.spec import DocumentWarning
@@ -108,6 +108,7 @@ class Hived(Camel):
 class TaskRun(Camel):
     """One run of a task."""
 
+    task_role_name: str
     task_index: int
     task_uid: str
     task_state: str
@@ -215,14 +216,14 @@ class AttemptsHealth(Camel):
 
 
 class JobEvent(Camel):
-    """A line of a job's history."""
+    """A line of a job's history. One that is of no task has no fields about any."""
 
     uid: str
     framework_name: str
-    pod_uid: str | None
-    taskrole_name: str | None
-    task_name: str | None
-    task_index: int | None
+    pod_uid: str | None = None
+    taskrole_name: str | None = None
+    task_name: str | None = None
+    task_index: int | None = None
     type: str = Field(description="Normal or Warning.")
     reason: str
     message: str
@@ -230,7 +231,11 @@ class JobEvent(Camel):
     last_timestamp: str
     count: int
     source_component: str
-    source_host: str | None
+    source_host: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_nulls(self, make: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {name: value for name, value in make(self).items() if value is not None}
 
 
 class JobEvents(Camel):
@@ -241,12 +246,15 @@ class JobEvents(Camel):
 
 
 class Container(Camel):
-    """Where a task's SSH server is."""
+    """Where a task is entered by SSH: at the gateway."""
 
     id: str
     ssh_ip: str
     ssh_port: int
     known_hosts: str = Field(description="Ours: the line of a known_hosts file by which a strict client recognises it.")
+    ssh_user: str = Field(
+        description="Ours: the user name that means this task; with the job's key `root` does in a job of one task."
+    )
 
 
 class KeyPair(Camel):
@@ -261,11 +269,11 @@ class KeyPair(Camel):
 
 
 class JobSsh(Camel):
-    """How to log in to the tasks of a job at their own addresses."""
+    """How to log in to the tasks of a job, through the gateway."""
 
     containers: tuple[Container, ...]
     key_pair: KeyPair
-    gateway: SshAnswer | None = Field(description="Ours: the way in under stable names; null while it is away.")
+    gateway: SshAnswer = Field(description="Ours: the same way in, by the names of all tasks.")
 
 
 class SignedIn(Camel):

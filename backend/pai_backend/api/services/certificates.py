@@ -11,7 +11,9 @@ from pai_backend.access.broker.certificates import MOST_PRINCIPALS
 from pai_backend.access.keys import parse_public_key
 from pai_backend.api.context import ApiContext
 from pai_backend.api.key_wire import AuthorityWire, CertificateList, CertificateWire, IssuedCertificate, NewCertificate
+from pai_backend.api.services.access import enter_as_admin
 from pai_backend.api.services.shares import find_entered
+from pai_backend.auth.policy import may_enter
 from pai_backend.auth.users import User
 from pai_backend.model.alias import task_alias
 from pai_backend.model.errors import Forbidden, InvalidParameters
@@ -51,11 +53,14 @@ class CertificateService:
             limits=limits_of(new.only, pty=new.pty),
             issued_at=act.at,
             expires_at=act.at + timedelta(seconds=new.lifetime_s),
+            made_by=user.maker,
         )
         if new.job is None:
             terms = _named(await self._of_all(terms, user), new.principals)
         else:
             job, share = await find_entered(self._ctx, user, new.job)
+            if share is None and not may_enter(user, job):
+                terms = await self._as_admin(terms, user, new, job)
             terms = _named(_of_job(terms, job, share), new.principals, _task_aliases(job))
         made, line = await authority.issue(self._ctx.store, terms, key.line, act)
         return IssuedCertificate(certificate=line, **dict(_shown(made)))
@@ -79,6 +84,13 @@ class CertificateService:
             raise Forbidden("Only an administrator may change the key that certifies users.", hint="Ask one.")
         await authority.rotate(self._ctx.store, self._act(user))
         return await self.authority(user)
+
+    async def _as_admin(self, terms: Certificate, user: User, new: NewCertificate, job: Job) -> Certificate:
+        """For another user's job, whose owner is told. Raises Forbidden."""
+        until = f"{terms.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        reason = new.reason if new.as_admin else ""
+        await enter_as_admin(self._ctx, user, job, reason, f"certificate until {until}")
+        return replace(terms, reason=reason.strip())
 
     async def _of_all(self, terms: Certificate, user: User) -> Certificate:
         """For all jobs of the caller that have not ended, the newest if there are very many."""

@@ -22,10 +22,9 @@ from pai_backend.model.errors import InvalidParameters, NoVirtualCluster
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.jobs.demand import mebibytes
+from pai_backend.scheduling.jobs.kinds import named_kinds
 from pai_backend.scheduling.jobs.quota import owned_resources
-
-ANY_GPU, CPU = "GPU", "CPU"
-"""Kinds of hardware without a name of their own."""
 
 
 class ClusterService:
@@ -71,23 +70,16 @@ class ClusterService:
         return _load(name, await self._ctx.store.unfinished(), self._ctx.nodes(), self._ctx.rules.config)
 
     def sku_types(self, virtual_cluster: str | None) -> SkuTypes:
-        """Kinds of hardware, and what one unit of each has: a GPU with its share of its node, or a CPU with its.
+        """Kinds of hardware that documents may name, and what one unit of each has; one virtual cluster's, or all.
 
-        Raises NoVirtualCluster. Every virtual cluster can use all kinds.
+        Raises NoVirtualCluster.
         """
         if virtual_cluster:
             self._require(virtual_cluster)
-        units: dict[str, SkuType] = {}
-        for node in sorted(self._ctx.nodes(), key=lambda each: each.name):
-            name = node.gpus[0].type or ANY_GPU if node.gpus else CPU
-            share = len(node.gpus) or node.cpus
-            unit = SkuType(gpu=1 if node.gpus else 0, cpu=max(1, node.cpus // share), memory=node.memory_mb // share)
-            # What every node of the kind can give: a unit of the smallest.
-            smallest = units.get(name, unit)
-            units[name] = SkuType(
-                gpu=unit.gpu, cpu=min(unit.cpu, smallest.cpu), memory=min(unit.memory, smallest.memory)
-            )
-        return SkuTypes(units)
+        kinds = named_kinds(self._ctx.rules.config, self._ctx.nodes(), virtual_cluster or "")
+        return SkuTypes(
+            {name: SkuType(gpu=sku.gpu, cpu=sku.cpu, memory=mebibytes(sku.memory)) for name, sku in kinds.items()}
+        )
 
     def _require(self, name: str) -> None:
         known = self._ctx.virtual_clusters
@@ -109,7 +101,8 @@ class ClusterService:
         """What Prometheus scrapes."""
         lease = await self._ctx.store.lease()
         left = max(0.0, (lease.expires_at - self._ctx.clock()).total_seconds()) if lease is not None else 0.0
-        return self._ctx.metrics.text(await self._ctx.store.job_counts(), left)
+        orphans = len(await self._ctx.store.recovery.orphans())
+        return self._ctx.metrics.text(await self._ctx.store.job_counts(), left, orphans)
 
 
 def _load(name: str, jobs: Sequence[Job], nodes: Sequence[Node], config: ClusterConfig | None) -> VirtualCluster:

@@ -58,10 +58,10 @@ class IdentityService:
         token = await self._ctx.identity.make_application_token(user)
         return NewToken(token=token, application=True, id=digest(token)[:ID_DIGITS])
 
-    async def revoke(self, user: User, token: str) -> None:
+    async def revoke(self, user: User, token: str, source: str) -> None:
         """End a token of the caller, by itself or its id. Raises NoSuchToken, Forbidden."""
         _require_person(user)
-        await self._ctx.identity.revoke(user, token)
+        await self._ctx.identity.revoke(user, token, source)
 
     async def users(self, user: User) -> UserList:
         """The users whom the caller may know: all for an admin, else the caller."""

@@ -18,7 +18,6 @@ from pai_backend.access.keys import (
     parse_public_key,
     pem_rsa,
     public_line,
-    task_host_key,
 )
 from pai_backend.access.tickets import TicketOffice
 from pai_backend.api import present
@@ -28,10 +27,9 @@ from pai_backend.api.openpai.wire import Container, JobSsh, KeyPair
 from pai_backend.api.services.access import AccessService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
+from pai_backend.model.alias import task_alias
 from pai_backend.model.errors import Forbidden, InvalidParameters, NoJobSsh, NoSuchJob, ReadOnlyJob, Unauthorized
 from pai_backend.model.job import Job, Phase, Task
-from pai_backend.model.node import Placement
-from pai_backend.store.base import slot_of
 from pai_backend.store.grants import Act
 
 LINK_LIFE = timedelta(minutes=10)  # long enough to copy a line into a terminal
@@ -47,27 +45,26 @@ class JobKeyService:
         self._ctx = ctx
 
     async def ssh(self, user: User, name: str) -> JobSsh:
-        """The tasks' own SSH ports and a link to the key. Raises NoSuchJob, Forbidden, NoJobSsh."""
+        """Where the tasks are entered, and a link to the key. Raises NoSuchJob, Forbidden, NoJobSsh, Unavailable."""
         job = await JobService(self._ctx).own(user, name, "log in to")
-        containers = [await self._container(task, place) for task, place in _reachable(job)]
-        if not containers:
+        tasks = _reachable(job)
+        if not tasks:
             raise NoJobSsh(
                 f"No task of the job {job.id} can be reached by SSH now.",
                 hint="Ask again when it runs; `pai status` shows what it waits for.",
             )
-        access = AccessService(self._ctx)
-        gateway = await access.ssh(user, job.id) if self._ctx.gateway() is not None else None
+        gateway = await AccessService(self._ctx).ssh(user, job.id)
+        containers = [
+            Container(
+                id=task.uid,
+                ssh_ip=gateway.host,
+                ssh_port=gateway.port,
+                known_hosts=known_hosts_line(gateway.host, gateway.port, gateway.gateway_host_key),
+                ssh_user=task_alias(job.alias, job.spec, task.role, task.index),
+            )
+            for task in tasks
+        ]
         return JobSsh(containers=tuple(containers), key_pair=await self._key_pair(user, job), gateway=gateway)
-
-    async def _container(self, task: Task, place: Placement) -> Container:
-        port = place.ports[present.SSH_LABEL][0]
-        host_key = public_line(await task_host_key(self._ctx.store, slot_of(task.uid)))
-        return Container(
-            id=task.uid,
-            ssh_ip=place.address,
-            ssh_port=port,
-            known_hosts=known_hosts_line(place.address, port, host_key),
-        )
 
     async def private(self, user: User, name: str, query: JobKeyQuery, source: str) -> tuple[str, str]:
         """(file name, text) of a private key of the caller's job; only its owner has it, no administrator.
@@ -82,10 +79,7 @@ class JobKeyService:
                 "An Ed25519 key has no PEM form that old clients read.", hint="Leave out `type`, or ask for openssh."
             )
         is_rsa = query.format is KeyFormat.PEM or query.type is KeyType.RSA
-        pem = await self._pair(job, is_rsa)
-        fingerprint = parse_public_key(public_line(pem)).fingerprint
-        act = Act(user.name, self._ctx.clock(), source)
-        await self._ctx.store.grants.note("job-key.taken", user.name, fingerprint, act, job.uid)
+        pem = await self._take(user, job, await self._pair(job, is_rsa), source)
         ending = {KeyFormat.PEM: ".pem", KeyFormat.PPK: ".ppk", KeyFormat.PPK2: ".ppk"}.get(query.format, "")
         return f"{job.alias}{ending}", _written(pem, query.format, job)
 
@@ -107,17 +101,22 @@ class JobKeyService:
             job = await self._ctx.store.job(claims.job)
         except (Unauthorized, NoSuchJob):
             raise spent from None
-        account = self._ctx.identity.accounts.get(claims.user)
-        if account is None or account.name != job.user or job.state.final:
+        user = await self._ctx.identity.entrant(claims.token)
+        if user is None or not user.name == claims.user == job.user or job.state.final:
             raise spent
-        pem = await job_key(self._ctx.store, job.uid)
+        return await self._take(user, job, await job_key(self._ctx.store, job.uid), source)
+
+    async def _take(self, user: User, job: Job, pem: str, source: str) -> str:
+        """Write down that the key is taken. What an application token has taken ends with that token."""
         fingerprint = parse_public_key(public_line(pem)).fingerprint
-        act = Act(account.name, self._ctx.clock(), source)
-        await self._ctx.store.grants.note("job-key.taken", job.user, fingerprint, act, job.uid)
+        act = Act(user.name, self._ctx.clock(), source)
+        await self._ctx.store.grants.note("job-key.taken", user.name, fingerprint, act, job.uid, user.maker)
         return pem
 
     async def _key_pair(self, user: User, job: Job) -> KeyPair:
-        ticket, _ = (await self._office()).issue(user.name, _service(job.alias), job.uid, life=LINK_LIFE)
+        ticket, _ = (await self._office()).issue(
+            user.name, _service(job.alias), job.uid, token=user.token, life=LINK_LIFE
+        )
         folder = f"{self._ctx.site.base_url}{FOLDER}"
         return KeyPair(
             folder_path=folder,
@@ -144,10 +143,10 @@ def _service(name: str) -> str:
     return f"key-file {name}"
 
 
-def _reachable(job: Job) -> list[tuple[Task, Placement]]:
-    """Every task that has an SSH port and runs, or is kept; with where it is."""
+def _reachable(job: Job) -> list[Task]:
+    """Every task that has an SSH port and runs, or is kept."""
     return [
-        (task, task.placement)
+        task
         for task in job.tasks
         if task.phase in _REACHABLE and task.placement is not None and task.placement.ports.get(present.SSH_LABEL)
     ]

@@ -6,15 +6,19 @@ import asyncio
 import re
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
+from pai_backend.access.document_keys import document_keys
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
+from pai_backend.api.doubts import doubts
 from pai_backend.api.services.cells import check_cells
 from pai_backend.api.wire import Detail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
+from pai_backend.launch.directories import directories
 from pai_backend.launch.jupyter import open_listener_warnings
+from pai_backend.launch.unreached import TaskReach
 from pai_backend.lifecycle.rerun import fresh_tasks
 from pai_backend.model.alias import job_alias
 from pai_backend.model.errors import (
@@ -33,6 +37,8 @@ from pai_backend.model.scrub import texts
 from pai_backend.model.spec import DocumentWarning, JobSpec
 from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.protocol.mask import masked
+from pai_backend.protocol.plugins import KEY as PLUGINS
+from pai_backend.protocol.position import path_text
 from pai_backend.storage.reach import Mount
 from pai_backend.store.base import NewEvent
 from pai_backend.validation import nearest
@@ -104,7 +110,8 @@ class JobService:
         job = await self.find(user, name)
         idles = job.spec.idle_timeout_s is not None and not job.state.final
         clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
-        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid))
+        doubt = doubts(job, self._ctx.nodes(), self._ctx.troubles())
+        return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
         """The job, when the user may change it; ``to_do`` is what for. Raises NoSuchJob, Forbidden."""
@@ -158,8 +165,12 @@ class JobService:
         def read() -> tuple[Document, tuple[DocumentWarning, ...]]:
             document = read_document(text, filename or None)
             _check_secrets(document)
+            check_document_keys(document)
+            if not self._ctx.can_stage:
+                check_staging(user, document, self._ctx.default_fs_uri)
             check_cells(user, document, self._ctx.virtual_clusters, self._ctx.rules)
             check_storages(user, document, self._ctx.files.mounts if self._ctx.files is not None else ())
+            check_outputs(document, self._ctx.task_reach)
             return document, (*document.warnings, *open_listener_warnings(document.spec))
 
         # Anchors of YAML may make much of little text.
@@ -181,6 +192,56 @@ def check_storages(user: User, document: Document, mounts: Sequence[Mount]) -> N
         line, column = place_of(document, ("extras", "storages")) or (None, None)
         fault = Fault(path="$.extras.storages", message=message, line=line, column=column, hint=hint)
         raise NoSuchStorage(message, errors=[fault], hint=hint)
+
+
+def check_staging(user: User, document: Document, default_fs_uri: str) -> None:
+    """Refuse what would have to be fetched or made outside of a task, where nothing can. Raises DocumentError.
+
+    An outputDir that the document does not name is below the default file system, and has to be made as well.
+    """
+    spec = document.spec
+    named = directories(new_job(user.name, spec, (), datetime.now(UTC)), default_fs_uri)
+    for field, uri in (("codeDir", named.code_dir), ("outputDir", named.output_dir)):
+        if not uri or (field == "outputDir" and uri.startswith("/")):
+            continue
+        message = f"{field} has to be fetched or made outside of the tasks, and no image for that is configured"
+        hint = "Leave it out, or ask the administrator to set kubernetes.pods.inputs_image."
+        line, column = place_of(document, (field,)) or (None, None)
+        fault = Fault(path=f"$.{field}", message=message, line=line, column=column, hint=hint)
+        raise DocumentError(message, errors=[fault], hint=hint)
+
+
+def check_document_keys(document: Document) -> None:
+    """Refuse what an ssh plugin calls a public key and is none, secrets put in. Raises DocumentError."""
+    try:
+        for options in {role.ssh.authorized_keys: role.ssh for role in document.spec.task_roles}.values():
+            document_keys(options, document.secrets)
+    except InvalidParameters as error:
+        path = ("extras", PLUGINS)
+        line, column = place_of(document, path) or (None, None)
+        fault = Fault(path=path_text(path), message=error.message, line=line, column=column, hint=error.hint)
+        raise DocumentError(error.message, errors=[fault], hint=error.hint) from None
+
+
+def check_outputs(document: Document, reach: TaskReach) -> None:
+    """Refuse what would lose its results, for tasks do not reach where it leaves them. Raises NoSuchStorage."""
+    lost = reach.lost(document.spec)
+    if lost is None:
+        return
+    field, words = lost
+    why = (
+        "is a place in its container, which goes with it"
+        if words.startswith("/") or words.startswith("file:")
+        else "is the default file system, a directory of the backend's machine, which tasks do not reach"
+    )
+    message = f"What the job leaves at {words} would be lost: that {why}."
+    hint = (
+        "Name a storage that tasks reach, such as s3://… or hdfs://… or a team storage; or ask the administrator to "
+        "set storage.default_uri to one, or to a directory that kubernetes.pods.volumes gives to all tasks."
+    )
+    line, column = (place_of(document, (field,)) if field else None) or (None, None)
+    fault = Fault(path=f"$.{field}" if field else "$", message=message, line=line, column=column, hint=hint)
+    raise NoSuchStorage(message, errors=[fault], hint=hint)
 
 
 def _check_name(document: Document) -> None:

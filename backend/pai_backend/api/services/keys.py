@@ -27,7 +27,8 @@ class KeyService:
 
     async def keys(self, user: User) -> KeyList:
         """The caller's registered keys."""
-        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.keys(user.name)))
+        keys = tuple(_shown(key) for key in await self._ctx.store.keys(user.name))
+        return KeyList(data=keys, locked_out=bool(await self._ctx.store.grants.locked_out((user.name,))))
 
     async def add(self, user: User, new: NewKey) -> KeyWire:
         """Register a public key for the caller; one that is registered gets these terms. Idempotent.
@@ -62,9 +63,11 @@ class KeyService:
         return Lockouts(data=tuple(await self._ctx.store.grants.lockouts()))
 
     async def lock_out(self, user: User, name: str) -> None:
-        """Refuse every SSH login of that user, and cut those there are. Idempotent. Raises Forbidden, NoSuchUser."""
+        """Refuse every way into tasks to that user, and cut those there are. Idempotent. Raises Forbidden.
+
+        Users who are gone may be locked out too: they may come back, and what they left is refused meanwhile.
+        """
         _require_admin(user)
-        require_account(self._ctx, name)
         await self._ctx.store.grants.lock_out(name, self.act(user))
 
     async def let_in(self, user: User, name: str) -> None:
@@ -85,6 +88,7 @@ class KeyService:
             expires_at=None if new.lifetime_s is None else act.at + timedelta(seconds=new.lifetime_s),
             job=None if job is None else job.uid,
             replaces=new.replaces,
+            made_by=user.maker,
         )
 
 

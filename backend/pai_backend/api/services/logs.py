@@ -15,7 +15,7 @@ from pai_backend.api.services.jobs import JobService
 from pai_backend.api.wire import LogLocation, LogLocations
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
-from pai_backend.model.errors import NoSuchTask
+from pai_backend.model.errors import NoSuchTask, Unavailable
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.job import Job
 from pai_backend.model.scrub import Scrubber
@@ -61,7 +61,10 @@ class LogService:
                     if len(data) >= query.limit:
                         break
         except KeyError:
+            await self._require_here(job, passage)
             return LogPart(first, b"")
+        if not data and passage.over and not await self._has_any(passage):
+            await self._require_here(job, passage)
         return LogPart(first, bytes(data[: query.limit]))
 
     async def follow(self, user: User, name: str, query: FollowQuery) -> AsyncIterator[bytes]:
@@ -81,6 +84,25 @@ class LogService:
         over = job.state.final or task is None or task.is_over
         return Passage(uid, query.stream, query.offset, over=over)
 
+    async def _has_any(self, passage: Passage) -> bool:
+        """Whether this process has any output of the task."""
+        try:
+            return (await self._ctx.engine.log_extent(passage.uid, LogStream.ALL)) != (0, 0)
+        except KeyError:
+            return False
+
+    async def _require_here(self, job: Job, passage: Passage) -> None:
+        """Raises Unavailable for a task that ran, and of which another process may have the log."""
+        task, place = job.task(passage.uid), self._ctx.log_place
+        began = task is None or task.started_at is not None
+        if place is not None and began and await place.is_elsewhere(self._ctx.store.recovery.log_places):
+            raise Unavailable(
+                "The log of this task is not in the log directory of the api process that was asked: logs of this "
+                "backend are written to another one.",
+                hint="Ask an administrator to let all api and controller processes share one log directory "
+                "(docs/operations.md, Logs of several replicas).",
+            )
+
     async def _scrubber(self, job: Job, passage: Passage) -> Scrubber:
         return await self._ctx.secrets.scrubber(job, slot_of(passage.uid))
 
@@ -98,6 +120,7 @@ class LogService:
                                 yield piece
                     return
                 except KeyError:
+                    await self._require_here(job, passage)
                     if passage.over:
                         return
                 await news.wait()

@@ -9,9 +9,9 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.key_wire import NewShare, ShareList, ShareQuery, ShareWire
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.keys import require_account
-from pai_backend.auth.policy import may_see
+from pai_backend.auth.policy import may_enter, may_see
 from pai_backend.auth.users import User
-from pai_backend.model.errors import InvalidParameters, NoSuchJob, NoSuchService
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchJob, NoSuchService
 from pai_backend.model.job import Job
 from pai_backend.model.rights import limits_of, words_of
 from pai_backend.store.grants import Act, Share
@@ -58,7 +58,9 @@ class ShareService:
 
         Raises NoSuchJob, Forbidden, NoSuchUser, NoSuchService (a port's label), InvalidParameters, ReadOnlyJob.
         """
-        job = await JobService(self._ctx).own(user, name, "share")
+        job = await JobService(self._ctx).find(user, name)
+        if not may_enter(user, job):
+            raise Forbidden(f"Only {job.user} may share the job {job.id}.", hint="Ask its owner.")
         require_account(self._ctx, new.user)
         if new.user == job.user:
             raise InvalidParameters(f"The job is {job.user}'s own.", hint="Name another user.")
@@ -66,7 +68,7 @@ class ShareService:
         _check_ports(job, limits.ports or ())
         act = Act(user.name, self._ctx.clock(), self._source)
         end = None if new.lifetime_s is None else act.at + timedelta(seconds=new.lifetime_s)
-        share = Share(job.uid, new.user, limits, act.at, user.name, end)
+        share = Share(job.uid, new.user, limits, act.at, user.name, end, user.maker)
         await self._ctx.store.grants.share(share, act)
         return _shown(share, job)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pai_backend.api.context import ApiContext
@@ -16,6 +17,7 @@ from pai_backend.model.errors import (
     InvalidParameters,
     NoEnoughQuota,
     NoSuchFile,
+    NoSuchJob,
     PaiError,
     TooLarge,
     Unavailable,
@@ -23,14 +25,13 @@ from pai_backend.model.errors import (
 from pai_backend.storage.areas import OUTPUT, Area, Claim, claim, parts_of
 from pai_backend.storage.faults import Absent, Away, NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import Conflict, Info, Parts, Readable, Upload, shown
+from pai_backend.storage.quota import Pool
 from pai_backend.storage.room import LONG_S, FileRoom
-from pai_backend.store.base import JobFilter
 
 R = TypeVar("R")
 
 CHUNK_BYTES = 1 << 20
 MAX_ENTRIES_COPIED = 50_000
-JOBS_LOOKED_AT = 1000
 
 
 class FileService:
@@ -102,19 +103,23 @@ class FileService:
         """
         path, where = await self._claimed(text, writing=True)
         _refuse_file_at_top(path, where)
-        limit = await self._most_bytes(path, where)
-        _check_size(length if length is not None else offset, limit, self.room)
-        upload = await self.do(lambda: self.room.files.upload(path, offset))
-        return Receiving(self, upload, path, where, length, sha256, limit)
+        _check_size(length if length is not None else offset, self.room)
+        pool, coming = self.room.pool(self._user.name, where, path), max(0, (length or 0) - offset)
+        await self._reserve(pool, coming)
+        try:
+            replaces = bool(pool.bytes) and (await self.do(lambda: self._look(path)))[0] is not None
+            upload = await self.do(lambda: self.room.files.upload(path, offset))
+        except BaseException:
+            self.room.quotas.release(pool, coming)
+            raise
+        return Receiving(self, upload, path, length, sha256, Held(pool, coming, replaces=replaces))
 
-    async def _most_bytes(self, path: Parts, where: Claim) -> int:
-        """How large the file may become: the limit of a file, or what the user's directory still holds."""
-        if where.area is not Area.HOME or not self.room.quota_bytes:
-            return self.room.max_file_bytes
+    async def _reserve(self, pool: Pool, size: int) -> None:
+        """Take room in the quota, of which others then have as much less. Raises NoEnoughQuota, with nothing taken."""
         with errors():
-            used = await self.room.used(path[:1])
-        kept = await self.do(lambda: self.room.files.kept(path))
-        return min(self.room.max_file_bytes, max(0, self.room.quota_bytes - used + kept))
+            free = await self.room.quotas.free(pool)
+        if not self.room.quotas.reserve(pool, size):
+            raise no_quota(pool, free or 0)
 
     async def make_directory(self, text: str) -> None:
         """With all above it. Raises FileConflict for a file."""
@@ -130,17 +135,21 @@ class FileService:
         info = await self.do(lambda: self.room.files.stat(source))
         if not info.directory:
             _refuse_file_at_top(path, where)
-        if self.room.quota_bytes and where.area is Area.HOME:
+        pool, size = self.room.pool(self._user.name, where, path), 0
+        if pool.bytes:
             size = await self.do(lambda: self.room.files.usage(source) if info.directory else info.size)
-            _check_size(size, await self._most_bytes(path, where), self.room)
-        await self.do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED), LONG_S)
-        self.room.usage.pop(path[:1], None)
+        await self._reserve(pool, size)
+        try:
+            await self.do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED), LONG_S)
+        finally:
+            self.room.quotas.release(pool, size)
+            self.room.quotas.shrank(pool)
 
     async def remove(self, text: str, *, recursive: bool) -> None:
         """Raises NoSuchFile; FileConflict for a directory that is not empty."""
-        path, _ = await self._claimed(text, writing=True)
+        path, where = await self._claimed(text, writing=True)
         await self.do(lambda: self.room.files.remove(path, recursive=recursive), LONG_S)
-        self.room.usage.pop(path[:1], None)
+        self.room.quotas.shrank(self.room.pool(self._user.name, where, path))
 
     async def _claimed(self, text: str, *, writing: bool = False) -> tuple[Parts, Claim]:
         """The path, when the user may reach it. Looks at names only, so that no answer tells what is there."""
@@ -152,21 +161,24 @@ class FileService:
             raise Forbidden(f"{shown(path)} itself cannot be changed.", hint="Name something below it.")
         if writing and not path:
             raise InvalidParameters("The root of the default file system cannot be changed.", hint="Name a path.")
-        if where.area is Area.OUTPUT and not await self._has_output(where.job):
+        return (await self._output(path, where), where) if where.area is Area.OUTPUT else (path, where)
+
+    async def _output(self, path: Parts, where: Claim) -> Parts:
+        """Where the output of the user's own job is. Administrators reach the others' by their real paths.
+
+        Raises Forbidden, also for jobs of others, so that no answer tells what there is.
+        """
+        if not where.job:
+            return path
+        try:
+            job = await self._ctx.store.find(f"{self._user.name}~{where.job}")
+        except NoSuchJob:
+            if self._user.admin:
+                return path
             raise Forbidden(
                 f"/{OUTPUT}/{where.job} is not the output of a job of yours.", hint=f"Use /{self._user.name}/…."
-            )
-        return path, where
-
-    async def _has_output(self, name: str) -> bool:
-        """Whether the first job of that name is the user's.
-
-        Several users may have jobs of one name, whose outputs are then one directory. The API opens it to the first
-        of them, so that nobody gets at another's output by submitting a job of that name.
-        """
-        wanted = JobFilter(keyword=name, descending=False, limit=JOBS_LOOKED_AT, count=False)
-        rows, _ = await self._ctx.store.list_jobs(wanted)
-        return next((row.user for row in rows if row.name == name), None) == self._user.name
+            ) from None
+        return (OUTPUT, job.user, job.uid, *path[2:])
 
     def count(self, size: int) -> None:
         """Count bytes that were written."""
@@ -197,6 +209,16 @@ class Reading:
         await self._service.do(self._file.close)
 
 
+@dataclass
+class Held:
+    """What an upload has of a quota: ``size`` reserved bytes are its own, to write or to give back."""
+
+    pool: Pool
+    size: int
+    replaces: bool = False
+    """Whether a file of that name goes when it is complete."""
+
+
 class Receiving:
     """A file on its way in: bytes are gathered to megabytes and written one after the other."""
 
@@ -205,13 +227,12 @@ class Receiving:
         service: FileService,
         upload: Upload,
         path: Parts,
-        where: Claim,
         length: int | None,
         sha256: str,
-        limit: int,
+        held: Held,
     ) -> None:
-        self._service, self._upload, self._path, self._where = service, upload, path, where
-        self._length, self._sha256, self._limit = length, sha256, limit
+        self._service, self._upload, self._path = service, upload, path
+        self._length, self._sha256, self._held = length, sha256, held
         self._waiting = bytearray()
         self._turn = asyncio.Lock()
         self._closed = False
@@ -221,9 +242,22 @@ class Receiving:
         size = self._upload.size + len(self._waiting) + len(data)
         if self._length is not None and size > self._length:
             raise InvalidParameters("More bytes came than the file has.", hint="See that `size` is right.")
-        _check_size(size, self._limit, self._service.room)
+        _check_size(size, self._service.room)
+        self._take(len(data) + len(self._waiting) - self._held.size)
         self._waiting += data
         return self._flush() if len(self._waiting) >= CHUNK_BYTES else None
+
+    def _take(self, more: int) -> None:
+        """Reserve what is missing for the bytes that wait. Raises NoEnoughQuota."""
+        if more > 0:
+            if not self._service.room.quotas.reserve(self._held.pool, more):
+                raise no_quota(self._held.pool, 0)
+            self._held.size += more
+
+    def _give_back(self) -> None:
+        """Release what was reserved and not written."""
+        left, self._held.size = self._held.size, 0
+        self._service.room.quotas.release(self._held.pool, left)
 
     async def _flush(self) -> None:
         async with self._turn:
@@ -235,8 +269,8 @@ class Receiving:
 
     def _count(self, size: int) -> None:
         self._service.count(size)
-        if self._where.area is Area.HOME:
-            self._service.room.grew(self._path[:1], size)
+        self._service.room.quotas.wrote(self._held.pool, size)
+        self._held.size -= size
 
     async def end(self) -> UploadState:
         """The request has ended: complete the file when all of it is here, else keep it. Raises FileConflict.
@@ -247,8 +281,13 @@ class Receiving:
             data, self._closed = bytes(self._waiting), True
             size = self._upload.size + len(data)
             complete = self._length is None or size == self._length
-            await self._service.do(lambda: self._end(data, complete=complete), LONG_S)
-        self._count(len(data))
+            try:
+                await self._service.do(lambda: self._end(data, complete=complete), LONG_S)
+                self._count(len(data))
+            finally:
+                self._give_back()
+                if self._held.replaces:
+                    self._service.room.quotas.shrank(self._held.pool)
         return UploadState(path=shown(self._path), kept=0 if complete else size, complete=complete)
 
     def _end(self, data: bytes, *, complete: bool) -> None:
@@ -268,6 +307,7 @@ class Receiving:
             async with self._turn:
                 if not self._closed:
                     self._closed = True
+                    self._give_back()
                     await self._service.do(self._upload.close)
 
 
@@ -302,15 +342,21 @@ def _refuse_file_at_top(path: Parts, where: Claim) -> None:
         raise FileConflict(f"{shown(path)} can only be a directory.", hint=f"Name a file in it, {shown(path)}/NAME.")
 
 
-def _check_size(size: int, limit: int, room: FileRoom) -> None:
-    if size <= limit:
-        return
-    if limit < room.max_file_bytes:
-        raise NoEnoughQuota(
-            f"Your directory may hold {room.quota_bytes} bytes; {limit} of a new file fit in.",
-            hint="Remove what is not needed, or ask the administrator for storage.quota_bytes.",
+def _check_size(size: int, room: FileRoom) -> None:
+    if size > room.max_file_bytes:
+        raise TooLarge(
+            f"A file may have {room.max_file_bytes} bytes at most.",
+            hint="Split it, or ask for storage.max_file_bytes.",
         )
-    raise TooLarge(f"A file may have {limit} bytes at most.", hint="Split it, or ask for storage.max_file_bytes.")
+
+
+def no_quota(pool: Pool, free: int) -> NoEnoughQuota:
+    """What does not fit into a quota."""
+    places = " and ".join(shown(root) for root in pool.roots)
+    return NoEnoughQuota(
+        f"{places} may hold {pool.bytes} bytes; {free} of a new file fit in, besides what is being uploaded now.",
+        hint="Remove what is not needed, or ask the administrator for storage.quota_bytes.",
+    )
 
 
 def _entry(info: Info) -> FileEntry:

@@ -1,0 +1,91 @@
+"""Paths of OpenPAI about a site as a whole: storages, groups, nodes and pods."""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.openpai.site_wire import Group, GroupList, NodeObjects, PodObjects, StorageDetail, StorageSummary
+from pai_backend.api.openpai.wire import UserList
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.queries import StoragesQuery
+from pai_backend.api.services.openpai_site import OpenpaiSiteService
+from pai_backend.model.errors import Forbidden, NoSuchGroup, NoSuchStorage
+
+
+class _SiteHandler(ApiHandler):
+    """A handler with the service."""
+
+    @property
+    def site(self) -> OpenpaiSiteService:
+        """The service."""
+        return OpenpaiSiteService(self.ctx)
+
+
+class Storages(_SiteHandler):
+    """``/api/v2/storages``."""
+
+    @operation(Operation("Team storages that the caller may use.", query=StoragesQuery, answer=StorageSummary))
+    async def get(self, query: StoragesQuery) -> StorageSummary:
+        """The storages by name."""
+        return self.site.storages(self.user, default=query.default not in (None, "false"))
+
+
+class OneStorage(_SiteHandler):
+    """``/api/v2/storages/{storage}``."""
+
+    @operation(Operation("A team storage.", answer=StorageDetail, raises=(NoSuchStorage,)))
+    async def get(self, storage: str) -> StorageDetail:
+        """The storage, without where it is."""
+        return self.site.storage(self.user, storage)
+
+
+class Groups(_SiteHandler):
+    """``/api/v2/groups``."""
+
+    @operation(Operation("The groups of users.", answer=GroupList))
+    async def get(self) -> GroupList:
+        """Everybody, and administrators."""
+        return self.site.groups(self.user)
+
+
+class OneGroup(_SiteHandler):
+    """``/api/v2/groups/{group}``."""
+
+    @operation(Operation("A group of users.", answer=Group, raises=(NoSuchGroup,)))
+    async def get(self, group: str) -> Group:
+        """The group and what it may use."""
+        return self.site.group(self.user, group)
+
+
+class GroupMembers(_SiteHandler):
+    """``/api/v2/groups/{group}/userlist``."""
+
+    @operation(
+        Operation("Those of a group whom the caller may know.", answer=UserList, raises=(NoSuchGroup,)),
+    )
+    async def get(self, group: str) -> UserList:
+        """All for an admin, oneself for others."""
+        return await self.site.members(self.user, group)
+
+
+class KubernetesNodes(_SiteHandler):
+    """``/api/v2/kubernetes/nodes``."""
+
+    @operation(
+        Operation(
+            "All nodes, as Kubernetes tells of them; for administrators.", answer=NodeObjects, raises=(Forbidden,)
+        )
+    )
+    async def get(self) -> NodeObjects:
+        """The nodes, on whatever engine."""
+        return self.site.nodes(self.user)
+
+
+class KubernetesPods(_SiteHandler):
+    """``/api/v2/kubernetes/pods``."""
+
+    @operation(
+        Operation("All tasks with a place, as pods; for administrators.", answer=PodObjects, raises=(Forbidden,))
+    )
+    async def get(self) -> PodObjects:
+        """The tasks, on whatever engine."""
+        return await self.site.pods(self.user)

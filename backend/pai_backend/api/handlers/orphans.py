@@ -1,0 +1,33 @@
+"""Tasks that run and that the database does not know."""
+
+from __future__ import annotations
+
+from pai_backend.api.base import ApiHandler
+from pai_backend.api.operation import Operation, operation
+from pai_backend.api.orphan_wire import OrphanList
+from pai_backend.api.services.orphans import OrphanService
+from pai_backend.model.errors import Forbidden, NoSuchTask
+
+
+class Orphans(ApiHandler):
+    """``/api/v2/cluster/orphans``."""
+
+    @operation(
+        Operation(
+            "Tasks that run and that the database does not know; for administrators.",
+            answer=OrphanList,
+            raises=(Forbidden,),
+        )
+    )
+    async def get(self) -> OrphanList:
+        """The longest known first."""
+        return OrphanList(data=await OrphanService(self.ctx, self.user).list())
+
+
+class OneOrphan(ApiHandler):
+    """``/api/v2/cluster/orphans/{task}``."""
+
+    @operation(Operation("End such a task; for administrators.", status=204, raises=(Forbidden, NoSuchTask)))
+    async def delete(self, task: str) -> None:
+        """It is asked to end, and leaves the list when it has."""
+        await OrphanService(self.ctx, self.user).end(task)

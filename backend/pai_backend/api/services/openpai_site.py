@@ -1,0 +1,148 @@
+"""What OpenPAI's clients ask about a site: storages, groups, nodes and pods."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pai_backend.api.context import ApiContext
+from pai_backend.api.openpai.site_wire import (
+    Acls,
+    Condition,
+    ContainerObject,
+    Group,
+    GroupExtension,
+    GroupList,
+    Metadata,
+    NodeAddress,
+    NodeObject,
+    NodeObjects,
+    NodeSpec,
+    NodeStatus,
+    PodObject,
+    PodObjects,
+    PodSpec,
+    PodStatus,
+    Requests,
+    StorageDetail,
+    StorageItem,
+    StorageSummary,
+    Taint,
+)
+from pai_backend.api.openpai.wire import UserList
+from pai_backend.api.services.identity import ADMINS, EVERYONE, IdentityService
+from pai_backend.auth.users import User
+from pai_backend.model.errors import Forbidden, NoSuchGroup, NoSuchStorage
+from pai_backend.model.job import Job, State, Task
+from pai_backend.model.node import Node
+from pai_backend.model.spec import Resources
+from pai_backend.storage.reach import Mount
+
+GPU_RESOURCE = "nvidia.com/gpu"
+_ABOUT = {EVERYONE: "Every user.", ADMINS: "Administrators."}
+
+
+class OpenpaiSiteService:
+    """Facts about the site in OpenPAI's shapes."""
+
+    def __init__(self, ctx: ApiContext) -> None:
+        self._ctx = ctx
+
+    def storages(self, user: User, *, default: bool) -> StorageSummary:
+        """The storages granted to the user; none of them is one that jobs get without asking."""
+        granted = () if default else self._granted(user)
+        return StorageSummary(storages=tuple(StorageItem(name=each.name, volume_name=each.name) for each in granted))
+
+    def storage(self, user: User, name: str) -> StorageDetail:
+        """One of them. Raises NoSuchStorage, also for one that is not granted."""
+        found = next((each for each in self._granted(user) if each.name == name), None)
+        if found is None:
+            raise NoSuchStorage(
+                f"There is no storage {name[:100]!r} for {user.name}.", hint="`GET /api/v2/storages` lists yours."
+            )
+        kind = "nfs" if urlsplit(found.uri).scheme == "nfs" else "other"
+        return StorageDetail(name=found.name, volume_name=found.name, type=kind)
+
+    def groups(self, user: User) -> GroupList:
+        """Both groups, with what the caller, or an administrator, may use as a member."""
+        return GroupList((self.group(user, EVERYONE), self.group(user, ADMINS)))
+
+    def group(self, user: User, name: str) -> Group:
+        """One of them. Raises NoSuchGroup."""
+        if name not in _ABOUT:
+            raise NoSuchGroup(f"There is no group {name[:100]!r}.", hint=f"There are: {EVERYONE}, {ADMINS}.")
+        acls = Acls(
+            admin=name == ADMINS,
+            virtual_clusters=self._ctx.virtual_clusters,
+            storage_configs=tuple(each.name for each in self._granted(user)),
+        )
+        return Group(groupname=name, description=_ABOUT[name], extension=GroupExtension(acls=acls))
+
+    async def members(self, user: User, name: str) -> UserList:
+        """Those of a group whom the caller may know. Raises NoSuchGroup."""
+        self.group(user, name)
+        known = (await IdentityService(self._ctx).users(user)).root
+        return UserList(tuple(each for each in known if name in each.grouplist))
+
+    def nodes(self, user: User) -> NodeObjects:
+        """All nodes. Raises Forbidden for all but administrators."""
+        _require_admin(user)
+        return NodeObjects(items=tuple(_node(each) for each in sorted(self._ctx.nodes(), key=lambda one: one.name)))
+
+    async def pods(self, user: User) -> PodObjects:
+        """All tasks with a place. Raises Forbidden for all but administrators."""
+        _require_admin(user)
+        jobs = await self._ctx.store.unfinished()
+        return PodObjects(items=tuple(pod for job in jobs for task in job.tasks for pod in _pods(job, task)))
+
+    def _granted(self, user: User) -> list[Mount]:
+        mounts = self._ctx.files.mounts if self._ctx.files is not None else ()
+        return sorted((each for each in mounts if each.granted_to(user.name)), key=lambda one: one.name)
+
+
+def _require_admin(user: User) -> None:
+    if not user.admin:
+        raise Forbidden("Only an administrator may see all nodes and tasks.", hint="Ask for /api/v2/cluster/nodes.")
+
+
+def _node(node: Node) -> NodeObject:
+    has = _amounts(Resources(cpus=node.cpus, memory_mb=node.memory_mb, gpus=len(node.gpus)))
+    taints = tuple(Taint(key=each.key, value=each.value, effect=each.effect.value) for each in node.taints)
+    return NodeObject(
+        metadata=Metadata(name=node.name, labels=dict(node.labels)),
+        spec=NodeSpec(unschedulable=not node.schedulable, taints=taints),
+        status=NodeStatus(
+            capacity=has,
+            allocatable=has,
+            conditions=(Condition(type="Ready", status=str(node.ready), message=node.reason),),
+            addresses=(NodeAddress(type="InternalIP", address=node.address),),
+        ),
+    )
+
+
+def _pods(job: Job, task: Task) -> list[PodObject]:
+    """The task as a pod; none when it has no place."""
+    place = task.placement
+    if place is None or not task.holds_place:
+        return []
+    role = job.spec.role(task.role)
+    labels = {"userName": job.user, "jobName": job.name, "virtualCluster": job.spec.virtual_cluster}
+    asked = Requests(requests=_amounts(role.resources))
+    return [
+        PodObject(
+            metadata=Metadata(name=task.uid, labels=labels),
+            spec=PodSpec(
+                node_name=place.node,
+                containers=(ContainerObject(image=role.image or job.spec.image, resources=asked),),
+            ),
+            status=PodStatus(phase="Running" if task.state is State.RUNNING else "Pending", hostIP=place.address),
+        )
+    ]
+
+
+def _amounts(resources: Resources) -> dict[str, str]:
+    """Resources as Kubernetes writes them."""
+    return {
+        "cpu": str(resources.cpus),
+        "memory": f"{resources.memory_mb}Mi",
+        GPU_RESOURCE: str(resources.gpus),
+    }

@@ -1,0 +1,42 @@
+"""A job whose cluster or node is away says so, and does not only look as it did."""
+
+from __future__ import annotations
+
+from pai_backend.api.doubts import doubts
+from pai_backend.model.job import Job, Phase, State
+from pai_backend.model.node import Node
+from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec
+
+
+def node(name: str, *, ready: bool = True, reason: str = "") -> Node:
+    return Node(name=name, address=name, machine=name, cpus=1, memory_mb=100, ready=ready, reason=reason)
+
+
+def running(*names: str, state: State = State.RUNNING) -> Job:
+    job = make_job(spec=make_spec(roles=[make_role(instances=len(names))]), state=state, phase=Phase.RUNNING)
+    tasks = (
+        task.model_copy(update={"state": State.RUNNING, "phase": Phase.RUNNING, "placement": make_placement(name)})
+        for task, name in zip(job.tasks, names, strict=True)
+    )
+    return job.model_copy(update={"tasks": tuple(tasks)})
+
+
+def test_a_job_on_nodes_that_are_well_is_certain() -> None:
+    assert doubts(running("carol", "dan"), [node("carol"), node("dan"), node("eve", ready=False)], ()) == ""
+
+
+def test_a_cluster_that_is_away_is_told_of_every_job_that_is_not_over() -> None:
+    trouble = ["nodes were last known to be current 14 s ago: the API server cannot be reached"]
+    for job in (running("carol"), make_job()):
+        assert doubts(job, [], trouble) == f"What is shown may be out of date: {trouble[0]}."
+    assert doubts(running("carol", state=State.SUCCEEDED), [], trouble) == ""
+
+
+def test_a_node_that_is_not_ready_is_told_with_its_reason() -> None:
+    job = running("carol", "dan", "dan")
+    nodes = [node("carol"), node("dan", ready=False, reason="Kubelet stopped posting node status.")]
+    said = "node dan is not ready (Kubelet stopped posting node status.)"
+    assert doubts(job, nodes, ()) == f"What is shown of its tasks may be out of date: {said}."
+    names = [f"n{number}" for number in range(5)]
+    many = doubts(running(*names), [node(name, ready=False) for name in names], ())
+    assert many.endswith("node n2 is not ready (it does not say why), 2 more nodes are not ready.")
