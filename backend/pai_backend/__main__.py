@@ -7,6 +7,7 @@ inherited descriptors reach: no secret is in an argument or a variable, and all 
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
 import sys
@@ -18,8 +19,12 @@ EXIT_CONFIG = 2
 _USAGE = """\
 usage: python -m pai_backend serve [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)
        python -m pai_backend rotate-key [--config FILE] [--KEY VALUE ...]   (encrypt the database with a new key)
+       python -m pai_backend backup DIRECTORY [--logs] [...]  (copy the database while the backend runs)
+       python -m pai_backend restore DIRECTORY [--logs] [...] (put the copy in its place; the backend is stopped)
+       python -m pai_backend adopt [--force] [...]            (take over the tasks of another database)
        python -m pai_backend cluster init [--config FILE] [--output FILE] [...]   (make a cluster configuration from
                                                               the nodes; cluster init --help)
+       python -m pai_backend cluster remove [--config FILE] [...]                 (take all tasks out of Kubernetes)
        python -m pai_backend cluster compare OLD NEW          (what `pai cluster plan OLD NEW` runs)
        python -m pai_backend simulate CONFIG TRACE [--compare CONFIG] [...]   (what `pai simulate` runs)
        python -m pai_backend hash-password                    (for api.users; asks for it, or reads a line)"""
@@ -43,10 +48,22 @@ def main(arguments: list[str]) -> int:
         from pai_backend.rotate_key import main as rotate_key
 
         return rotate_key(arguments[1:])
+    if arguments[:1] in (["backup"], ["restore"]):
+        from pai_backend.backup import main as backup
+
+        return backup(arguments)
+    if arguments[:1] == ["adopt"]:
+        from pai_backend.adopt import main as adopt
+
+        return adopt(arguments[1:])
     if arguments[:2] == ["cluster", "init"]:
         from pai_backend.cluster_init import main as cluster_init
 
         return cluster_init(arguments[2:])
+    if arguments[:2] == ["cluster", "remove"]:
+        from pai_backend.cluster_remove import main as cluster_remove
+
+        return cluster_remove(arguments[2:])
     if arguments[:2] == ["cluster", "compare"]:
         from pai_backend.cluster_compare import main as cluster_compare
 
@@ -61,6 +78,11 @@ def main(arguments: list[str]) -> int:
         asked_for_help = arguments[:1] in (["-h"], ["--help"])
         (sys.stdout if asked_for_help else sys.stderr).write(_USAGE + "\n")
         return 0 if asked_for_help else EXIT_CONFIG
+    gc.disable()  # imports make no garbage, and searching them for it takes an eighth of a start; app.py enables it
+    if arguments[1:2] == ["--check-inherited"]:
+        from pai_backend.app import check_inherited
+
+        return check_inherited(int(arguments[2]), package_version())
     if "--inherited" in arguments:
         from pai_backend.app import run_inherited
 

@@ -15,9 +15,12 @@ import logging
 import math
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+from pydantic import ValidationError
 
 from pai_backend import logs
 from pai_backend.config.settings import Role, Settings
@@ -28,7 +31,6 @@ from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
 log = logging.getLogger(__name__)
 
 DEADLINE_S = 18  # from being told to end to being killed by our own alarm; shorter than the supervisor's patience
-ORPHANED_DRAIN_S = 10  # without a supervisor open connections may go on so long: the next one waits for our end
 RunRole = Callable[[Parts, ReadyLine], Coroutine[Any, Any, None]]
 
 
@@ -39,14 +41,35 @@ def run_inherited(arguments: list[str], version: str) -> int:
     parser.add_argument("--inherited", required=True)
     parser.add_argument("--copy", type=int, default=1)
     given = parser.parse_args(arguments)
-    settings_fd, lifeline_fd, ready_fd = (int(word) for word in given.inherited.split(","))
-    for descriptor in (settings_fd, lifeline_fd, ready_fd):
+    descriptors = [int(word) for word in given.inherited.split(",")]
+    for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    values = json.loads(os.pread(settings_fd, os.fstat(settings_fd).st_size, 0))
-    version = values.pop("version")
-    settings = Settings.model_validate(values)
+    settings_fd, lifeline_fd, ready_fd, generation, *port = descriptors
+    listener = socket.socket(fileno=port[0]) if port else None
     roles = tuple(Role(word) for word in given.role.split(","))
-    return _run(settings, roles, version, lifeline_fd, ready_fd, Life(given.copy))
+    life = Life(given.copy, generation, listener)
+    return _run(_inherited_settings(settings_fd), roles, version, lifeline_fd, ready_fd, life)
+
+
+def check_inherited(settings_fd: int, version: str) -> int:
+    """Whether this program, which may be newer than the supervisor's, takes the settings; prints its version.
+
+    A line on stderr names the keys that it does not take, and never their values.
+    """
+    try:
+        _inherited_settings(settings_fd)
+    except ValidationError as error:
+        places = ", ".join(".".join(map(str, each["loc"])) or each["type"] for each in error.errors())
+        sys.stderr.write(f"{places}\n")
+        return EXIT_CONFIG
+    sys.stdout.write(f"{version}\n")
+    return 0
+
+
+def _inherited_settings(descriptor: int) -> Settings:
+    values = json.loads(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+    del values["version"]  # of the program that read the configuration; ours may be newer
+    return Settings.model_validate(values)
 
 
 def run_alone(settings: Settings, roles: tuple[Role, ...], version: str, ready_fd: int | None) -> int:
@@ -69,7 +92,7 @@ def _run(
     if roles != (Role.AGENT,):  # programs of users inherit the agent's, and some use select(2)
         raise_limit()
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    ready = ReadyLine(roles, ready_fd)
+    ready = ReadyLine(roles, ready_fd, supervised=lifeline_fd is not None)
     try:
         asyncio.run(run_roles(settings, roles, version, ready, lifeline_fd, life))
     except Exception as error:
@@ -118,8 +141,9 @@ async def run_roles(
 
 
 def deadline_s(settings: Settings, roles: tuple[Role, ...]) -> int:
-    """Seconds that this process has to end in: a gateway has those of its drain besides."""
-    return DEADLINE_S + (math.ceil(settings.gateway.drain_s) if Role.GATEWAY in roles else 0)
+    """Seconds that this process has to end in: those that logins go through have a gateway's drain besides."""
+    drains = {Role.GATEWAY, Role.AGENT} & set(roles)
+    return DEADLINE_S + (math.ceil(settings.gateway.drain_s) if drains else 0)
 
 
 def _role(role: Role) -> RunRole:
@@ -139,20 +163,26 @@ def _favour_latency() -> None:
     gc.collect()
     gc.freeze()  # what was imported is never garbage
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def _end_on_request(parts: Parts, lifeline_fd: int | None, deadline: int) -> None:
     """Set ``stop`` when we are told to end or our supervisor is gone; a process that then hangs is killed.
 
-    It is to hurry once it has been told twice, or has been without its supervisor for ``ORPHANED_DRAIN_S``. With a
-    supervisor that alone decides: an interrupt of the terminal reaches all processes, and not in their order.
+    Alone, it is to hurry once it has been told twice. With a supervisor that alone decides: an interrupt of the
+    terminal reaches all processes, and not in their order. Without one that it had, it ends as if that had told it to:
+    its successors need not wait for that.
     """
     loop, supervised = asyncio.get_running_loop(), lifeline_fd is not None
 
-    def end() -> None:
+    def begin_to_end() -> None:
         if not parts.stop.is_set():
             signal.alarm(deadline)  # its default action ends the process
             parts.stop.set()
+
+    def end() -> None:
+        if not parts.stop.is_set():
+            begin_to_end()
         elif not supervised:
             signal.alarm(DEADLINE_S)
             parts.hurry.set()
@@ -162,9 +192,7 @@ def _end_on_request(parts: Parts, lifeline_fd: int | None, deadline: int) -> Non
         if os.read(lifeline_fd, 1) == b"":
             loop.remove_reader(lifeline_fd)
             log.warning("the supervisor is gone; ending")
-            signal.alarm(DEADLINE_S)
-            loop.call_later(ORPHANED_DRAIN_S, parts.hurry.set)
-            parts.stop.set()
+            begin_to_end()
 
     loop.add_signal_handler(signal.SIGTERM, end)
     loop.add_signal_handler(signal.SIGINT, (lambda: None) if supervised else end)

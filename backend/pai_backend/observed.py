@@ -16,8 +16,11 @@ from pai_backend.engine.base import (
     LogStream,
     NodeGone,
     NodeSeen,
+    Records,
     TaskPlan,
+    TaskSeen,
 )
+from pai_backend.engine.holding import Claim, Holder
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node, Placement
 
@@ -87,6 +90,26 @@ class ObservedEngine:
         finally:
             self.nodes.clear()
             self.listed = False
+
+    async def holder(self) -> Holder | None:
+        """As the engine."""
+        return await self._engine.holder()
+
+    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+        """As the engine."""
+        return await self._engine.hold(claim, renewing=renewing)
+
+    async def hand_over(self, identity: str) -> None:
+        """As the engine."""
+        await self._engine.hand_over(identity)
+
+    async def records(self, uid: TaskUid) -> Records:
+        """As the engine."""
+        return await self._engine.records(uid)
+
+    async def recall(self, uid: TaskUid) -> TaskSeen | None:
+        """As the engine."""
+        return await self._engine.recall(uid)
 
     async def start(self, plan: TaskPlan) -> None:
         """As the engine."""

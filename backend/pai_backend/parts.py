@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 import os
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,14 @@ from pai_backend.model.errors import Unavailable
 from pai_backend.runtime_files import read_json
 
 if TYPE_CHECKING:
+    import socket
+
     from pai_backend.engine.kubernetes.engine import KubernetesEngine
     from pai_backend.engine.kubernetes.namespaces import JobOwner
+    from pai_backend.engine.local.control_groups import ControlGroups
     from pai_backend.engine.local.engine import LocalEngine
+    from pai_backend.engine.log_place import LogPlace
+    from pai_backend.launch.unreached import TaskReach
     from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
     from pai_backend.observed import ObservedEngine
@@ -46,9 +52,13 @@ def key_source(settings: Settings) -> KeySource:
 
 @dataclass(frozen=True)
 class Life:
-    """How this process came to be: which of several with the same roles it is."""
+    """How this process came to be: which of several with the same roles it is, and what it inherited."""
 
     copy: int = 1
+    generation: int | None = None
+    """Descriptor that keeps the next generation of processes waiting, until it is closed."""
+    listener: socket.socket | None = None
+    """The gateway's port, where the supervisor has taken it."""
 
 
 class Parts:
@@ -68,6 +78,19 @@ class Parts:
         self._engine: ObservedEngine | None = None
         self.configured_nodes: list[Node] = []
         self._opening: asyncio.Task[SqlStore] | None = None
+        self._holding = set(roles)
+
+    def let_go(self, role: Role, ready: ReadyLine) -> None:
+        """Note that a role, told to end, has given up all that its successor needs: ports, locks, files.
+
+        When all have, the next generation may begin, while logins of this one go on.
+        """
+        self._holding.discard(role)
+        if not self._holding:
+            ready.leaving()
+            if self.life.generation is not None:
+                os.close(self.life.generation)
+                self.life = replace(self.life, generation=None)
 
     def runtime(self, name: str) -> Path:
         """Path of a runtime file."""
@@ -163,6 +186,16 @@ class Parts:
             tasks_share_our_rights=self.settings.engine.kind == "local",
         )
 
+    def task_reach(self) -> TaskReach:
+        """What tasks reach by a path: on Kubernetes the volumes that all of them have and may write to."""
+        from pai_backend.launch.unreached import TaskReach
+
+        if self.settings.engine.kind == "local":
+            return TaskReach(self.settings.default_fs_uri)
+        volumes = self.settings.kubernetes.pods.volumes
+        directories = tuple(each.path for each in volumes if each.path is not None and not each.read_only)
+        return TaskReach(self.settings.default_fs_uri, directories)
+
     def files(self) -> FileRoom:
         """The default file system, for the API. The caller closes it."""
         from pai_backend.storage.room import FileRoom, open_files
@@ -174,6 +207,7 @@ class Parts:
             mounts=reach.mounts,
             max_file_bytes=storage.max_file_bytes,
             quota_bytes=storage.quota_bytes,
+            shared_quota_bytes=storage.shared_quota_bytes,
         )
 
     def engine(self) -> ObservedEngine:
@@ -189,11 +223,31 @@ class Parts:
                 self._engine = ObservedEngine(self._local_engine())
         return self._engine
 
+    @property
+    def log_place(self) -> LogPlace:
+        """Where logs of tasks are, for this process."""
+        from pai_backend.engine.log_place import LogPlace
+
+        kubernetes = self.settings.engine.kind == "kubernetes"
+        return LogPlace(self.settings.data_dir / "task-logs" if kubernetes else self.engine_root)
+
     def _local_engine(self) -> LocalEngine:
+        from pai_backend.engine.local.control_groups import NONE
         from pai_backend.engine.local.engine import LocalEngine
 
         self.configured_nodes = local_nodes(self.settings.engine.nodes)
-        return LocalEngine(self.engine_root, self.configured_nodes, log_bytes=self.settings.engine.log_bytes)
+        given = self.settings.engine
+        python = str(given.python or sys.executable)
+        if not os.access(python, os.X_OK) or not os.path.isfile(python):
+            raise RoleError(f"engine.python: {python} is not a program; set it to the path of a Python")
+        return LocalEngine(
+            self.engine_root,
+            self.configured_nodes,
+            log_bytes=given.log_bytes,
+            python=python,
+            most_processes=given.most_processes,
+            groups=_task_groups if given.hold_to_limits else lambda: NONE,
+        )
 
     def _kubernetes_engine(self) -> KubernetesEngine:
         """Connects to nothing yet: a backend starts while its cluster is away."""
@@ -203,7 +257,7 @@ class Parts:
             raise RoleError(
                 f"engine.kind: kubernetes needs {error.name}; pip install kubernetes_asyncio aiohttp"
             ) from None
-        kept_logs = self.settings.data_dir / "task-logs"
+        kept_logs = self.log_place.path
         settings = self.settings
         return engine_of(
             settings.kubernetes, settings.cluster_name, kept_logs, settings.engine.log_bytes, self._owner_of
@@ -235,6 +289,16 @@ class Parts:
             await self._store.aclose()
 
 
+def _task_groups() -> ControlGroups:
+    """The control groups of tasks; what they cannot hold tasks to is logged."""
+    from pai_backend.engine.local.control_groups import control_groups
+
+    found = control_groups()
+    for name, why in found.reasons.items():
+        log.warning("tasks are not held to their %s: %s", name, why)
+    return found
+
+
 def local_nodes(configured: Sequence[NodeSettings]) -> list[Node]:
     """The nodes of the local engine; this machine as it is when none are configured."""
     from pai_backend.engine.local.nodes import detect_machine, marked, simulated_node
@@ -251,26 +315,34 @@ def local_nodes(configured: Sequence[NodeSettings]) -> list[Node]:
 
 
 class ReadyLine:
-    """Tells whoever listens on a descriptor, once, that every role of this process answers."""
+    """Tells whoever listens on a descriptor, once, that every role of this process answers.
 
-    def __init__(self, roles: tuple[Role, ...], descriptor: int | None) -> None:
+    To a supervisor (``supervised``) it says later, on the same descriptor, that the process is leaving.
+    """
+
+    def __init__(self, roles: tuple[Role, ...], descriptor: int | None, *, supervised: bool = False) -> None:
         self._waiting = set(roles)
         self._facts: dict[str, object] = {"pid": os.getpid()}
-        self._descriptor = descriptor
+        self._descriptor, self._supervised = descriptor, supervised
 
     def role_is_ready(self, role: Role, **facts: object) -> None:
         """Note that a role answers; after the last one the line is written."""
         self._waiting.discard(role)
         self._facts.update(facts)
         if not self._waiting:
-            self._say(self._facts)
+            self._say(self._facts, more=self._supervised)
 
     def failed(self, reason: str) -> None:
         """Say instead why it never will."""
         self._say({"error": reason})
 
-    def _say(self, facts: dict[str, object]) -> None:
-        descriptor, self._descriptor = self._descriptor, None
+    def leaving(self) -> None:
+        """Say to the supervisor that another process may take this one's place, while this one ends its logins."""
+        if self._supervised:
+            self._say({"leaving": True})
+
+    def _say(self, facts: dict[str, object], *, more: bool = False) -> None:
+        descriptor = self._descriptor
         if descriptor is None:
             return
         try:
@@ -278,4 +350,6 @@ class ReadyLine:
         except BrokenPipeError:
             log.debug("nobody waits for the ready line any more")
         finally:
-            os.close(descriptor)
+            if not more:
+                self._descriptor = None
+                os.close(descriptor)

@@ -6,132 +6,77 @@ elsewhere. Run by ``pai_backend.__main__`` as ``python -m pai_backend.supervisor
 How the processes hold together:
 
 - ``backend.lock`` is held by the supervisor alone: a second ``serve`` sees it and says so.
-- ``runtime/processes.lock`` is one open file shared with every child: after the supervisor was killed, the
-  next one waits on it until the last child has ended, so that two generations never share ports or tasks.
+- ``runtime/processes.lock`` is one open file shared with every child, which closes it when it has let go of all that a
+  successor needs: the next supervisor waits on it until the last child has let go or ended, so that two
+  generations never share ports or tasks, and waits for no login.
 - The *lifeline* is a pipe that only the supervisor can write to. It never does; a child that reads its end
   knows that the supervisor is gone and ends by itself. That works after ``kill -9`` too.
+- The port of the gateway is the supervisor's, and its children inherit it: clients wait while one is started again.
+- ``SIGUSR2`` replaces the program by the one that is installed now, which starts children of its own; the old ones
+  find their lifeline ended (:mod:`pai_backend.generations`).
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import logging
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from pai_backend import logs
+from pai_backend.children import Child, children_of, process_name
+from pai_backend.gateway_port import NoPort, take
+from pai_backend.generations import (
+    EXIT_CONFIG,
+    EXIT_FAULT,
+    EXIT_RUNNING,
+    HEARD,
+    Ended,
+    Former,
+    Legacy,
+    await_leftovers,
+    keep_to_ourselves,
+    newer_version,
+    replace_program,
+    take_lock,
+)
 from pai_backend.runtime_files import runtime_file
+
+__all__ = ["EXIT_CONFIG", "EXIT_FAULT", "EXIT_RUNNING", "Supervisor", "children_of", "process_name", "supervise"]
 
 log = logging.getLogger("pai_backend.supervisor")
 
-EXIT_FAULT, EXIT_CONFIG, EXIT_RUNNING = 1, 2, 3
-DRAIN_S = 20.0  # after this the children that did not end are killed; those of a gateway have its drain besides
-LEFTOVERS_S = 40  # children of a killed supervisor end within a deadline of their own, which is shorter
+DRAIN_S = 20.0  # after this the children that did not end are killed; those with logins have the drain besides
 STEADY_S = 3.0  # who lived that long is started again at once
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
-
-
-@dataclass
-class Child:
-    """One process of the backend: what it runs, and its present life."""
-
-    name: str
-    roles: Sequence[str]
-    copy: int = 1
-    drain_s: float = 0.0
-    process: subprocess.Popen[bytes] | None = None
-    ready_fd: int | None = None
-    ready: dict[str, object] | None = None
-    born: float = 0.0
-    short_lives: int = 0
-    restart_at: float | None = None
-    heard: bytearray = field(default_factory=bytearray)
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it has said that all its roles answer; the reason why they never will is said the same way."""
-        return self.ready is not None and "error" not in self.ready
-
-
-class Ended(Exception):
-    """The supervisor must end now with this exit code and these last words."""
-
-    def __init__(self, code: int, words: str = "") -> None:
-        super().__init__(words)
-        self.code, self.words = code, words
-
-
-def process_name(roles: Sequence[str], copy: int = 1) -> str:
-    """Name of a process in logs: ``core`` is the one with the API or the controller. A second copy has its number."""
-    name = "core" if {"api", "controller"} & set(roles) else "-".join(roles)
-    return name if copy == 1 else f"{name}-{copy}"
-
-
-def children_of(settings: dict[str, Any]) -> list[Child]:
-    """The processes of these settings: one a group of roles, and as many of the gateway as it is to have."""
-    gateway = settings.get("gateway", {})
-    copies, drain_s = gateway.get("processes", 1), gateway.get("drain_s", 0.0)
-    return [
-        Child(process_name(roles, copy), roles, copy, drain_s if "gateway" in roles else 0.0)
-        for roles in settings["processes"]
-        for copy in range(1, (copies if "gateway" in roles else 1) + 1)
-    ]
-
-
-def take_lock(data_dir: Path) -> int:
-    """Hold ``backend.lock``. Raises Ended when another backend has this data directory."""
-    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = data_dir / "backend.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pid = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "not yet known"
-        os.close(descriptor)
-        raise Ended(EXIT_RUNNING, f"a backend is running already in {data_dir} (pid {pid})") from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
-
-
-def await_leftovers(data_dir: Path) -> int:
-    """Hold ``runtime/processes.lock``, once the children of an earlier supervisor have ended.
-
-    Raises Ended when they do not end in time.
-    """
-    (data_dir / "runtime").mkdir(exist_ok=True, mode=0o700)
-    descriptor = os.open(data_dir / "runtime" / "processes.lock", os.O_RDWR | os.O_CREAT, 0o600)
-
-    def give_up(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise Ended(EXIT_FAULT, f"processes of an earlier backend in {data_dir} do not end; stop them and try again")
-
-    previous = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(LEFTOVERS_S)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
-    return descriptor
 
 
 class Supervisor:
     """Keeps the configured processes running until it is told to end."""
 
-    def __init__(self, settings: dict[str, Any], settings_fd: int, processes_lock: int) -> None:
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        settings_fd: int,
+        processes_lock: int,
+        listeners: Sequence[socket.socket] = (),
+        legacy: Legacy | None = None,
+    ) -> None:
         self._children = children_of(settings)
+        gateways = [child for child in self._children if "gateway" in child.roles]
+        for child, listener in zip(gateways, listeners, strict=False):
+            child.listener = listener
         log_dir, limit = settings.get("log_dir"), settings["log_file_bytes"]
         assert isinstance(limit, int)
         self._log_dir = Path(str(log_dir)) if log_dir is not None else None
@@ -140,10 +85,17 @@ class Supervisor:
         self._wake_read, self._wake_write = os.pipe()
         self._selector = selectors.DefaultSelector()
         self._signals: list[int] = []
-        self._announced = False
+        self._former: list[subprocess.Popen[bytes] | Former] = [
+            Former(pid) for pid in (legacy.children if legacy else ())
+        ]
+        self._announced = legacy is not None
 
-    def run(self, ready_fd: int | None) -> None:
-        """Start everything and stay until SIGTERM or SIGINT. Raises Ended when the first start is refused."""
+    def run(self, ready_fd: int | None, let_go: Callable[[], None], replace: Callable[[Sequence[int]], None]) -> None:
+        """Start everything and stay until SIGTERM or SIGINT. Raises Ended when the first start is refused.
+
+        ``let_go`` is called when, told to end, all children have let go: a successor may begin. ``replace`` is called
+        at SIGUSR2 with the children there are, and does not return unless the program cannot be replaced.
+        """
         self._listen_to_signals()
         self._begin()
         try:
@@ -153,15 +105,19 @@ class Supervisor:
                 self._begin()
                 self._restart_due()
                 self._announce(ready_fd)
+                if signal.SIGUSR2 in self._signals:
+                    self._signals = [number for number in self._signals if number != signal.SIGUSR2]
+                    replace([process.pid for process in self._living()])
         finally:
-            self._end_all()
+            self._end_all(let_go)
 
     def _listen_to_signals(self) -> None:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+        for number in HEARD:
             signal.signal(number, lambda received, _frame: self._signals.append(received))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
 
     def _asked_to_end(self) -> bool:
@@ -173,16 +129,18 @@ class Supervisor:
         More would only make the first, which users wait for, wait for the others.
         """
         for child in self._children:
-            busy = sum(other.ready_fd is not None for other in self._children)
+            busy = sum(other.process is not None and other.ready is None for other in self._children)
             if child.born == 0.0 and busy < max(2, os.cpu_count() or 1):
                 self._start(child)
 
     def _start(self, child: Child) -> None:
-        """Start the child with its three descriptors: settings, lifeline, and where it says that it is ready."""
-        child.born, child.ready, child.restart_at = time.monotonic(), None, None
+        """Start the child with its descriptors: settings, lifeline, where it says how it stands, lock, and port."""
+        child.born, child.ready, child.restart_at, child.left = time.monotonic(), None, None, False
         child.heard.clear()
         read, write = os.pipe()
-        inherited = f"{self._settings_fd},{self._lifeline_read},{write}"
+        descriptors = [self._settings_fd, self._lifeline_read, write, self._processes_lock]
+        descriptors += [child.listener.fileno()] if child.listener is not None else []
+        inherited = ",".join(map(str, descriptors))
         roles = ",".join(child.roles)
         command = [sys.executable, "-P", "-m", "pai_backend", "serve", "--role", roles, "--inherited", inherited]
         command += ["--copy", str(child.copy)] if child.copy > 1 else []
@@ -193,7 +151,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                pass_fds=(self._settings_fd, self._lifeline_read, write, self._processes_lock),
+                pass_fds=descriptors,
             )
         except OSError as error:
             os.close(read)
@@ -221,15 +179,19 @@ class Supervisor:
                 self._hear(key.data)
 
     def _hear(self, child: Child) -> None:
-        """Take what a child says on its ready pipe: one line of JSON, then the end."""
+        """Take what a child says on its pipe, a line of JSON each: that it is ready or why not; that it is leaving."""
         assert child.ready_fd is not None
         text = os.read(child.ready_fd, 65536)
         child.heard += text
-        if text and not child.heard.endswith(b"\n"):
-            return
-        self._forget_pipe(child)
-        if child.heard:
-            child.ready = json.loads(bytes(child.heard))
+        *lines, rest = bytes(child.heard).split(b"\n")
+        child.heard[:] = rest
+        for said in map(json.loads, lines):
+            if "leaving" in said:
+                child.left = True
+            else:
+                child.ready = said
+        if not text:
+            self._forget_pipe(child)
 
     def _forget_pipe(self, child: Child) -> None:
         if child.ready_fd is not None:
@@ -244,7 +206,11 @@ class Supervisor:
         the mistake is seen by who made it; later the same refusal only means to try again.
         """
         for child in self._children:
-            if child.process is None or child.process.poll() is None:
+            if child.process is None:
+                continue
+            if child.process.poll() is None:
+                if child.left:
+                    self._follow(child)
                 continue
             code = child.process.returncode
             while child.ready_fd is not None:  # the writer is gone, so this ends
@@ -256,6 +222,16 @@ class Supervisor:
             log.warning("%s (pid %d) %s", child.name, child.process.pid, how)
             child.process = None
             self._plan_restart(child)
+        self._former = [process for process in self._former if process.poll() is None]
+
+    def _follow(self, child: Child) -> None:
+        """Plan another process in the place of one that somebody else has told to end and that has logins yet."""
+        assert child.process is not None
+        log.warning("%s (pid %d) is leaving", child.name, child.process.pid)
+        self._former.append(child.process)
+        self._forget_pipe(child)
+        child.process = None
+        self._plan_restart(child)
 
     def _plan_restart(self, child: Child) -> None:
         now = time.monotonic()
@@ -280,70 +256,110 @@ class Supervisor:
             os.write(ready_fd, json.dumps({"url": url, "pid": os.getpid()}).encode() + b"\n")
             os.close(ready_fd)
 
-    def _end_all(self) -> None:
+    def _end_all(self, let_go: Callable[[], None]) -> None:
         """TERM to all, wait, KILL to those that stay. A second signal from outside shortens the wait.
 
-        The node's agent comes last: open logins of a gateway go through it to their end.
+        The node's agent goes on by itself as long as logins of a gateway go through it.
         """
         self._signals.clear()
-        agents = [child for child in self._children if "agent" in child.roles and "gateway" not in child.roles]
-        self._end([child for child in self._children if child not in agents])
-        self._end(agents)
-
-    def _end(self, children: Sequence[Child]) -> None:
-        living = _living(children)
-        for process in living:
+        for child in self._children:
+            if child.listener is not None:
+                child.listener.close()
+        os.close(self._processes_lock)
+        for process in self._living():
             process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + DRAIN_S + max((child.drain_s for child in children), default=0.0)
-        while living and time.monotonic() < deadline and not self._asked_to_end():
+        deadline, held = (
+            time.monotonic() + DRAIN_S + max((child.drain_s for child in self._children), default=0.0),
+            True,
+        )
+        while self._living() and time.monotonic() < deadline and not self._asked_to_end():
             self._wait(max(0.0, deadline - time.monotonic()))
-            living = _living(children)
-        for process in living:
+            if held and not any(_lives(child.process) and not child.left for child in self._children):
+                let_go()
+                held = False
+        for process in self._living():
             log.warning("pid %d did not end in time and is killed", process.pid)
             process.kill()
             process.wait()
 
+    def _living(self) -> list[subprocess.Popen[bytes] | Former]:
+        """All processes of ours that have not ended, those that others have followed among them."""
+        present = [child.process for child in self._children if child.process is not None]
+        return [process for process in (*present, *self._former) if _lives(process)]
 
-def _living(children: Sequence[Child]) -> list[subprocess.Popen[bytes]]:
-    """The processes of these children that have not ended."""
-    return [child.process for child in children if child.process is not None and child.process.poll() is None]
+
+def _lives(process: subprocess.Popen[bytes] | Former | None) -> bool:
+    return process is not None and process.poll() is None
 
 
-def supervise(settings_fd: int, ready_fd: int | None) -> int:
+def supervise(settings_fd: int, ready_fd: int | None, legacy: Legacy | None = None) -> int:
     """Run the backend described by the JSON in ``settings_fd``; returns the exit code."""
     settings = json.loads(os.pread(settings_fd, os.fstat(settings_fd).st_size, 0))
     data_dir = Path(settings["data_dir"])
+    version = legacy.version if legacy is not None else settings["version"]
     terminal = os.dup(2)
     try:
-        lock = take_lock(data_dir)
+        lock = legacy.lock if legacy is not None else take_lock(data_dir)
         log_file = Path(settings["log_dir"]) / "supervisor.log" if settings.get("log_dir") else None
         if log_file is not None:
             logs.redirect(log_file)
         logs.configure(settings["log_level"], log_file, settings["log_file_bytes"])
         processes_lock = await_leftovers(data_dir)
-        facts = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(), "version": settings["version"]}
-        with runtime_file(data_dir / "runtime" / "supervisor.json", facts):
-            Supervisor(settings, settings_fd, processes_lock).run(ready_fd)
-        os.close(lock)
+        listeners = _listeners(settings, data_dir, legacy)
+        facts = {"pid": os.getpid(), "started": datetime.now(UTC).isoformat(), "version": version}
+        with ExitStack() as held:
+            held.callback(os.close, lock)
+            held.enter_context(runtime_file(data_dir / "runtime" / "supervisor.json", facts))
+
+            def replace(children: Sequence[int]) -> None:
+                _replace(settings_fd, lock, listeners, children)
+
+            Supervisor(settings, settings_fd, processes_lock, listeners, legacy).run(ready_fd, held.close, replace)
     except Ended as end:
         os.write(terminal, f"pai_backend: {end.words}\n".encode())
         return end.code
+    except NoPort as error:
+        os.write(terminal, f"pai_backend: {error}\n".encode())
+        return EXIT_CONFIG
     except OSError as error:
         os.write(terminal, f"pai_backend: {error.filename or data_dir}: {error.strerror}\n".encode())
         return EXIT_FAULT
     return 0
 
 
+def _listeners(settings: dict[str, Any], data_dir: Path, legacy: Legacy | None) -> list[socket.socket]:
+    """The gateway's port, if this backend has a gateway: taken, or left to us. Raises NoPort."""
+    if legacy is not None:
+        return [socket.socket(fileno=descriptor) for descriptor in legacy.listeners]
+    gateway = any("gateway" in roles for roles in settings["processes"])
+    return take(settings["gateway"], data_dir) if gateway else []
+
+
+def _replace(settings_fd: int, lock: int, listeners: Sequence[socket.socket], children: Sequence[int]) -> None:
+    """Go on as the program that is installed now; when that cannot be, say why and stay as we are."""
+    ports = tuple(listener.fileno() for listener in listeners)
+    try:
+        legacy = Legacy(lock, ports, tuple(children), newer_version(settings_fd))
+        log.info("the program is replaced by version %s", legacy.version)
+        replace_program(settings_fd, legacy)
+    except Ended as end:
+        log.error("the program is not replaced: %s", end.words)
+    except OSError as error:
+        log.error("the program is not replaced: %s", error.strerror)
+        keep_to_ourselves((settings_fd, lock, *ports))
+
+
 def main() -> int:
-    """Entry of the process; both descriptors are inherited from ``pai_backend.__main__``."""
+    """Entry of the process; descriptors are inherited from ``pai_backend.__main__``, or from this very process."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--settings-fd", type=int, required=True)
     parser.add_argument("--ready-fd", type=int)
+    parser.add_argument("--legacy", type=Legacy.read)
     arguments = parser.parse_args()
-    for descriptor in (arguments.settings_fd, arguments.ready_fd):
-        if descriptor is not None:
-            os.set_inheritable(descriptor, False)
-    return supervise(arguments.settings_fd, arguments.ready_fd)
+    keep_to_ourselves([each for each in (arguments.settings_fd, arguments.ready_fd) if each is not None])
+    if arguments.legacy is not None:
+        keep_to_ourselves((arguments.legacy.lock, *arguments.legacy.listeners))
+    return supervise(arguments.settings_fd, arguments.ready_fd, arguments.legacy)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ SEED = 2026
 @pytest.mark.crash
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio
-async def test_twenty_kills_lose_nothing_and_run_nothing_twice(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path, kills=20, jobs=60, seed=SEED)
+async def test_ten_kills_lose_nothing_and_run_nothing_twice(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, kills=10, jobs=30, seed=SEED)
     findings = await campaign.run()
     assert findings == []
-    assert sum(campaign.killed.values()) == 20
+    assert sum(campaign.killed.values()) == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, IPv6Network
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -36,6 +37,12 @@ class GatewaySettings(Model):
         default=64,
         ge=1,
         description="Of these from one IPv4 address or one /64 of IPv6. When there are more, the oldest is closed.",
+    )
+    proxies: tuple[IPv4Network | IPv6Network, ...] = Field(
+        default=(),
+        description="Addresses or networks of proxies in front of the gateway, such as `10.0.0.7` or `10.1.0.0/16`. "
+        "They must say by the PROXY protocol (version 1 or 2) for whom they connect; limits and logs then are of their "
+        "clients. Nobody else is asked.",
     )
     max_auth_tries: int = Field(
         default=24, ge=1, description="Keys that one connection may offer in vain before it is ended."

@@ -46,6 +46,7 @@ _PATHS = (
     ("secret_key_file",),
     ("api", "token_file"),
     ("cluster", "config"),
+    ("engine", "python"),
     ("kubernetes", "kubeconfig"),
 )
 """Keys that hold a path."""
@@ -256,7 +257,11 @@ def _absolute(settings: Settings) -> Settings:
     kubernetes = settings.kubernetes
     if kubernetes.kubeconfig is not None:
         kubernetes = kubernetes.model_copy(update={"kubeconfig": _real(kubernetes.kubeconfig)})
+    engine = settings.engine
+    if engine.python is not None:
+        engine = engine.model_copy(update={"python": _real(engine.python)})
     moved = {"data_dir": _real(settings.data_dir), "api": api, "cluster": cluster, "kubernetes": kubernetes, **others}
+    moved["engine"] = engine
     return settings.model_copy(update=moved)
 
 

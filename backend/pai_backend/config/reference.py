@@ -51,7 +51,6 @@ All are for their owner only (0600, directories 0700).
 | `runtime/api.json` | `{pid, url, started, version}`, written when the API answers, removed at a clean end. |
 | `runtime/gateway.json` | `{pid, host, port}` |
 | `runtime/agent.json` | `{pid}` |
-| `runtime/gateway.joining`, `runtime/gateway.members` | Locks of processes that share `gateway.port`. |
 | `api.port`, `gateway.port` | The ports chosen where the key says 0, so that addresses stay. |
 | `token` | Bearer token of `user`. |
 | `secret.key`, `secret.key.lock` | Keys of the database: [secrets](secrets.md). **Keep a copy apart from it.** |

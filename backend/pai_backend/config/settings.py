@@ -227,11 +227,48 @@ class EngineSettings(Model):
         "schedulable}`. "
         "None given: this machine with the GPUs it has.",
     )
+    python: Path | None = Field(
+        default=None,
+        description="The Python of tasks on the local engine: a path. Each task reads its packages, and installs into "
+        "an environment of its own. None given: the one that runs the backend, Jupyter's where Jupyter starts it.",
+    )
+    hold_to_limits: bool = Field(
+        default=True,
+        description="Hold tasks of the local engine to their memoryMB, cpu and `most_processes` where the machine lets "
+        "the backend make control groups; the log says where it does not.",
+    )
+    most_processes: int = Field(
+        default=4096, ge=0, description="Processes and threads that one local task may have at once; 0 is no limit."
+    )
+    trust_all_users: bool = Field(
+        default=False,
+        description="Tasks of the local engine run as one account, so any task can read the database, its keys and the "
+        "files of every user. A backend that knows several users starts only where this says that they all may.",
+    )
     grace_s: float = Field(default=10, ge=0, description="Seconds between TERM and KILL when a task is stopped.")
+    orphans_keep_s: float = Field(
+        default=0,
+        ge=0,
+        description="Seconds after which a running task that the database does not know is ended; "
+        "0: only when an administrator ends it (`pai cluster orphans`).",
+    )
     log_bytes: int = Field(
         default=268_435_456,
         ge=4096,
         description="Bytes of a task's output after which its log is rotated (one old kept).",
+    )
+    keep_days: float = Field(
+        default=30,
+        ge=0,
+        description="Days that logs and working directories of finished local tasks are kept; 0: no limit by age.",
+    )
+    keep_tasks: int = Field(
+        default=10_000, ge=0, description="Finished local tasks whose logs and files are kept; 0: no limit by number."
+    )
+    keep_bytes: int = Field(
+        default=8_589_934_592,
+        ge=0,
+        description="Bytes of logs and files of finished local tasks that are kept, the newest; 0: no limit by bytes.",
     )
 
     @model_validator(mode="after")
@@ -316,6 +353,18 @@ class Settings(Model):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"api.users: the user {twice} stands there twice")
+        return self
+
+    @model_validator(mode="after")
+    def _users_trust_each_other(self) -> Self:
+        """Whoever may submit a job to the local engine has all that the account of the backend has."""
+        known = {self.user, *(token.user for token in self.api.tokens), *(user.name for user in self.api.users)}
+        if self.engine.kind == "local" and len(known) > 1 and not self.engine.trust_all_users:
+            raise ValueError(
+                f"engine.trust_all_users: this backend knows {len(known)} users ({', '.join(sorted(known)[:3])}…) and "
+                "runs their tasks as one account, so that each could read the keys, the database and the files of all. "
+                "Run a backend for each user, or use engine.kind: kubernetes; set it to true if they may do so"
+            )
         return self
 
     @model_validator(mode="after")

@@ -57,7 +57,13 @@ class StorageSettings(Model):
         default=107_374_182_400, ge=1, description="Largest file that is taken over the API, in bytes."
     )
     quota_bytes: int = Field(
-        default=0, ge=0, description="Bytes that a user may have in their own directory, over the API; 0: no limit."
+        default=0,
+        ge=0,
+        description="Bytes that a user may have in their own directory and their jobs' outputs together, over the API; "
+        "0: no limit.",
+    )
+    shared_quota_bytes: int = Field(
+        default=0, ge=0, description="Bytes that each shared directory may hold, over the API; 0: as `quota_bytes`."
     )
 
     @field_validator("default_uri")

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 
 from pai_backend.config.settings import Role
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.parts import Parts, ReadyLine
 from pai_backend.runtime_files import runtime_file
 
+AFTER_GATEWAY_S = 8  # its logins go through us to their end, and it ends them in good order
+
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
-    """Serve until the process is told to end."""
-    with runtime_file(parts.runtime("agent.json"), {"pid": os.getpid()}):
+    """Serve until the process is told to end, and the logins there are until the gateway's have ended."""
+    with ExitStack() as files:
+        files.enter_context(runtime_file(parts.runtime("agent.json"), {"pid": os.getpid()}))
         ready.role_is_ready(Role.AGENT)
-        await serve_agent(parts.engine_root, parts.stop)
+
+        def leaving() -> None:
+            files.close()
+            parts.let_go(Role.AGENT, ready)
+
+        await serve_agent(
+            parts.engine_root,
+            parts.stop,
+            drain_s=parts.settings.gateway.drain_s + AFTER_GATEWAY_S,
+            leaving=leaving,
+            hurry=parts.hurry,
+        )

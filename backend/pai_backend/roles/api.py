@@ -101,12 +101,13 @@ async def _application(
     for result in identity.sign_ins:
         meaning = f"Sign-ins by password that were {result}."
         metrics.gauge(f"pai_api_sign_ins_{result}", meaning, partial(identity.sign_ins.__getitem__, result))
+    await store.grants.keep_accounts({account.name: account.admin for account in identity.accounts.all()})
     proxy = ServiceProxy(
         store,
         engine,
         domain=site.service_domain,
         signing_key=signing_key,
-        authenticate=identity.of_token,
+        entrants=identity,
         uses=uses,
         public_url=parts.settings.api.public_url or "",
     )
@@ -129,6 +130,11 @@ async def _application(
         nodes=lambda: _nodes(parts),
         checks=lambda: _checks(parts, store),
         files=files,
+        can_stage=parts.settings.engine.kind != "kubernetes" or bool(parts.settings.kubernetes.pods.inputs_image),
+        default_fs_uri=parts.settings.default_fs_uri,
+        troubles=lambda: parts.engine().troubles() if _hears_of_nodes(parts) else (),
+        log_place=parts.log_place,
+        task_reach=parts.task_reach(),
     )
     return make_application(ctx, proxy_rules(proxy))
 
@@ -192,8 +198,13 @@ def _listen(settings: Settings) -> socket.socket:
 def _url(listener: socket.socket) -> str:
     """Where the listener is reached from this machine."""
     host, port = listener.getsockname()[:2]
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-    return f"http://{reachable}:{port}"
+    reachable = _reachable(host)
+    return f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{port}"
+
+
+def _reachable(host: str) -> str:
+    """An address for what listens there: at all addresses means at this machine's own too, and is none itself."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
 def _gateway(parts: Parts) -> Address | None:
@@ -204,7 +215,7 @@ def _gateway(parts: Parts) -> Address | None:
     said = parts.runtime_json("gateway.json")
     if said is None or not isinstance(said.get("port"), int):
         return None
-    host = settings.public_host or str(said.get("host", settings.host))
+    host = settings.public_host or _reachable(str(said.get("host", settings.host)))
     return Address(host, settings.public_port or int(str(said["port"])))
 
 

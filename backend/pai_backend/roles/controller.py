@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import platform
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pai_backend.access.ports import PortRange
 from pai_backend.config.settings import Role, Settings
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
-from pai_backend.parts import Parts, ReadyLine
+from pai_backend.engine.base import Engine, EngineError
+from pai_backend.engine.holding import HeldByAnother, refusal
+from pai_backend.engine.local.retention import Keep, Retention
+from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.queue_policy import policy_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.store.base import Store
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +31,23 @@ def lock_of(settings: Settings) -> Path | None:
     Each of those would hold the lock of its own data directory, and take the lease from one that lives.
     """
     return settings.data_dir / "controller.lock" if settings.database_url.startswith("sqlite") else None
+
+
+async def require_holder(store: Store, engine: Engine) -> None:
+    """Raises RoleError when the engine belongs to another database.
+
+    A cluster that cannot be asked now is asked again before anything is done to it: ``controller.loop``.
+    """
+    try:
+        found, identity = await engine.holder(), await store.recovery.identity()
+    except HeldByAnother as error:
+        raise RoleError(str(error)) from None
+    except EngineError as error:
+        log.warning("whose tasks the engine runs cannot be asked now: %s", error)
+        return
+    if found is not None and found.identity != identity:
+        place = "the place where this backend runs its tasks"
+        raise RoleError(refusal(found, identity, datetime.now(UTC), place))
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
@@ -39,11 +61,18 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         lock=lock_of(settings),
         grace_s=settings.engine.grace_s,
         ports=PortRange(settings.ports.first, settings.ports.last),
-        default_fs_uri=settings.default_fs_uri,
+        default_fs_uri=parts.task_reach().task_fs_uri,
         reach=parts.reach(),
         keep=timedelta(seconds=settings.debug.keep_s),
+        keep_orphans=timedelta(seconds=settings.engine.orphans_keep_s) if settings.engine.orphans_keep_s else None,
         cluster=Setting(parts.cluster_text(), settings.cluster.fixed),
     )
+    if not options.default_fs_uri:
+        log.warning(
+            "storage.default_uri: tasks do not reach %s, a directory of the backend's machine; jobs that leave results "
+            "there are refused. Name a storage that pods reach",
+            settings.default_fs_uri,
+        )
     config, for_all = parts.cluster_config(), settings.cluster.cells_for_cpu_tasks
     rules = NodeRules(settings.cluster.sku_scheduling, settings.cluster.cpu_scheduling)
     for sku in rules.unused(config) if config is not None else ():
@@ -52,8 +81,22 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     for vc in settings.queue.vcs.keys() - set(vcs):
         log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))
     policy = policy_of(settings.queue)
+    engine = parts.engine()
+    await require_holder(store, engine)
+    await store.recovery.add_log_place(await parts.log_place.marked())
     ready.role_is_ready(Role.CONTROLLER)
     controller = Controller(
-        store, parts.engine(), options, placer=lambda: Placer(cells_for_all=for_all, rules=rules, policy=policy)
+        store, engine, options, placer=lambda: Placer(cells_for_all=for_all, rules=rules, policy=policy)
     )
-    await controller.run(parts.stop)
+    async with asyncio.TaskGroup() as group:
+        sweeping = group.create_task(_sweep(parts))
+        await controller.run(parts.stop)
+        sweeping.cancel()
+
+
+async def _sweep(parts: Parts) -> None:
+    """Remove what is not kept of finished tasks; pods leave nothing of theirs here."""
+    given = parts.settings.engine
+    if given.kind == "local":
+        keep = Keep(given.keep_days * 86_400, given.keep_tasks, given.keep_bytes)
+        await Retention(parts.engine_root, keep).run()

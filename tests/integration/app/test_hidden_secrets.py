@@ -51,7 +51,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     root = tmp_path_factory.mktemp("hidden")
     config = root / "backend.yaml"
     config.write_text(
-        f"api: {{tokens: [{{user: bob, token: {BEARER}}}, {{user: boss, token: {BEARER}-2, admin: true}}]}}"
+        f"api: {{tokens: [{{user: bob, token: {BEARER}}}, {{user: boss, token: {BEARER}-2, admin: true}}]}}\n"
+        "engine: {trust_all_users: true}\n"
     )
     config.chmod(0o600)
     logs = ["--log-dir", str(root / "log"), "--log-level", "debug"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from pai_backend.gateway_port import FIRST_PORT, PORTS_TRIED
 from pai_backend.listening import bind, keep_port
-from pai_backend.roles.gateway import FIRST_PORT, PORTS_TRIED
 from pai_backend.runtime_files import read_json
 from tests.support.backend_process import START_S, backend, command, until
 from tests.support.command_lines import command_lines_with

@@ -111,7 +111,7 @@ def test_log_files_take_everything_and_the_terminal_stays_quiet(tmp_path: Path) 
 def test_secrets_are_in_no_argument_and_no_file_but_the_token(tmp_path: Path) -> None:
     config = tmp_path / "backend.yaml"
     secret = "secret-token-of-bob-0123456789"
-    config.write_text(f"api:\n  tokens:\n    - {{user: bob, token: {secret}}}\n")
+    config.write_text(f"api:\n  tokens:\n    - {{user: bob, token: {secret}}}\nengine: {{trust_all_users: true}}\n")
     config.chmod(0o600)
     with backend(tmp_path / "data", ["--config", str(config)]) as running:
         processes = [psutil.Process(running.process.pid), *running.children().values()]

@@ -3,9 +3,10 @@
 import pytest
 
 from pai_backend.app import DEADLINE_S, deadline_s
+from pai_backend.children import children_of
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.settings import Role, Settings
-from pai_backend.supervisor import DRAIN_S, Supervisor, children_of
+from pai_backend.supervisor import DRAIN_S, Supervisor
 
 SETTINGS: dict[str, object] = {"processes": [["api"], ["gateway"]], "log_file_bytes": 1_000_000}
 
@@ -28,9 +29,9 @@ def test_a_gateway_has_as_many_processes_as_it_is_to_have() -> None:
     assert [child.copy for child in children] == [1, 1, 2, 3]
 
 
-def test_the_supervisor_waits_for_the_drain_of_gateways_and_of_nobody_else() -> None:
-    api, gateway = children_of({**SETTINGS, "gateway": {"drain_s": 3600.0}})
-    assert (api.drain_s, gateway.drain_s) == (0.0, 3600.0)
+def test_the_supervisor_waits_for_the_drain_of_those_with_logins_and_of_nobody_else() -> None:
+    settings = {**SETTINGS, "processes": [["api"], ["gateway"], ["agent"]], "gateway": {"drain_s": 3600.0}}
+    assert [child.drain_s for child in children_of(settings)] == [0.0, 3600.0, 3600.0]
 
 
 def test_processes_that_share_a_port_must_know_it_and_have_no_other_role() -> None:
@@ -43,6 +44,7 @@ def test_processes_that_share_a_port_must_know_it_and_have_no_other_role() -> No
 
 def test_a_process_with_a_gateway_has_its_drain_to_end_in() -> None:
     settings = Settings(gateway=GatewaySettings(drain_s=3599.5))
-    assert deadline_s(settings, (Role.GATEWAY,)) == 3600 + DEADLINE_S
+    for role in (Role.GATEWAY, Role.AGENT):
+        assert deadline_s(settings, (role,)) == 3600 + DEADLINE_S
     assert deadline_s(settings, (Role.API,)) == DEADLINE_S
     assert DEADLINE_S < DRAIN_S, "whoever waits for it is more patient"

@@ -75,7 +75,7 @@ SECRET = "0123456789abcdef"
 @pytest.mark.parametrize(
     ("text", "line", "name"),
     [
-        (f"user: me\napi:\n  tokens: [{{user: bob, token: {SECRET}}}]\n", 3, "api.tokens"),
+        (f"user: bob\napi:\n  tokens: [{{user: bob, token: {SECRET}}}]\n", 3, "api.tokens"),
         (f"secret_key: {'A' * 43}=\n", 1, "secret_key"),
         ("database: postgresql://pai:hidden@db/pai\n", 1, "database"),
     ],
@@ -102,7 +102,7 @@ def test_a_file_without_secrets_may_be_read_by_all(tmp_path: Path, text: str) ->
 
 def test_lists_are_json_in_flags_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAI_BACKEND_API__TOKENS", '[{"user": "bob", "token": "0123456789abcdef"}]')
-    settings = load(["--virtual-clusters", '["a", "b"]']).settings
+    settings = load(["--user", "bob", "--virtual-clusters", '["a", "b"]']).settings
     assert settings.virtual_clusters == ("a", "b")
     assert settings.api.tokens[0].user == "bob"
 
@@ -209,7 +209,7 @@ def test_a_variable_that_means_nothing_is_a_warning_only(monkeypatch: pytest.Mon
 def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAI_BACKEND_DATABASE", "postgresql+asyncpg://pai:hunter2hunter2@db/pai")
     monkeypatch.setenv("PAI_BACKEND_API__TOKENS", '[{"user": "bob", "token": "hunter2hunter2hunter2"}]')
-    settings = load([]).settings
+    settings = load(["--user", "bob"]).settings
     assert "hunter2" not in repr(settings)
     assert "hunter2" not in settings.model_dump_json()
     assert settings.reveal("1").count(b"hunter2hunter2") == 2
@@ -241,3 +241,26 @@ def test_keys_of_the_database_are_checked_and_split() -> None:
         with pytest.raises(ValidationError) as refusal:
             Settings(secret_key=SecretStr(wrong))
         assert "hunter2" not in str(refusal.value)
+
+
+HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"
+SEVERAL = {
+    "tokens": f"user: ann\napi: {{tokens: [{{user: bob, token: {SECRET}}}]}}\n",
+    "passwords": f"user: ann\napi: {{users: [{{name: ann}}, {{name: bob, password_hash: '{HASH}'}}]}}\n",
+    "both": f"user: ann\napi: {{users: [{{name: ann}}], tokens: [{{user: bob, token: {SECRET}, admin: true}}]}}\n",
+}
+
+
+@pytest.mark.parametrize("text", SEVERAL.values(), ids=SEVERAL)
+def test_several_users_of_one_account_must_trust_each_other(tmp_path: Path, text: str) -> None:
+    (said,) = refused("--config", write(tmp_path, text))
+    assert "engine.trust_all_users: this backend knows 2 users (ann, bob" in said
+    assert "the keys, the database and the files of all" in said
+    assert "Run a backend for each user, or use engine.kind: kubernetes" in said
+    assert load(["--config", write(tmp_path, text), "--engine-trust-all-users", "true"]).settings.engine.trust_all_users
+
+
+def test_one_user_needs_no_trust_and_tasks_of_a_cluster_are_apart(tmp_path: Path) -> None:
+    load(["--config", write(tmp_path, f"user: bob\napi: {{tokens: [{{user: bob, token: {SECRET}}}]}}\n")])
+    cluster = "engine: {kind: kubernetes}\nkubernetes: {pods: {runtime_image: image}}\n"
+    load(["--config", write(tmp_path, SEVERAL["tokens"] + cluster)])
