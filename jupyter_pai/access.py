@@ -25,7 +25,10 @@ from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 if TYPE_CHECKING:
     from jupyter_pai.broker import Share
     from jupyter_pai.certificates import Wanted
+    from jupyter_pai.doctor.diagnosing import Account
     from jupyter_pai.doctor.examining import Report
+    from jupyter_pai.doctor.findings import Finding
+    from jupyter_pai.doctor.running import Ran
     from jupyter_pai.sync import Client
 
 MAX_JOBS = 200  # an included file with more names than this helps nobody choose
@@ -294,3 +297,37 @@ def examined(reached: Reached, clients: Sequence[str]) -> Report:
 
     way = Way(reached.files.config, reached.login.alias)
     return report(way, observe(way), clients)
+
+
+def diagnosed(client: Client, reached: Reached, root: Path, clients: Sequence[str]) -> Report:
+    """As :func:`examined`, with the user's own configuration, and the fault by name when nobody can log in by it."""
+    from jupyter_pai.doctor import diagnosing
+    from jupyter_pai.doctor.examining import observe, report
+
+    files = reached.files
+    is_default = root == Path("~/.ssh").expanduser()
+    way = Way(None if is_default else files.user_config, reached.login.alias)
+    if not is_default and not files.user_config.exists():
+        files.user_config.touch(mode=0o600)  # ssh -F wants a file; an empty one is a user who has none
+    meant = diagnosing.Meant(reached.login, files.identity, files.config, files.user_config)
+
+    def cause(ran: Ran) -> Finding:
+        return diagnosing.cause(meant, diagnosing.effective(way), ran, _account(client, files))
+
+    return report(way, observe(way, cause), clients)
+
+
+def _account(client: Client, files: ClusterFiles) -> Account:
+    """What the backend knows of the user's key. Raises ClientError."""
+    from jupyter_pai import broker, certificates
+    from jupyter_pai.doctor.diagnosing import Account
+
+    public = ssh_files.read(files.identity.with_name(f"{files.identity.name}.pub")) or ""
+    known = client.thread.run(broker.standing(client.api))
+    registered = {key["public_key"].split()[1] for key in known["data"]}
+    beside = files.identity.with_name(f"{files.identity.name}-cert.pub")
+    return Account(
+        is_registered=public.split()[1:2] != [] and public.split()[1] in registered,
+        is_locked_out=known.get("locked_out", False),
+        is_over=certificates.over(beside, datetime.now(UTC)),
+    )

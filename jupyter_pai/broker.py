@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 from urllib.parse import quote
 
 from jupyter_pai.client import AsyncClient, job_path
@@ -103,6 +103,18 @@ async def keys(api: AsyncClient) -> list[RegisteredKey]:
     return cast(dict[str, list[RegisteredKey]], await _ask(api, "GET", _KEYS))["data"]
 
 
+class Standing(TypedDict):
+    """The caller's keys, and whether an administrator has locked the caller out of tasks."""
+
+    data: list[RegisteredKey]
+    locked_out: NotRequired[bool]
+
+
+async def standing(api: AsyncClient) -> Standing:
+    """What the backend knows of the caller's keys; older ones say nothing of lockouts."""
+    return cast(Standing, await _ask(api, "GET", _KEYS))
+
+
 async def add_key(
     api: AsyncClient,
     public_key: str,
@@ -137,9 +149,16 @@ async def certify(
     lifetime_s: int | None = None,
     only: Sequence[str] = (),
     pty: bool = True,
+    as_admin: bool = False,
+    reason: str = "",
 ) -> IssuedCertificate:
-    """Have a public key certified; without ``lifetime_s`` for an hour."""
+    """Have a public key certified; without ``lifetime_s`` for an hour.
+
+    ``as_admin``: for a job of another user, who is told the ``reason``.
+    """
     value: dict[str, object] = {"public_key": public_key, "job": job, "only": list(only), "pty": pty}
+    if as_admin:
+        value |= {"as_admin": True, "reason": reason}
     if lifetime_s is not None:
         value["lifetime_s"] = lifetime_s
     return cast(IssuedCertificate, await _ask(api, "POST", _CERTIFICATES, value))

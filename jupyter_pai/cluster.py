@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, TypedDict, cast
+from urllib.parse import quote
 
 from jupyter_pai import streams
 from jupyter_pai.errors import BackendAway
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
 
 PATH = "/api/v2/cluster/config"
+ORPHANS = "/api/v2/cluster/orphans"
 PLAN_TIMEOUT_S = 300.0
 """A plan rebuilds the whole cluster several times; of 10,000 nodes that takes a while."""
 PATIENCE_S = 60.0
@@ -90,6 +92,18 @@ class Version(TypedDict):
     change: ClusterChange | None
 
 
+class Orphan(TypedDict):
+    """A running task that the database does not know."""
+
+    task: str
+    database: str
+    state: str
+    since: str | None
+    seenAt: str
+    why: str
+    endedBy: str
+
+
 class Shown(Version):
     """A version with its text."""
 
@@ -108,6 +122,16 @@ async def show(api: AsyncClient, version: int | None = None) -> Shown:
 async def history(api: AsyncClient, limit: int = 20) -> list[Version]:
     """The last versions, the newest first."""
     return cast(dict[str, list[Version]], await _get(api, f"{PATH}/history", {"limit": limit}))["data"]
+
+
+async def orphans(api: AsyncClient) -> list[Orphan]:
+    """Running tasks that the database does not know, the longest known first."""
+    return cast(dict[str, list[Orphan]], await _get(api, ORPHANS, {}))["data"]
+
+
+async def end_orphan(api: AsyncClient, task: str) -> None:
+    """Ask one of them to end. Raises NotFound."""
+    await api.request("DELETE", f"{ORPHANS}/{quote(task, safe='')}")
 
 
 async def plan(api: AsyncClient, text: bytes) -> Plan:

@@ -10,7 +10,7 @@ from jupyter_pai.errors import Fault, InvalidDocument
 from jupyter_pai.wire import FaultBody
 
 if TYPE_CHECKING:
-    from jupyter_pai.cluster import ClusterChange, JobEffect, Plan, Shown, VcChange, Version
+    from jupyter_pai.cluster import ClusterChange, JobEffect, Orphan, Plan, Shown, VcChange, Version
 
 MOST_JOBS = 50
 """Jobs of one kind that are listed in text; JSON has all."""
@@ -106,6 +106,17 @@ def _when(version: Version) -> str:
     source = "cluster.config" if version["origin"] == "setting" else f"applied by {render.safe(version['by'])}"
     at = render.clock(version["since"]) or f"recorded {render.clock(version['recordedAt'])}"
     return f" since {at}: {source}" if version["since"] else f", {at}: {source}"
+
+
+def orphans_text(found: Sequence[Orphan]) -> str:
+    """Running tasks that the database does not know, and why each was not taken back."""
+    if not found:
+        return "Every running task belongs to a job of the database."
+    rows = [
+        (each["task"], each["state"], render.clock(each["seenAt"]), each["endedBy"] or "-", each["why"])
+        for each in found
+    ]
+    return render.table(("TASK", "STATE", "SEEN", "ENDED BY", "WHY IT WAS NOT TAKEN BACK"), rows)
 
 
 def history_text(versions: Sequence[Version]) -> str:

@@ -98,11 +98,12 @@ class _Answer:
     def _head(self) -> None:
         self.begun = True
         if self._hop.service:
-            # What Jupyter's own pages say of themselves is not true of a service's.
-            self._handler.clear_header("Content-Security-Policy")
             self._handler.clear_header("Content-Type")
-        single: set[str] = set()
+        # Jupyter's own policy stands on its origin; a browser holds a page to that and to the service's.
+        single = {"content-security-policy"} if self._hop.service else set()
         for name, value in relay.response_headers(self._headers):
+            if self._hop.service and name.lower() in relay.OF_ORIGIN:
+                continue
             if self._hop.service and name.lower() == "location":
                 value = relay.moved_location(value, self._hop.prefix)
             if self._hop.service and name.lower() == "set-cookie":

@@ -25,6 +25,25 @@ HOP_BY_HOP = frozenset(
     }
 )
 _JUPYTERS = frozenset({"authorization", "cookie"})
+OF_ORIGIN = frozenset(
+    {
+        "accept-ch",
+        "alt-svc",
+        "clear-site-data",
+        "nel",
+        "origin-agent-cluster",
+        "public-key-pins",
+        "report-to",
+        "reporting-endpoints",
+        "service-worker-allowed",
+        "set-login",
+        "strict-transport-security",
+    }
+)
+"""What an answer says of its whole origin, which a service below Jupyter's address shares with Jupyter.
+
+As in ``pai_backend.access.proxy.headers``, which does the same for addresses below the API's.
+"""
 _REMADE = frozenset({"content-length", "expect"})  # the next hop's client writes these itself
 _OF_BROWSER = frozenset({"host", "origin", "referer", "x-xsrftoken"})
 _WEBSOCKET = "sec-websocket-"
@@ -54,6 +73,14 @@ def response_headers(headers: HTTPHeaders) -> Iterator[tuple[str, str]]:
     for name, value in headers.get_all():
         if name.lower() not in HOP_BY_HOP and name.lower() not in named:
             yield name, value
+
+
+def asks_for_worker(headers: HTTPHeaders) -> bool:
+    """Whether a browser fetches the script of a service worker, which would answer for pages from then on.
+
+    Source: Service Workers, §4.1 (``Service-Worker: script``); Fetch, §2.2.5 (the destination ``serviceworker``).
+    """
+    return "Service-Worker" in headers or headers.get("Sec-Fetch-Dest", "").lower() == "serviceworker"
 
 
 def foreign_cookies(cookie: str, ours: Iterable[str]) -> str:

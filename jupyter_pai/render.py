@@ -95,6 +95,10 @@ def warning_lines(warnings: Sequence[JobWarning]) -> list[str]:
 def job_page(job: JobDetail) -> str:
     """All about a job, for a terminal or the plain form of a cell."""
     lines = [f"{safe(job['name'])}: {state_words(job)}"]
+    if description := job.get("description"):
+        lines.append(f"  {safe(description)}")
+    if doubt := job.get("doubt"):
+        lines.append(f"! {safe(doubt)}")
     if job["why"]:
         lines.append(f"  {safe(job['why'])}")
     if job["exit"]:

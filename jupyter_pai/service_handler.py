@@ -1,7 +1,10 @@
 """``…/pai/s/<service alias>/…`` of the Jupyter server: services for sites with one host name.
 
-A service below Jupyter's own address shares its origin, so only the user's own jobs are reachable here
-(the backend checks that); a site that runs code it does not trust gives services host names of their own.
+A service below Jupyter's own address shares its origin: its pages may do in a browser what Jupyter's may. So only jobs
+of the user whose token this server holds are reachable here, whoever asks: the backend lets nobody else in by a token,
+not even an administrator. No service worker is registered here, an answer says nothing of the whole origin, and
+Jupyter's content security policy stands beside the service's. Code that its own user does not trust belongs behind a
+host name of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Any
 from jupyter_server.base.handlers import JupyterHandler
 from tornado.web import HTTPError
 
-from jupyter_pai import passing
+from jupyter_pai import passing, relay
 from jupyter_pai.errors import ClientError
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import SERVICES
@@ -34,6 +37,8 @@ class ServiceHandler(PassingSocket):
     async def prepare(self) -> None:  # type: ignore[override]  # the mixin's is untyped
         """As for any page: who is not signed in is sent to the login page, but never a WebSocket."""
         await JupyterHandler.prepare(self, _redirect_to_login=not self.upgrading)
+        if relay.asks_for_worker(self.request.headers):
+            raise HTTPError(403, "A service below Jupyter's address may not register a service worker")
 
     def check_xsrf_cookie(self) -> None:
         """Refuse what a foreign page sends. Jupyter's own XSRF cookie means nothing to a service's pages."""

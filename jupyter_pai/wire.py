@@ -129,6 +129,7 @@ class JobDetail(_JobCommon):
 
     warnings: list[JobWarning]
     dialect: str
+    description: NotRequired[str]
     image: str
     attempt: int
     stopReason: str
@@ -138,6 +139,7 @@ class JobDetail(_JobCommon):
     taskRoles: list[TaskRole]
     services: list[Service]
     idle: NotRequired[Idle | None]
+    doubt: NotRequired[str]
 
 
 class Released(TypedDict):

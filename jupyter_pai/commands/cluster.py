@@ -1,4 +1,4 @@
-"""``cluster show|plan|apply|history``: the cluster configuration of a backend, for administrators.
+"""``cluster show|plan|apply|history|orphans``: the cluster configuration of a backend, for administrators.
 
 ``plan`` exits with 0 when nobody's job is concerned, 1 when the configuration cannot be taken, 2 when somebody's is.
 With two files it compares them, and needs no backend: 0 when virtual clusters and nodes are the same, 2 when they
@@ -14,7 +14,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_pai.cluster_text import differences_text, faults_of, history_text, plan_text, shown_text, warnings_text
+from jupyter_pai.cluster_text import (
+    differences_text,
+    faults_of,
+    history_text,
+    orphans_text,
+    plan_text,
+    shown_text,
+    warnings_text,
+)
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import Document, connected, read_document
 from jupyter_pai.errors import AWAY, OK, USAGE, ClientError, from_wire
@@ -46,6 +54,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb = actions.add_parser("history", parents=[common], help="the last versions, and what they did")
     verb.add_argument("--limit", type=int, default=20, help="at most this many; default: 20")
     verb.set_defaults(run=history)
+    verb = actions.add_parser("orphans", parents=[common], help="running tasks that the database does not know")
+    verb.add_argument("--end", metavar="TASK", help="end this one")
+    verb.set_defaults(run=orphans)
 
 
 def show(args: argparse.Namespace, out: Output) -> int:
@@ -65,6 +76,20 @@ def history(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         versions = client.thread.run(cluster.history(client.api, args.limit))
     out.result(versions, history_text(versions))
+    return OK
+
+
+def orphans(args: argparse.Namespace, out: Output) -> int:
+    """What runs unknown to the database; with ``--end`` ask one to end."""
+    from jupyter_pai import cluster
+
+    with connected() as client:
+        if args.end is not None:
+            client.thread.run(cluster.end_orphan(client.api, args.end))
+            out.result({"task": args.end}, f"{args.end} is asked to end.")
+            return OK
+        found = client.thread.run(cluster.orphans(client.api))
+    out.result(found, orphans_text(found))
     return OK
 
 

@@ -84,12 +84,26 @@ def _refused(message: str, hint: str) -> ClientError:
     return ClientError(message, code="InvalidParametersError", hint=hint)
 
 
+def _draining(error: ClientError) -> ClientError:
+    """The words for a gateway that tells no address because it is going or coming; any other error as it is."""
+    from jupyter_pai.doctor.findings import Finding
+
+    if "SSH gateway is not running" not in error.message:
+        return error
+    told = Finding("gateway-draining").texts["en"]
+    return ClientError(told["what"], code=error.code, hint=told["remedy"])
+
+
 def doctor(args: argparse.Namespace, out: Output) -> int:
     """Examine a task; 0 only when all programs that were asked for will work."""
     from jupyter_pai.doctor.examining import report_text
 
     with connected() as client:
-        reached = access.reach(client, args.job, ssh_root(args), role=args.role, index=args.index)
-    found = access.examined(reached, args.client or ())
+        root = ssh_root(args)
+        try:
+            reached = access.reach(client, args.job, root, role=args.role, index=args.index, register=False)
+        except ClientError as error:
+            raise _draining(error) from None
+        found = access.diagnosed(client, reached, root, args.client or ())
     out.result(found, report_text(found))
     return OK if found["works"] else JOB_FAILED

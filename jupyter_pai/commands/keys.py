@@ -57,6 +57,8 @@ def _add_certificates(
     verb.add_argument("--for", dest="lifetime", type=duration, metavar="TIME", help="default 1h, at most 24h")
     verb.add_argument("--only", action="append", default=[], metavar="WHAT", help=ONLY)
     verb.add_argument("--no-pty", action="store_true", help="without a terminal")
+    verb.add_argument("--as-admin", action="store_true", help="for another user's job; for administrators")
+    verb.add_argument("--reason", default="", metavar="TEXT", help="with --as-admin: why, which the owner is told")
     verb.set_defaults(run=certify)
     verb = actions.add_parser("certificates", parents=[common], help="certificates that are accepted now")
     verb.set_defaults(run=list_certificates)
@@ -70,7 +72,7 @@ def _add_certificates(
     verb.add_argument("--rotate", action="store_true", help="certify with a new one from now on; for administrators")
     verb.set_defaults(run=authority)
     for name, text, run in (
-        ("lock-out", "refuse a user's SSH logins, and end them; for administrators", lock_out),
+        ("lock-out", "refuse a user every way into tasks, and end those there are; for administrators", lock_out),
         ("let-in", "accept a user's SSH logins again; for administrators", let_in),
     ):
         verb = actions.add_parser(name, parents=[common], help=text)
@@ -146,6 +148,7 @@ def certify(args: argparse.Namespace, out: Output) -> int:
 
     public = _public(args.file)
     terms = {"job": args.job, "lifetime_s": args.lifetime, "only": args.only, "pty": not args.no_pty}
+    terms |= {"as_admin": args.as_admin, "reason": args.reason}
     made = asked(lambda api: broker.certify(api, public, **terms))
     path = certificate_file(args.file.with_suffix(""))
     write(path, made["certificate"])
@@ -194,7 +197,7 @@ def lock_out(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.lock_out(api, args.user))
-    out.result({"locked_out": args.user}, f"{args.user} is locked out of SSH.")
+    out.result({"locked_out": args.user}, f"{args.user} is locked out of tasks.")
     return OK
 
 
@@ -203,7 +206,7 @@ def let_in(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.let_in(api, args.user))
-    out.result({"let_in": args.user}, f"{args.user} may log in by SSH again.")
+    out.result({"let_in": args.user}, f"{args.user} may enter tasks again.")
     return OK
 
 

@@ -10,7 +10,7 @@ Rules these texts keep, because programs that read them are stricter than ``ssh`
   one gateway address, and never meets lines of another program.
 
 A block for a jump has the same rules. There the task itself is recognised, by the certificate that the cluster's host
-CA has given it for its name, and recognises the user by one of the users' CA; it knows no registered keys.
+CA has given it for its name, and accepts the identity that the gateway has let in (ADR 0021).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MARK = "# jupyter-pai:"
 class Login:
     """One name to log in by; the gateway's user name is the alias itself.
 
-    ``jump_certificate``: what the task takes when it is jumped to; None: it has no name for that.
+    ``jump_certificate``: what a task of an older backend takes when it is jumped to; None: it has no name for that.
     """
 
     alias: str

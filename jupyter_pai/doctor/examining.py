@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypedDict
@@ -15,10 +15,10 @@ from typing import TypedDict
 from jupyter_pai.doctor import facts as fact
 from jupyter_pai.doctor.clients import CLIENTS, Verdict, verdict
 from jupyter_pai.doctor.facts import Facts
-from jupyter_pai.doctor.findings import Told
+from jupyter_pai.doctor.findings import Finding, Told
 from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
 from jupyter_pai.doctor.probes import NEED_PLACE, SINGLE, Bench, forwarding
-from jupyter_pai.doctor.running import SWEEP_LIMIT_S, Way
+from jupyter_pai.doctor.running import SWEEP_LIMIT_S, Ran, Way
 
 AT_ONCE = 4
 """Probes at the same time: each is one or two connections, and a gateway limits logins from one address."""
@@ -65,11 +65,15 @@ def sweep(way: Way, facts: Facts) -> str:
     return "" if ran.code == 0 else facts.place
 
 
-def observe(way: Way) -> Observations:
-    """Do everything that can be done with a task, and leave nothing in it."""
+def observe(way: Way, find_cause: Callable[[Ran], Finding] | None = None) -> Observations:
+    """Do everything that can be done with a task, and leave nothing in it.
+
+    ``find_cause`` is called with a login that failed, and says why.
+    """
     facts, login = ask(way, fact.SYSTEM + fact.PLACE)
     if not login.worked:
-        return Observations(facts, {Probe.LOGIN: login}, sweep(way, facts))
+        found = find_cause(way.execute("true")) if find_cause is not None and not facts.place else None
+        return Observations(facts, {Probe.LOGIN: login}, sweep(way, facts), found)
     outcomes = {Probe.LOGIN: login}
     try:
         with tempfile.TemporaryDirectory(prefix="pai-doctor-") as here, ThreadPoolExecutor(AT_ONCE) as pool:

@@ -41,6 +41,99 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
         "en": ("Nobody can log in. {detail}", "Look at the job's state with `pai status`, then at `pai why`."),
         "zh_CN": ("无法登录。{detail}", "先用 `pai status` 查看作业状态，再用 `pai why` 查看原因。"),
     },
+    "no-include": {
+        "en": (
+            "OpenSSH does not know the name {alias}: {config} does not include {ours}.",
+            "Run `pai ssh-config`, which puts the Include line at the top of that file.",
+        ),
+        "zh_CN": (
+            "OpenSSH 不认识名称 {alias}：{config} 没有包含 {ours}。",
+            "请运行 `pai ssh-config`，它会把 Include 行放到该文件的开头。",
+        ),
+    },
+    "foreign-option": {
+        "en": (
+            "Another block of {config} sets {option} to {value}, which counts instead of what {ours} says.",
+            "Move the line `Include {ours}` above it, or leave the task's names out of that block (`Host * !NAME`).",
+        ),
+        "zh_CN": (
+            "{config} 的另一个配置块把 {option} 设为 {value}，取代了 {ours} 的内容。",
+            "请把 `Include {ours}` 行移到它前面，或让该配置块排除任务的名称（`Host * !NAME`）。",
+        ),
+    },
+    "no-key-file": {
+        "en": ("The key {path} cannot be read.", "Run `pai ssh-config`, which makes one and registers it."),
+        "zh_CN": ("无法读取密钥 {path}。", "请运行 `pai ssh-config`，它会创建并注册一个密钥。"),
+    },
+    "key-mode": {
+        "en": (
+            "Others may read the key {path} (mode {mode}), so OpenSSH does not use it.",
+            "Run `chmod 600 {path}`. If others may have read it, replace it: `pai keys rotate`.",
+        ),
+        "zh_CN": (
+            "其他用户可以读取密钥 {path}（权限 {mode}），OpenSSH 因此不使用它。",
+            "请运行 `chmod 600 {path}`。如果可能已被他人读取，请用 `pai keys rotate` 更换。",
+        ),
+    },
+    "port-refused": {
+        "en": (
+            "Nothing listens on port {port} of {host}: the connection is refused.",
+            "Check with `pai backend status` that the backend runs, and that this is the gateway's address.",
+        ),
+        "zh_CN": (
+            "{host} 的端口 {port} 没有程序监听：连接被拒绝。",
+            "请用 `pai backend status` 检查后端是否运行，以及这是否是网关的地址。",
+        ),
+    },
+    "port-dropped": {
+        "en": (
+            "Port {port} of {host} does not answer: something on the way drops the connection.",
+            "Let a firewall or VPN pass connections to that port, or ask the network's administrator.",
+        ),
+        "zh_CN": (
+            "{host} 的端口 {port} 没有应答：途中有设备丢弃了连接。",
+            "请让防火墙或 VPN 放行到该端口的连接，或询问网络管理员。",
+        ),
+    },
+    "other-host": {
+        "en": (
+            "Another host than the gateway answers on port {port} of {host}: its host key is not the gateway's.",
+            "Do not log in there. Check the address; if the gateway has a new key, run `pai ssh-config`.",
+        ),
+        "zh_CN": (
+            "在 {host} 的端口 {port} 上应答的不是网关：主机密钥不符。",
+            "请不要在那里登录。请检查地址；如果网关换了密钥，请运行 `pai ssh-config`。",
+        ),
+    },
+    "no-name": {
+        "en": ("The name {host} cannot be resolved.", "Check the network's DNS, or the gateway's `public_host`."),
+        "zh_CN": ("无法解析名称 {host}。", "请检查网络的 DNS，或网关的 `public_host`。"),
+    },
+    "gateway-draining": {
+        "en": (
+            "The gateway is stopping or starting: it takes no new logins now.",
+            "Try again in a moment. Logins that are open go on until it has stopped.",
+        ),
+        "zh_CN": ("网关正在停止或启动：暂不接受新登录。", "请稍后再试。已打开的登录会持续到它停止。"),
+    },
+    "key-unregistered": {
+        "en": ("The backend does not know your key {path}.", "Run `pai keys add {path}`, or `pai ssh-config`."),
+        "zh_CN": ("后端不认识你的密钥 {path}。", "请运行 `pai keys add {path}` 或 `pai ssh-config`。"),
+    },
+    "certificate-over": {
+        "en": (
+            "The certificate beside {path} has expired, and the key is not registered.",
+            "Run `pai keys certify {path}` for a new one, or `pai keys add {path}`.",
+        ),
+        "zh_CN": (
+            "{path} 旁边的证书已过期，而该密钥没有注册。",
+            "请运行 `pai keys certify {path}` 获取新证书，或 `pai keys add {path}`。",
+        ),
+    },
+    "locked-out": {
+        "en": ("An administrator has locked you out of tasks.", "Ask the administrator why; no key helps."),
+        "zh_CN": ("管理员禁止了你进入任务。", "请询问管理员原因；更换密钥没有用。"),
+    },
     "no-shell": {
         "en": ("An interactive shell does not work. {detail}", "The image needs a shell, /bin/sh at least."),
         "zh_CN": ("交互式 shell 不可用。{detail}", "镜像里至少要有 /bin/sh。"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jupyter_pai.doctor.facts import Facts
+from jupyter_pai.doctor.findings import Finding
 
 
 class Probe(Enum):
@@ -43,6 +44,8 @@ class Observations:
     facts: Facts
     outcomes: Mapping[Probe, Outcome]
     left_behind: str = ""
+    cause: Finding | None = None
+    """Why nobody can log in, when that was looked for."""
 
     def outcome(self, probe: Probe) -> Outcome:
         """What a step found; one that was not done could not be tried."""

@@ -66,16 +66,20 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """How this machine's OpenSSH reaches the task: a configuration file and a name in it."""
+    """How this machine's OpenSSH reaches the task: a configuration file and a name in it.
 
-    config: Path
+    Without a ``config`` it is what OpenSSH reads by itself: the user's own file, then the machine's.
+    """
+
+    config: Path | None
     alias: str
 
     @property
     def options(self) -> list[str]:
         """Options for each of OpenSSH's programs: ask nobody, share no connection, do not wait for ever."""
         words = ("BatchMode=yes", "ControlPath=none", "ControlMaster=no", f"ConnectTimeout={CONNECT_LIMIT_S}")
-        return ["-F", str(self.config), *(part for word in words for part in ("-o", word))]
+        chosen = [] if self.config is None else ["-F", str(self.config)]
+        return [*chosen, *(part for word in words for part in ("-o", word))]
 
     def ssh(self, *words: str) -> list[str]:
         """``ssh``, with options first: ``way.ssh("-T", way.alias, "true")``."""

@@ -70,6 +70,10 @@ def job_html(job: JobDetail) -> str:
         f"{escape(state_words(job))}</span> "
         f'<span style="{_MUTED}">submitted {escape(clock(job["submissionTime"]))}</span></div>'
     ]
+    if description := job.get("description"):
+        parts.append(f"<div>{escape(description)}</div>")
+    if doubt := job.get("doubt"):
+        parts.append(f"<div><b>{escape(doubt)}</b></div>")
     if job["why"]:
         parts.append(f'<div style="{_MUTED}">{escape(job["why"])}</div>')
     if job["exit"]:

@@ -138,6 +138,10 @@ export interface IIdle {
 export interface IJobDetail extends IJobFacts {
   readonly warnings: readonly IDocumentWarning[];
   readonly dialect: string;
+  /** Why this may be out of date: the cluster or a node is away. Absent from older backends. */
+  readonly doubt?: string;
+  /** What its document says of it. Absent from older backends. */
+  readonly description?: string;
   readonly image: string;
   readonly attempt: number;
   readonly stopReason: string;

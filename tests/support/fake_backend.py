@@ -467,6 +467,8 @@ class _Service(_Base):
             return
         self.set_header("Set-Cookie", f"_xsrf=inner; Path=/s/{path.split('/')[0]}/")
         self.set_header("Content-Security-Policy", "default-src 'self'")
+        for name in ("Service-Worker-Allowed", "Clear-Site-Data", "Alt-Svc", "Strict-Transport-Security", "NEL"):
+            self.set_header(name, "/")  # what a service would say to own the origin it shares
         if path.endswith("/stream"):
             self.write("first\n")
             await self.flush()

@@ -64,6 +64,10 @@ class _Passage:
     frozen: bool = False
 
 
+HOLDER = "-database-holder"
+"""How the names of all holder records end."""
+
+
 class FaultProxy:
     """The proxy. ``fault`` is what it does to requests that ``concerns`` picks, from now on."""
 
@@ -75,7 +79,7 @@ class FaultProxy:
         self._fault: Fault | None = None
         self._concerns: Callable[[web.Request], bool] = lambda _: True
         self.port = 0
-        self.requests: Counter[str] = Counter()  # by "watch" or method
+        self.requests: Counter[str] = Counter()  # by "watch", "heartbeat" (of the holder record) or method
 
     @property
     def url(self) -> str:
@@ -106,7 +110,8 @@ class FaultProxy:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """One request."""
         watch = request.query.get("watch") == "1"
-        self.requests["watch" if watch else request.method] += 1
+        beats = request.path.endswith(HOLDER)
+        self.requests["watch" if watch else "heartbeat" if beats else request.method] += 1
         fault = self._fault if self._concerns(request) else None
         assert isinstance(request.transport, asyncio.Transport)
         passage = _Passage(request.transport)

@@ -10,7 +10,6 @@ import contextlib
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,9 +19,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from pai_backend.testing.free_ports import free_ports
+
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0
-_TRIES = 3
 _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _LOG4J = """log4j.rootLogger=INFO,A
@@ -80,20 +80,19 @@ class Hdfs:
 
         return getpass.getuser()
 
-    def start(self) -> bool:
-        """Start both and wait until the DataNode is counted; False when a port was taken meanwhile."""
+    def start(self) -> None:
+        """Start both and wait until the DataNode is counted."""
         formatting = self._java(_NAME_NODE, "-format", "-nonInteractive")
         done = subprocess.run(formatting, cwd=self._directory, capture_output=True, timeout=START_S)
         assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
         self._run("namenode", _NAME_NODE)
         self._run("datanode", _DATA_NODE)
-        return self._wait()
+        self._wait()
 
     def start_data_node(self) -> None:
         """Start the DataNode again, and wait until the NameNode has met the new one."""
         self._run("datanode", _DATA_NODE)
-        if not self._wait():
-            pytest.fail(f"the DataNode did not come back:\n{self._log('datanode')}")
+        self._wait()
 
     def kill_data_node(self) -> None:
         """Cut its power. The NameNode goes on to count it for a while."""
@@ -121,8 +120,8 @@ class Hdfs:
                 self._java(program), cwd=self._directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
-    def _wait(self) -> bool:
-        """Until the NameNode may write to a DataNode that it had not before; False when a process has ended.
+    def _wait(self) -> None:
+        """Until the NameNode may write to a DataNode that it had not before. Fails when a process has ended.
 
         A DataNode is counted when it has registered, but has no room until its first heartbeat told of its disks.
         """
@@ -134,11 +133,11 @@ class Hdfs:
                 nodes = {str(node["xferaddr"]) for node in live if node["remaining"] > 0}
                 if nodes - self._met and facts["Safemode"] == "":
                     self._met |= nodes
-                    return True
+                    return
             if time.monotonic() > deadline:
                 pytest.fail(f"HDFS did not answer within {START_S:.0f} s:\n{self._log('namenode')}")
             time.sleep(0.1)
-        return False
+        pytest.fail("\n".join(f"HDFS does not start, {name}:\n{self._log(name)}" for name in ("namenode", "datanode")))
 
     def _bean(self, name: str) -> dict[str, object]:
         url = f"http://127.0.0.1:{self._http_port}/jmx"
@@ -180,12 +179,6 @@ def _configure(directory: Path, rpc_port: int, http_port: int) -> None:
     (directory / "conf" / "log4j.properties").write_text(_LOG4J)
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextlib.contextmanager
 def running_hdfs() -> Iterator[Hdfs]:
     """Make and start one; stop and remove it at the end. Fails, with the remedy, without Java or Maven."""
@@ -195,19 +188,16 @@ def running_hdfs() -> Iterator[Hdfs]:
         )
     found = subprocess.run([ROOT / "tools" / "hadoop-jars"], capture_output=True, text=True, timeout=600)
     assert found.returncode == 0, found.stderr
-    for _ in range(_TRIES):  # between choosing free ports and taking them another process may take one
-        directory = Path(tempfile.mkdtemp(prefix="pai-hdfs-"))
-        rpc_port, http_port = _free_port(), _free_port()
-        _configure(directory, rpc_port, http_port)
-        hdfs = Hdfs(directory, Path(found.stdout.strip()), rpc_port, http_port)
-        try:
-            if hdfs.start():
-                yield hdfs
-                return
-        finally:
-            hdfs.stop()
-            shutil.rmtree(directory)
-    pytest.fail("HDFS does not start")
+    directory = Path(tempfile.mkdtemp(prefix="pai-hdfs-"))
+    rpc_port, http_port = free_ports(2)
+    _configure(directory, rpc_port, http_port)
+    hdfs = Hdfs(directory, Path(found.stdout.strip()), rpc_port, http_port)
+    try:
+        hdfs.start()
+        yield hdfs
+    finally:
+        hdfs.stop()
+        shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,8 @@ def test_shares_are_marked_listed_and_kept_to(
     setting.parent.mkdir(parents=True)
     setting.write_text(json.dumps({"locale": "zh_CN"}))
     tokens = json.dumps([{"user": "bob", "token": BOB, "admin": False}])
-    with running_lab(tmp_path, {"PAI_BACKEND_API__TOKENS": tokens}) as lab:
+    given = {"PAI_BACKEND_API__TOKENS": tokens, "PAI_BACKEND_ENGINE__TRUST_ALL_USERS": "true"}
+    with running_lab(tmp_path, given) as lab:
         lab.get("jobs")  # starts the backend
         endpoint = Embedded(tmp_path / "backend").require()
         with Client(endpoint) as own, Client(Endpoint(endpoint.url, BOB)) as bob:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import shutil
@@ -108,10 +109,35 @@ def test_the_doctor_finds_a_whole_task_good_and_leaves_nothing(
         False,
     )
 
+    assert pai("ssh-config").returncode == 0
     done = pai("doctor", whole, "--client", "ssh", "--client", "sftp", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["works"], [each["client"] for each in report["clients"]]) == (True, ["ssh", "sftp"])
+
+
+def test_the_doctor_asks_the_backend_why_a_key_is_denied_and_mends_nothing(
+    backend: Client, pai_of_new_user: Pai, whole: str
+) -> None:
+    def found() -> list[str]:
+        done = pai_of_new_user("doctor", whole, "--client", "ssh", "--json")
+        (ssh,) = json.loads(done.stdout)["clients"]
+        assert done.returncode == (0 if ssh["works"] else 1), done.stderr
+        return [finding["code"] for finding in ssh["findings"]]
+
+    assert found() == ["no-include"], "the user's own configuration is what is tried"
+    assert pai_of_new_user("ssh-config").returncode == 0
+    assert found() == []
+    me = getpass.getuser()
+    assert pai_of_new_user("keys", "lock-out", me).returncode == 0
+    assert found() == ["locked-out"]
+    assert pai_of_new_user("keys", "let-in", me).returncode == 0
+    registered = backend.keys()
+    backend.delete_key(registered[-1]["fingerprint"])
+    assert found() == ["key-unregistered"]
+    assert found() == ["key-unregistered"], "the doctor registers nothing"
+    assert pai_of_new_user("ssh-config").returncode == 0
+    assert found() == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what the verdicts are about is Linux")
@@ -123,6 +149,7 @@ def test_the_doctor_says_what_a_small_image_lacks(backend: Client, pai: Pai, pla
         assert found is not None
         (programs / name).symlink_to(found)
     running(backend, "bare", {"PATH": str(programs)})
+    assert pai("ssh-config").returncode == 0
     done = pai("doctor", "bare", "--json")
     assert done.returncode == 1
     report = json.loads(done.stdout)

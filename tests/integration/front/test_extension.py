@@ -156,9 +156,11 @@ QUESTIONS = [
 @pytest.mark.parametrize(("method", "path", "question"), QUESTIONS)
 def test_each_verb_asks_for_its_own_action_and_resource(site: Site, method: str, path: str, question: str) -> None:
     site.asked.with_suffix(".refused").write_text(question)
-    assert site.request(method, path, b"{}" if method in ("POST", "PUT") else None).status == 403
+    body = b"{}" if method in ("POST", "PUT") else None
+    assert site.request(method, f"{path}?by=whom-the-authorizer-refuses", body).status == 403
     assert site.questions() == [question]
-    assert site.fake.backend.requests == []
+    # The extension's own stream of events may reach the backend at any time: ours is told by its query.
+    assert not [seen for seen in site.fake.backend.requests if "whom-the-authorizer-refuses" in seen[1]]
 
 
 def test_a_task_that_cannot_be_reached_is_refused_with_the_reason(site: Site) -> None:
@@ -207,7 +209,17 @@ def test_a_service_sees_the_page_and_its_own_cookies_only(site: Site) -> None:
     assert "jupyters" not in json.dumps(passed)
     # Jupyter's own cookie for signing in by token is there too.
     assert "_xsrf=inner; Path=/hub%40x/pai/s/x--web/" in answer.headers["set-cookie"].split(", ")
-    assert answer.headers["content-security-policy"] == "default-src 'self'"
+
+
+def test_a_service_does_not_own_jupyters_origin(site: Site) -> None:
+    answer = site.request("GET", "pai/s/x--web/page", headers=SIGNED_IN)
+    jupyters, services = answer.headers["content-security-policy"].split(", ")
+    assert jupyters.startswith("frame-ancestors 'self'; report-uri")
+    assert services == "default-src 'self'"
+    said = {"service-worker-allowed", "clear-site-data", "alt-svc", "strict-transport-security", "nel"}
+    assert not said & {name.lower() for name in answer.headers}
+    for worker in ({"Service-Worker": "script"}, {"Sec-Fetch-Dest": "serviceworker"}):
+        assert site.request("GET", "pai/s/x--web/worker.js", headers={**SIGNED_IN, **worker}).status == 403
 
 
 def test_a_services_redirect_stays_below_jupyter(site: Site) -> None:

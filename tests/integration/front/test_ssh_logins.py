@@ -33,6 +33,7 @@ cluster_name: lab
 api:
   tokens: [{{user: bob, token: {BOB}}}]
 engine:
+  trust_all_users: true
   nodes:
     - {{name: carol, simulated: true, gpus: {{type: TITANX, count: 1}}}}
 """
@@ -240,8 +241,10 @@ job, public = "demo", "{alice.files.identity}.pub"
     assert (backend.keys(), bob.pai("shares").stdout) == ([], "Nothing is shared.\n")
 
 
-def test_the_jobs_keys_of_both_types_open_the_tasks_own_port(alice: Person, backend: Client, tmp_path: Path) -> None:
-    """As the seeds print it: ``ssh -i key -p PORT root@IP``. The RSA key is fetched before the task starts."""
+def test_the_jobs_keys_of_both_types_open_the_job_at_the_gateway_alone(
+    alice: Person, backend: Client, tmp_path: Path
+) -> None:
+    """As the seeds print it, ``ssh -i key -p PORT root@IP``. The RSA key is fetched before the task starts."""
     role = {**ROLE, "name": "main", "gpuNumber": 1}
     first, second = (submitted(backend, name, [role]) for name in ("first", "second"))
     runs(backend, first)
@@ -251,13 +254,16 @@ def test_the_jobs_keys_of_both_types_open_the_tasks_own_port(alice: Person, back
     backend.stop(first)
     detail = runs(backend, second)
     (task,) = tasks_of(detail)
-    (entry,) = [entry for entry in backend.ssh(second)["entries"] if entry["alias"] == "second"]
+    answer = backend.ssh(second)
+    (entry,) = [entry for entry in answer["entries"] if entry["alias"] == "second"]
     assert entry["reachable"]
     known = ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={tmp_path / 'known'}"]
     for file in files.values():
-        where = ["-p", str(task["ports"]["ssh"][0]), f"root@{task['address']}"]
-        done = run("ssh", "-F", "none", "-o", "BatchMode=yes", "-i", str(file), *known, *where, "echo in")
+        client = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-i", str(file), *known]
+        done = run(*client, "-p", str(answer["port"]), f"root@{answer['host']}", "echo in")
         assert done.stdout == "in\n", done.stderr
+        beside = run(*client, "-p", str(task["ports"]["ssh"][0]), f"root@{task['address']}", "echo in")
+        assert "Permission denied (publickey)" in beside.stderr
     assert files["pem"].read_text().startswith("-----BEGIN RSA PRIVATE KEY-----")
     backend.stop(second)
 

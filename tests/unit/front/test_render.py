@@ -6,6 +6,7 @@ from typing import cast
 
 from jupyter_pai import render
 from jupyter_pai.errors import Fault, InvalidDocument
+from jupyter_pai.widgets.html import job_html
 from jupyter_pai.wire import Change, Why
 from tests.support.fake_backend import job_body, task_body
 
@@ -61,6 +62,13 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 def test_columns_line_up_with_chinese_names() -> None:
     lines = render.table(("NAME", "X"), [("训练", 1), ("abcdef", 2)]).splitlines()
     assert [render.width(line[: line.rindex(line.split()[-1])]) for line in lines] == [8, 8, 8]
+
+
+def test_a_description_is_shown_on_one_line_and_as_text() -> None:
+    job = job_body("train", "j1", description="image <b>classification</b>,\ncifar10\x1b[31m")
+    assert render.job_page(job).splitlines()[1] == "  image <b>classification</b>, cifar10[31m"  # type: ignore[arg-type]
+    assert "image &lt;b&gt;classification&lt;/b&gt;" in job_html(job)  # type: ignore[arg-type]
+    assert render.job_page(job_body("train", "j1", description="")) == render.job_page(job_body("train", "j1"))  # type: ignore[arg-type]
 
 
 def test_the_page_of_a_job_shows_why_warnings_tasks_and_addresses() -> None:
@@ -197,3 +205,9 @@ def test_a_job_page_tells_since_when_nothing_has_used_it_or_warns() -> None:
     page = render.job_page(job_body("train", "j1", idle=warned))  # type: ignore[arg-type]
     assert "  Nothing has used this job since 8." in page.splitlines()
     assert "used" not in render.job_page(job_body("train", "j1", idle=None))  # type: ignore[arg-type]
+
+
+def test_what_may_be_out_of_date_is_marked_before_all_else() -> None:
+    job = job_body("train", "j1", doubt="What is shown may be out of date: <away>.")
+    assert render.job_page(job).splitlines()[1] == "! What is shown may be out of date: <away>."  # type: ignore[arg-type]
+    assert "out of date: &lt;away&gt;" in job_html(job)  # type: ignore[arg-type]
