@@ -1,6 +1,7 @@
 """The order of all tests: those that one worker must have together come first, the longest group before the others.
 
-A worker that were given such a group last would be waited for by all others.
+A worker that were given such a group last would be waited for by all others. What a group shares (a cluster, a browser,
+a backend) ends with it: until the end of the whole run it would cost all others a part of the machine.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import signal
 
 import pytest
+from _pytest.runner import runtestprotocol
 
+from tests.attack.table import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.support import repeatable
 
 LONGEST = (
@@ -42,7 +45,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
 
 
-def _rank(item: pytest.Item) -> int:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run the last test of a group as if it were the last of all, which ends all that was made for the session."""
+    if nextitem is None or _group(item) in ("", _group(nextitem)):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    runtestprotocol(item, nextitem=None)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _group(item: pytest.Item) -> str:
     marker = item.get_closest_marker("xdist_group")
-    group = str(marker.args[0]) if marker is not None and marker.args else ""
+    return str(marker.args[0]) if marker is not None and marker.args else ""
+
+
+def _rank(item: pytest.Item) -> int:
+    group = _group(item)
     return LONGEST.index(group) if group in LONGEST else len(LONGEST)

@@ -17,6 +17,14 @@ NOT_RUN = {
         "tests/integration/front/test_ssh_logins.py runs the page's commands"
     ),
     ("docs/ssh-keys.md", "pai share JOB --with bob --for 2h --only sftp --only port:jupyter"): "as above",
+    ("docs/operations.md", "python -m pai_backend backup /backups/2026-11-24 --config backend.yaml"): (
+        "tests/integration/app/test_restore_drill.py runs the page's commands"
+    ),
+    ("docs/operations.md", "# stop the backend first"): "as above",
+    (
+        "docs/operations.md",
+        "pai cluster orphans                  # what runs, since when, and why it was not taken back",
+    ): "as above",
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
     ("docs/scheduling.md", "from pai_backend.scheduling import Cluster, Group, Member, Wait, read_config"): (
         "tests/unit/scheduling/test_example.py runs it on the page's configuration"
@@ -33,6 +41,9 @@ NOT_RUN = {
         "tests/kubernetes/test_quick_start.py runs it on a real cluster"
     ),
     ("docs/quick-start-kubernetes.md", "cat >hello.yaml <<'END'"): "as above",
+    ("docs/quick-start-kubernetes.md", "kubectl -n jupyter-pai apply -f - <<'END'"): (
+        "tests/unit/launch/test_unreached.py reads the configuration beside it"
+    ),
     (
         "docs/quick-start-kubernetes.md",
         "python -m pai_backend cluster init --config backend.yaml --vc vision=50 --output cells.yaml",
@@ -59,8 +70,8 @@ NOT_RUN = {
     ): "tests/kubernetes/routes runs it, and installs the values beside it",
     (
         "docs/install-kubernetes.md",
-        "kubectl -n pai-tasks delete pods -l app.kubernetes.io/managed-by=jupyter-pai --wait=false",
-    ): "removes what tests share",
+        "python -m pai_backend cluster remove --cluster-name lab --kubernetes-namespace pai-tasks",
+    ): "tests/integration/engine/test_kubernetes_removal.py runs it on a server that is played",
     ("docs/engine-kubernetes.md", "kubectl create namespace try-policies"): (
         "tests/kubernetes/policies/test_page.py runs it on a cluster that enforces policies, and on one that does not"
     ),

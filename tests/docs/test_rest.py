@@ -57,7 +57,7 @@ def test_the_curl_commands_submit_and_list(running: Backend, tmp_path: Path) -> 
     until(is_running)
 
 
-def test_the_link_gives_the_key_to_wget_and_the_key_opens_the_tasks_port(running: Backend, tmp_path: Path) -> None:
+def test_the_link_gives_the_key_to_wget_and_the_key_opens_the_task(running: Backend, tmp_path: Path) -> None:
     with running.client() as client:
         client.post("/api/v2/jobs", content=scm_document("job", taskRoles=[ROLE])).raise_for_status()
     headers = {"Authorization": f"Bearer {running.token}"}

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from jupyter_pai.embedded import Embedded
+from tests.support.backend_process import until
 
 ROOT = Path(__file__).resolve().parents[3]
 LAB = ROOT / "examples" / "lab.py"
@@ -77,6 +78,7 @@ def test_the_notebook_is_open_and_the_nodes_are_those_of_the_examples(running: t
     with httpx.Client(base_url=url, headers=headers, timeout=START_TIMEOUT_S, follow_redirects=True) as client:
         assert client.get("").url.path == "/lab/tree/quickstart.ipynb"
         assert client.get("api/contents/quickstart.ipynb?content=0").json()["type"] == "notebook"
+        until(lambda: client.get("pai/api/v2/cluster/nodes").json()["data"] != [])  # the backend has listed them
         nodes = client.get("pai/api/v2/cluster/nodes").json()["data"]
     assert [(node["name"], node["simulated"]) for node in nodes] == [("carol", True), ("dan", True)]
     assert f"/lab/tree/quickstart.ipynb?token={token}" in output.read_text()

@@ -1,16 +1,14 @@
 """The two distributed examples of the guides, unchanged, on a real backend and the local engine.
 
-What they call (pip, wget, git, hdfs, the training program) is stood in for by programs that check how they are
-called and exit non-zero otherwise; the tasks meet each other at the addresses of their host lists.
+What they call (wget, git, hdfs, the training program) is stood in for by programs that check how they are called and
+exit non-zero otherwise; the tasks meet each other at the addresses of their host lists. pip is the real one: it
+installs a package of that name, made here.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import sys
-import sysconfig
-import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,8 @@ import pytest
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
 from tests.support.backend_process import backend, until
+from tests.support.environments import Environment, make_environment
+from tests.support.wheels import make_wheel
 
 PROGRAMS = Path(__file__).parent / "programs"
 DOCUMENTS = Path(__file__).parents[2] / "data" / "documents"
@@ -56,21 +56,18 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """An interpreter with the packages of this one, and with our programs beside it: tasks find these first."""
-    home = tmp_path_factory.mktemp("interpreter")
-    venv.create(home, symlinks=True)
-    packages = sysconfig.get_path("purelib", vars={"base": str(home), "platbase": str(home)})
-    ours = sysconfig.get_path("purelib")
-    (Path(packages) / "parent.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+    made = make_environment(tmp_path_factory.mktemp("interpreter"))
     for program in PROGRAMS.iterdir():
         if program.is_file():
-            shutil.copy(program, home / "bin")
-    return str(home / "bin" / Path(sys.executable).name)
+            shutil.copy(program, made.home / "bin")
+    make_wheel(made.wheels, "scipy", "1.0", {"scipy.py": "WHERE = __file__\n"})
+    return made
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, python: str) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory, environment: Environment) -> Iterator[Site]:
     """A backend with enough simulated GPUs for both examples."""
     folder = tmp_path_factory.mktemp("seeds")
     files = folder / "files"
@@ -78,7 +75,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, python: str) -> Iterator[Site
     arguments = ["--engine-nodes", json.dumps(NODES), "--storage-default-uri", str(files)]
     arguments += ["--virtual-clusters", json.dumps(["default", "your_virtual_cluster"])]
     with (
-        backend(folder / "data", arguments, python=python) as running,
+        backend(folder / "data", arguments, python=environment.python) as running,
         Client(Endpoint(running.url, running.token)) as client,
     ):
         yield Site(client, files)
@@ -95,8 +92,12 @@ def hosts(job: dict[str, Any], role: str) -> str:
     return ",".join(f"{task['address']}:{task['ports']['http'][0]}" for task in tasks)
 
 
-def test_the_qizhi_example_runs_to_the_completion_it_asks_for(site: Site) -> None:
-    """Two workers complete, which ends the job and the parameter servers that wait for ever."""
+def test_the_qizhi_example_runs_to_the_completion_it_asks_for(site: Site, environment: Environment) -> None:
+    """Two workers complete, which ends the job and the parameter servers that wait for ever.
+
+    All four tasks install a package at once, and the backend runs from the environment whose pip they call.
+    """
+    before = {path: content for path, content in environment.state().items() if "__pycache__" not in path}
     base = site.files / "path" / "tensorflow-distributed-jobguid"
     (base / "code").mkdir(parents=True)
     (base / "data").mkdir()
@@ -126,6 +127,8 @@ def test_the_qizhi_example_runs_to_the_completion_it_asks_for(site: Site) -> Non
             expected = qizhi_variables(job, base, site.files, role, index)
             assert {name: told["variables"].get(name) for name in expected} == expected
             assert told["variables"]["QIZHI_WORK_DIR"] == told["cwd"]
+    after = {path: content for path, content in environment.state().items() if "__pycache__" not in path}
+    assert after == before
 
 
 def qizhi_variables(job: dict[str, Any], base: Path, files: Path, role: str, index: int) -> dict[str, str]:
@@ -152,7 +155,7 @@ def qizhi_variables(job: dict[str, Any], base: Path, files: Path, role: str, ind
         "QIZHI_JOB_TASK_ROLE_LIST": "ps_server,worker",
         "QIZHI_KILL_ALL_ON_COMPLETED_TASK_NUM": "2",
         "QIZHI_CONTAINER_HOST_IP": task["address"],
-        "QIZHI_CONTAINER_HOST_PORT_LIST": f"http:{http};ssh:{ssh};",
+        "QIZHI_CONTAINER_HOST_PORT_LIST": f"http:{http};ssh:{ssh}",
         "QIZHI_CONTAINER_HOST__http_PORT_LIST": str(http),
         "QIZHI_CONTAINER_HOST_http_PORT_LIST": str(http),
         "QIZHI_TASK_ROLE_ps_server_HOST_LIST": hosts(job, "ps_server"),

@@ -167,9 +167,10 @@ async def test_objects_that_are_left_over_are_found(store: SqlStore, monkeypatch
     mark["metadata"]["annotations"][naming.FORGOTTEN] = full["metadata"]["annotations"][naming.FORGOTTEN] = "now"
     full["data"] = {"command.gz": "eA=="}
     shared = {"configmaps": [thing("ConfigMap")], "networkpolicies": [thing("NetworkPolicy", owner="uid-of-ConfigMap")]}
-    policy = thing("NetworkPolicy")
+    policy, holder = thing("NetworkPolicy"), thing("ConfigMap")
     policy["metadata"]["labels"][naming.COMPONENT] = "policy"
-    world.objects = {"networkpolicies": [policy]}
+    holder["metadata"]["labels"][naming.COMPONENT] = "holder"
+    world.objects = {"networkpolicies": [policy], "configmaps": [holder]}
     assert await found(store, world) == []
     world.objects = {"secrets": [mark], **shared}
     assert await found(store, world) == []

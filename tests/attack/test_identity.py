@@ -1,0 +1,97 @@
+"""Who is who: names, tokens, passwords, and files that hold them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.attack.site import ADMIN, LIMIT_S, OTHER, OWNER, PYTHON, VICTIM, Site, document, new_key, ok, token_of
+from tests.support.backend_process import until
+
+
+@pytest.mark.attack(13, "a job that is named as another's uid answers in its place")
+@pytest.mark.parametrize("operation", ["", "/config", "/events", "/ssh", "/why"])
+def test_a_uid_means_its_job_and_nothing_else(site: Site, operation: str) -> None:
+    with site.http(OWNER) as owner, site.http(OTHER) as other, site.http(ADMIN) as admin:
+        name = f"mine{operation.strip('/')}"
+        uid = ok(owner.post("/api/v2/jobs", content=document(name, "sleep 1000"))).json()["uid"]
+        taken = other.post("/api/v2/jobs", content=document(uid, "sleep 1000"))
+        assert taken.status_code == 400, taken.text
+        for client in (owner, admin):
+            assert ok(client.get(f"/api/v2/jobs/{uid}")).json()["username"] == OWNER
+            assert client.get(f"/api/v2/jobs/{uid}{operation}").status_code == 200
+        ok(admin.put(f"/api/v2/jobs/{uid}/executionType", json={"value": "STOP"}))
+        until(lambda: owner.get(f"/api/v2/jobs/{name}").json()["state"] == "STOPPED", LIMIT_S)
+
+
+@pytest.mark.attack(15, "a session's token does not open a service, or is shown to the task")
+@pytest.mark.parametrize("way", ["header", "query"])
+def test_a_token_opens_a_service_and_stays_outside(site: Site, echo: str, way: str) -> None:
+    with site.http(OWNER) as client, site.http(None) as stranger:
+        made = ok(client.post("/api/v2/tokens/application")).json()["token"]
+        headers = {"Authorization": f"Bearer {made}"}
+        path = f"/s/{echo}/page?a=1" + (f"&token={made}" if way == "query" else "")
+        answer = stranger.get(path, headers=headers, follow_redirects=True)
+        assert answer.status_code == 200, answer.text
+        assert made not in answer.text
+        assert "page?a=1" in answer.text
+
+
+@pytest.mark.attack(16, "guesses of a password are not slowed, or tell which names there are")
+def test_guesses_end_in_a_lock_and_tell_no_names(site: Site) -> None:
+    def guess(name: str) -> tuple[int, str]:
+        with site.http(None) as stranger:
+            answer = stranger.post("/api/v2/authn/basic/login", json={"username": name, "password": "wrong"})
+        return answer.status_code, answer.json()["code"]
+
+    for name in (VICTIM, "nobody"):
+        said = {guess(name) for _ in range(30)}  # each refusal that counts makes the next pause longer
+        assert said == {(400, "IncorrectPasswordError"), (429, "TooManyRequestsError")}
+
+
+@pytest.mark.attack(17, "a configuration with tokens that everybody may read is taken")
+def test_a_file_with_tokens_is_for_its_owner_alone(tmp_path: Path) -> None:
+    config = tmp_path / "backend.yaml"
+    config.write_text(
+        f"api:\n  tokens:\n    - {{user: {OWNER}, token: {token_of(OWNER)}}}\nengine: {{trust_all_users: true}}\n"
+    )
+    config.chmod(0o644)
+    line = [
+        PYTHON,
+        "-P",
+        "-m",
+        "pai_backend",
+        "rotate-key",
+        "--config",
+        str(config),
+        "--data-dir",
+        str(tmp_path / "data"),
+    ]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S)
+    assert ended.returncode == 2
+    assert "chmod 600" in ended.stderr
+    assert token_of(OWNER) not in ended.stderr
+
+
+@pytest.mark.attack(14, "what an application token made outlives it: an SSH key, a stream, a service's cookie")
+def test_what_a_token_made_ends_with_it(site: Site, sleeper: str, echo: str, tmp_path: Path) -> None:
+    public = new_key(tmp_path / "key")
+    host, port = site.gateway()
+    line = ["ssh", *site.ssh_options(tmp_path / "key"), "-p", str(port), f"{sleeper}@{host}", "echo in"]
+
+    def printed() -> str:
+        return subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL).stdout
+
+    with site.http(OWNER) as client, site.http(None) as browser:
+        token = ok(client.post("/api/v2/tokens/application")).json()["token"]
+        bearer = {"Authorization": f"Bearer {token}"}
+        ok(browser.post("/api/v2/keys", json={"public_key": public}, headers=bearer))
+        ticket = ok(browser.post("/api/v2/jobs/echo/services/web/ticket?role=worker&index=0", headers=bearer)).json()
+        browser.get(ticket["path_url"])
+        assert browser.get(f"/s/{echo}/").status_code == 200
+        assert printed() == "in\n"
+        ok(client.delete(f"/api/v2/tokens/{token}"))
+        until(lambda: browser.get(f"/s/{echo}/").status_code == 401, LIMIT_S)
+        until(lambda: printed() == "", LIMIT_S)
