@@ -26,7 +26,7 @@ CONFIG = """\
 user: bench
 database: {url}
 api: {{tokens: [{{user: {user}, token: {token}}}]}}
-engine: {{nodes: [{{name: carol, gpus: {{type: TITANX, count: 1}}}}]}}
+engine: {{trust_all_users: true, nodes: [{{name: carol, gpus: {{type: TITANX, count: 1}}}}]}}
 """
 FILTERS: tuple[dict[str, str], ...] = (
     {},

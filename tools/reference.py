@@ -104,6 +104,8 @@ A signal counts as the status 128 and its number, which is also how shells repor
 - **Kind** decides about running it again: *transient* always, free; *transient-conflict* always, free, after a longer
   pause; *permanent* never; *unknown* as often as `retryCount` allows (`taskRetryCount` in a job with `gangAllocation:
   false`). A count of -1 has no limit, and -2 runs everything again, even a success.
+- A task that something took away (`lost`, `vanished`) while its machine went on may have done so itself, such as by
+  `kill -9` of the process that keeps it on the local engine: then its kind is *unknown*, and a retry is charged.
 - **Pauses** double from one retry to the next: none after preemption and for the first {AT_ONCE} charged retries; then,
   and after lost tasks, {FIRST_PAUSE.seconds} s to {LONGEST_PAUSE.seconds} s; after conflicts
   {FIRST_CONFLICT_PAUSE.seconds} s to {LONGEST_CONFLICT_PAUSE.seconds} s. They begin anew
@@ -114,13 +116,16 @@ A signal counts as the status 128 and its number, which is also how shells repor
 """
 
 WARNINGS = {
-    "barrier-without-gang": "Tasks that start one by one wait for each other at the SSH barrier.",
+    "barrier-without-gang": "Tasks that start one by one do not wait for each other at the SSH barrier.",
+    "barrier-without-jobssh": "The SSH barrier is asked for without `jobssh`; it is left out.",
     "draft-name": "A field of an early draft of v2 has another name now; it is followed.",
     "draft-null": "In an early draft of v2 null switches a rule off; v2 writes -1.",
     "draft-port": "In an early draft of v2 a port count of 0 asks for one port.",
+    "empty-plugin": "A runtime plugin has none of the parameters that it needs; it is left out.",
     "first-role-ends-job": "The first role to finish completely ends the job, and the other roles are stopped.",
     "first-task-ends-job": "The first instance to succeed ends the job, and the others are stopped.",
     "flag-as-text": "A yes or no is written as text.",
+    "gang-release-unused": "`gangReleaseEnable` is set, and nothing follows it.",
     "literal-password": "A registry's password stands in `auth` itself; it is kept as a secret.",
     "long-command": "A command is longer than Linux lets one argument be.",
     "long-variable": "A variable of `jobEnvs` is longer than Linux lets one variable be.",
@@ -128,6 +133,7 @@ WARNINGS = {
     "missing-field": "A field that has a default is missing; the default is used.",
     "more-warnings": "There are more warnings than are listed.",
     "no-default-storage": "An empty `storages` asks for default storages, and there are none.",
+    "notification-unused": "`jobStatusChangeNotification` is set, and no mail is sent.",
     "number-as-text": "A number is written as text.",
     "obsolete-field": "An obsolete field is set; it is still followed.",
     "open-jupyter": "A Jupyter server listens beyond the machine and lets everyone in.",
@@ -136,7 +142,7 @@ WARNINGS = {
     "shm-over-memory": "`shmMB` is more than `memoryMB`.",
     "task-retry-unused": "`taskRetryCount` is set, and is followed only without gang allocation.",
     "trailing-comma": "A comma stands after the last member of an object or list.",
-    "unknown-field": "A field of an SCM document is not known; it is kept in `extras`.",
+    "unknown-field": "A field is not known where others take any; nothing follows it. Of an SCM document it is kept.",
     "unknown-plugin": "A runtime plugin that is not known here, and may be left out, is left out.",
     "unreachable-count": "A completion counter is more than the role's instances: its rule never applies.",
     "unreachable-variable": "No shell can read a variable of that name.",
