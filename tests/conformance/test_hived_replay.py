@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pai_backend.scheduling import Cluster, ClusterConfig, Group
-from pai_backend.scheduling.core.group import Decision
+from pai_backend.scheduling.core.decision import Decision
 from pai_backend.scheduling.core.place import Planner
 from tests.conformance import hived_replay
 from tests.conformance.hived.levels import LEVELS

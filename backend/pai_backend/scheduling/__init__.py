@@ -16,16 +16,16 @@ Same input, same output: nothing here iterates over a set or depends on hash ord
 for the schema, ``cells`` for the trees, ``core.cluster`` for what can be done. docs/scheduling.md explains the ideas.
 """
 
-from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.config.derive import derive, to_yaml
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.core.cluster import Cluster, Outdated
-from pai_backend.scheduling.core.group import Bound, Decision, Group, Member, Placement, PodPlace, Preempt, Wait
+from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
 from pai_backend.scheduling.core.inspect import cluster_status, group_status, physical_status, virtual_status
-from pai_backend.scheduling.core.reason import Reason, WaitCode
 from pai_backend.scheduling.core.reconfigure import Effects
 from pai_backend.scheduling.core.restore import Restored
+from pai_backend.scheduling.request import Group, Member, Placement, PodPlace, Reason, WaitCode
 
 __all__ = [
     "Bound",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, Decision, Preempt
+from pai_backend.scheduling.core.decision import Bound, Decision, Preempt
 from tests.conformance.hived.trace import Record
 
 Pods = tuple[tuple[str, tuple[int, ...]], ...]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling.cells.held import Held, Spot, State
+from pai_backend.scheduling.cells.tree import Held, Spot, State
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Group, Placement, PodPlace, Preempt
+from pai_backend.scheduling.core.decision import Preempt
 from pai_backend.scheduling.core.place import displace, make_plan
 from pai_backend.scheduling.core.restore import find_unit
+from pai_backend.scheduling.request import Group, Placement, PodPlace
 from tests.conformance.hived.answer import Answer
 
 

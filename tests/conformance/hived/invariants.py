@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from pai_backend.model.errors import Bug
-from pai_backend.scheduling.cells.held import Held, State
+from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, Decision, Group, Preempt
+from pai_backend.scheduling.core.decision import Bound, Decision, Preempt
+from pai_backend.scheduling.request import Group
 from tests.conformance.hived.answer import free_counts, used_leaves
 
 

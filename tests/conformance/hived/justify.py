@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pai_backend.scheduling.cells.physical import Node
+from pai_backend.scheduling.cells.tree import Node
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, Decision, Group, Preempt
+from pai_backend.scheduling.core.decision import Bound, Decision, Preempt
+from pai_backend.scheduling.request import Group
 from tests.conformance.hived import invariants
 from tests.conformance.hived.answer import Answer, Pods
 from tests.conformance.hived.levels import common_levels

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pai_backend.model.errors import PaiError
-from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Decision, Group
+from pai_backend.scheduling.core.decision import Decision
+from pai_backend.scheduling.request import Group
 from tests.conformance.hived import invariants
 from tests.conformance.hived.answer import Answer, decided, free_counts, recorded, used_leaves
 from tests.conformance.hived.follow import CannotFollow, follow

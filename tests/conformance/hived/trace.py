@@ -15,7 +15,7 @@ import yaml
 from pai_backend.model.errors import PaiError
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.config.read import read_config
-from pai_backend.scheduling.core.group import Group, Member
+from pai_backend.scheduling.request import Group, Member
 from tests.conformance.hived.check import fault
 
 Record = Mapping[str, Any]

@@ -10,11 +10,8 @@ from itertools import combinations
 
 from pai_backend.model.errors import Bug
 from pai_backend.scheduling import Cluster, Group
-from pai_backend.scheduling.cells.build import Quotas
-from pai_backend.scheduling.cells.held import Held, State
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
-from pai_backend.scheduling.cells.virtual import Unit
-from pai_backend.scheduling.core.request import check_group
+from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, State, Unit
+from pai_backend.scheduling.core.options import check_group
 
 Price = tuple[int, int]
 """Groups that lose their quota or reservation, groups that end."""

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 
 from pai_backend.model.errors import Bug, PaiError
 from pai_backend.scheduling import Bound, Cluster, ClusterConfig, Decision, Group, Outdated, Preempt, State, Wait
-from pai_backend.scheduling.cells.held import Held
+from pai_backend.scheduling.cells.tree import Held
 from tests.conformance.hived import invariants
 from tests.mutants import scheduling as mutants
 from tests.property.scheduling.clusters import configs, fingerprint, groups

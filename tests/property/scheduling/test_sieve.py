@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pai_backend.model.errors import PaiError
 from pai_backend.scheduling import Cluster, ClusterConfig, Group
-from pai_backend.scheduling.cells.held import Held
+from pai_backend.scheduling.cells.tree import Held
+from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option, Planner
-from pai_backend.scheduling.core.request import check_group
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Budget
 from pai_backend.scheduling.core.sieve import Sieve

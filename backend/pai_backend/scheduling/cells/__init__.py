@@ -1,7 +1,7 @@
 """The trees: physical and virtual cells, the buddy free lists, health, and the orders in which nodes are tried.
 
 - ``shape``: which leaves of a node form which cell, as bit masks; choice of leaves
-- ``physical``, ``virtual``: the two kinds of cells and what each node holds
+- ``tree``: real and virtual cells, chains, quotas, and which group holds what
 - ``buddy``: free physical cells, split and merged; what is left for whom
 - ``ranking``: nodes by how full they are, kept up to date change by change
 - ``build``: trees from a configuration

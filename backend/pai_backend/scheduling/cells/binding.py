@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pai_backend.model.errors import Bug
 from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
-from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+from pai_backend.scheduling.cells.tree import Node, PhysicalCell, Unit, VirtualCell
 
 
 class Binder:

@@ -7,60 +7,106 @@ is found first, and is the reference's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, Self, TypeVar
 
 from pai_backend.model.errors import Bug
 from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.physical import PhysicalCell, Wide
 
-if TYPE_CHECKING:
-    from pai_backend.scheduling.cells.build import Chain
 
-Fits = Callable[[PhysicalCell], bool]
+class Listed(Protocol):
+    """What free lists know of a cell; see :class:`~pai_backend.scheduling.cells.tree.T`."""
+
+    level: int
+    leaves: int
+    number: int
+    position: int
+    listed: int
+    split: bool
+
+    @property
+    def parent(self) -> Self | None:
+        """The cell one level above."""
+
+    @property
+    def children(self) -> tuple[Self, ...]:
+        """The cells one level below, in order."""
+
+    @property
+    def virtual(self) -> object | None:
+        """What stands on it."""
+
+    @property
+    def opportunistic(self) -> int:
+        """Leaves below that run opportunistic tasks."""
+
+    @property
+    def bad(self) -> int:
+        """Leaves below that are not healthy."""
+
+    def enter(self, position: int) -> None:
+        """It is in the free list of its level from now on, at this place."""
+
+    def leave(self) -> None:
+        """It is in no free list any more."""
+
+
+T = TypeVar("T", bound=Listed)
 SLACK = 64
 """How many entries of a heap may be outdated, apart from as many as there are cells."""
 _NUMBER_BITS = 24
 _NUMBER = (1 << _NUMBER_BITS) - 1
 
 
-class Buddy:
+class Buddy(Generic[T]):
     """The free lists of a chain.
 
     ``left[l]`` counts the cells of level ``l`` that are free or can be had by splitting; ``bad[l]`` lists those of them
     that are not healthy. Level 0 is unused.
     """
 
-    def __init__(self, chain: Chain, journal: Journal) -> None:
-        self.chain = chain
+    def __init__(
+        self,
+        tops: Sequence[T],
+        sizes: Sequence[int],
+        cells: Sequence[T],
+        promises_kept: Callable[[list[int], int], bool],
+        journal: Journal,
+    ) -> None:
+        """``cells`` are all cells by number, some of which are made later; ``promises_kept`` says whether so many free
+        cells per level are enough for all promises but one, of the level that is given as well.
+        """
+        self.sizes = sizes
+        self.cells = cells
+        self.promises_kept = promises_kept
         self.journal = journal
-        levels = len(chain.sizes)
-        self.lists: list[list[PhysicalCell]] = [[] for _ in range(levels)]
+        levels = len(sizes)
+        self.lists: list[list[T]] = [[] for _ in range(levels)]
         self.left = [0] * levels
-        self.bad: list[list[PhysicalCell]] = [[] for _ in range(levels)]
+        self.bad: list[list[T]] = [[] for _ in range(levels)]
         self._heaps: list[list[int]] = [[] for _ in range(levels)]
         """Per level, (opportunistic leaves, position, number) of cells; an entry that is no longer true is dropped."""
-        for top in chain.tops:
+        for top in tops:
             self.append(top)
         for level in range(levels - 1, 0, -1):
-            self.left[level] = sum(top.leaves // chain.sizes[level] for top in chain.tops)
+            self.left[level] = sum(top.leaves // sizes[level] for top in tops)
 
     # -- the lists -------------------------------------------------------------------------------------------------
 
-    def append(self, cell: PhysicalCell) -> None:
+    def append(self, cell: T) -> None:
         """Put a cell at the end of its list."""
         cells = self.lists[cell.level]
-        cell.position = len(cells)
+        cell.enter(len(cells))
         cells.append(cell)
-        self._enter(cell)
+        self.rate(cell)
         self.journal.note(self._drop_last, cell)
 
-    def _drop_last(self, cell: PhysicalCell) -> None:
+    def _drop_last(self, cell: T) -> None:
         self.lists[cell.level].pop()
-        self._leave(cell)
+        cell.leave()
 
-    def remove(self, cell: PhysicalCell) -> None:
+    def remove(self, cell: T) -> None:
         """Take a cell out of its list; the last one takes its place."""
         cells = self.lists[cell.level]
         at = cell.position
@@ -69,10 +115,10 @@ class Buddy:
             cells[at] = last
             last.position = at
             self.rate(last)
-        self._leave(cell)
+        cell.leave()
         self.journal.note(self._insert, cell, at)
 
-    def _insert(self, cell: PhysicalCell, at: int) -> None:
+    def _insert(self, cell: T, at: int) -> None:
         cells = self.lists[cell.level]
         if at == len(cells):
             cells.append(cell)
@@ -82,24 +128,10 @@ class Buddy:
             cells.append(last)
             self.rate(last)
             cells[at] = cell
-        cell.position = at
-        self._enter(cell)
-
-    def _enter(self, cell: PhysicalCell) -> None:
-        if cell.parent is not None:
-            cell.parent.listed += 1
-        if cell.node is not None and cell.node is not cell:
-            cell.node.parts[cell] = None
+        cell.enter(at)
         self.rate(cell)
 
-    def _leave(self, cell: PhysicalCell) -> None:
-        cell.position = -1
-        if cell.parent is not None:
-            cell.parent.listed -= 1
-        if cell.node is not None and cell.node is not cell:
-            del cell.node.parts[cell]
-
-    def rate(self, cell: PhysicalCell) -> None:
+    def rate(self, cell: T) -> None:
         """The cell's place or its opportunistic load changed: candidates are tried by these two."""
         heap, cells = self._heaps[cell.level], self.lists[cell.level]
         heappush(heap, _key(cell))
@@ -110,21 +142,21 @@ class Buddy:
 
     # -- taking and giving back ------------------------------------------------------------------------------------
 
-    def listed(self, cell: PhysicalCell) -> PhysicalCell | None:
+    def listed(self, cell: T) -> T | None:
         """The free cell that ``cell`` is or lies in; None when it is taken or split."""
-        found: PhysicalCell | None = cell
+        found: T | None = cell
         while found is not None and found.position < 0:
             if found.split or found.virtual is not None:
                 return None
             found = found.parent
         return found
 
-    def take(self, cell: PhysicalCell) -> None:
+    def take(self, cell: T) -> None:
         """Take a free cell, splitting what it lies in. Raises Bug when it is not free."""
         if self.listed(cell) is None:
             raise Bug(f"{cell} is not free")
         self._count(cell, -1)
-        at: PhysicalCell | None = cell
+        at: T | None = cell
         while at is not None:
             parent = at.parent
             opened = parent is not None and not parent.split
@@ -135,7 +167,7 @@ class Buddy:
             self.remove(at)
             at = parent if opened else None
 
-    def put(self, cell: PhysicalCell) -> None:
+    def put(self, cell: T) -> None:
         """Give a taken cell back and merge upwards as long as all buddies are free."""
         at = cell
         while at.parent is not None and at.parent.listed == len(at.parent.children) - 1:
@@ -148,7 +180,7 @@ class Buddy:
         self.append(at)
         self._count(cell, 1)
 
-    def _set_split(self, cell: PhysicalCell, *, split: bool) -> None:
+    def _set_split(self, cell: T, *, split: bool) -> None:
         cell.split = split
         self.journal.note(setattr, cell, "split", not split)
         sign = -1 if split else 1
@@ -156,9 +188,9 @@ class Buddy:
         if cell.bad:
             self.note_bad(cell, sign)
 
-    def _count(self, cell: PhysicalCell, sign: int) -> None:
+    def _count(self, cell: T, sign: int) -> None:
         """The cell and all below it leave (-1) or enter (1) what is left."""
-        sizes = self.chain.sizes
+        sizes = self.sizes
         for level in range(1, cell.level + 1):
             self._add_left(level, sign * (cell.leaves // sizes[level]))
         if cell.bad:
@@ -172,7 +204,7 @@ class Buddy:
     def _undo_left(self, level: int, delta: int) -> None:
         self.left[level] -= delta
 
-    def note_bad(self, cell: PhysicalCell, sign: int) -> None:
+    def note_bad(self, cell: T, sign: int) -> None:
         """A bad cell enters (1) or leaves (-1) what is free."""
         cells = self.bad[cell.level]
         if sign > 0:
@@ -185,7 +217,7 @@ class Buddy:
             cells[at] = last
         self.journal.note(self._undo_bad, cell, at)
 
-    def _undo_bad(self, cell: PhysicalCell, at: int) -> None:
+    def _undo_bad(self, cell: T, at: int) -> None:
         cells = self.bad[cell.level]
         if at == len(cells):
             cells.append(cell)
@@ -195,7 +227,7 @@ class Buddy:
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
-    def first(self, level: int, fits: Fits, idle: int = 0) -> PhysicalCell | None:
+    def first(self, level: int, fits: Callable[[T], bool], idle: int = 0) -> T | None:
         """The first cell of ``level`` that fits and that may be taken without breaking anyone's promise.
 
         Looks where buddy allocation would: in the lowest list that has cells, then, as far as the promises allow, in
@@ -213,14 +245,14 @@ class Buddy:
                 return found
         return None
 
-    def _first_in(self, source: int, level: int, fits: Fits, idle: int) -> PhysicalCell | None:
-        most = self.chain.sizes[source] - idle
+    def _first_in(self, source: int, level: int, fits: Callable[[T], bool], idle: int) -> T | None:
+        most = self.sizes[source] - idle
         heap = self._heaps[source]
         seen: list[int] = []
         found = None
         while heap and found is None:
             key = heap[0]
-            cell = self.chain.cells[key & _NUMBER]
+            cell = self.cells[key & _NUMBER]
             position = key >> _NUMBER_BITS & _NUMBER
             if cell.position != position or cell.opportunistic != key >> 2 * _NUMBER_BITS:
                 heappop(heap)
@@ -234,7 +266,7 @@ class Buddy:
             heappush(heap, key)
         return found
 
-    def every(self, level: int) -> Iterator[PhysicalCell]:
+    def every(self, level: int) -> Iterator[T]:
         """All cells of ``level`` that may be taken, best first; the caller decides how many to look at."""
         start = level
         while start < len(self.lists) - 1 and not self.lists[start]:
@@ -250,19 +282,19 @@ class Buddy:
         free = [len(cells) for cells in self.lists]
         if not free[source]:
             return False
-        sizes = self.chain.sizes
+        sizes = self.sizes
         free[source] -= 1
         for at in range(source - 1, level - 1, -1):
             free[at] += sizes[at + 1] // sizes[at] - 1
-        return self.chain.promises_kept(free, taken=level)
+        return self.promises_kept(free, level)
 
 
-def _key(cell: PhysicalCell) -> int:
+def _key(cell: Listed) -> int:
     """Sorts by opportunistic leaves, then by place in the list."""
     return (cell.opportunistic << _NUMBER_BITS | cell.position) << _NUMBER_BITS | cell.number
 
 
-def _descend(cell: PhysicalCell, level: int, fits: Fits) -> PhysicalCell | None:
+def _descend(cell: T, level: int, fits: Callable[[T], bool]) -> T | None:
     """The first cell of ``level`` in ``cell`` that fits, by fewest opportunistic leaves at every step."""
     if cell.level == level:
         return cell if fits(cell) else None
@@ -276,7 +308,7 @@ def _descend(cell: PhysicalCell, level: int, fits: Fits) -> PhysicalCell | None:
     return None
 
 
-def below(cell: PhysicalCell, level: int) -> Iterator[PhysicalCell]:
+def below(cell: T, level: int) -> Iterator[T]:
     """All cells of ``level`` in ``cell``, by fewest opportunistic leaves at every step."""
     if cell.level == level:
         yield cell
@@ -285,18 +317,9 @@ def below(cell: PhysicalCell, level: int) -> Iterator[PhysicalCell]:
         yield from below(child, level)
 
 
-def bad_within(cell: PhysicalCell) -> Iterator[PhysicalCell]:
+def bad_within(cell: T) -> Iterator[T]:
     """The cell, when bad, and the bad cells below it, top down."""
     if cell.bad:
         yield cell
         for child in cell.children:
             yield from bad_within(child)
-
-
-def ancestors(cell: PhysicalCell) -> Iterator[Wide]:
-    """The cells above the node level that contain this one."""
-    parent = cell.parent
-    while parent is not None:
-        if isinstance(parent, Wide):
-            yield parent
-        parent = parent.parent

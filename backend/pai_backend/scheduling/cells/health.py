@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pai_backend.scheduling.cells.binding import Binder
-from pai_backend.scheduling.cells.buddy import ancestors, bad_within
-from pai_backend.scheduling.cells.build import Chain, Quotas, units_of
+from pai_backend.scheduling.cells.buddy import bad_within
 from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.cells.shape import bits
-from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+from pai_backend.scheduling.cells.tree import Chain, Node, PhysicalCell, Quotas, Unit, VirtualCell, ancestors, units_of
 
 
 class Health:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pai_backend.scheduling.cells.binding import Binder
-from pai_backend.scheduling.cells.buddy import ancestors
 from pai_backend.scheduling.cells.health import Health
-from pai_backend.scheduling.cells.held import Held, Spot
 from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.physical import Node
-from pai_backend.scheduling.cells.virtual import Unit
+from pai_backend.scheduling.cells.tree import Held, Node, Spot, Unit, ancestors
 
 
 class Holding:

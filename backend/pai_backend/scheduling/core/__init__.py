@@ -2,11 +2,11 @@
 
 Start at :class:`~pai_backend.scheduling.core.cluster.Cluster`.
 
-- ``group``, ``reason``: requests and answers; ``request`` checks the former
+- ``trees``: all that is held; ``options`` checks requests, ``decision`` is what is answered
 - ``search`` looks for a place in one chain, ``exact`` where its quick way fails, ``scope`` within cells of a type
 - ``leaves``, ``place``: at what price to others; victims and lazy preemption; ``sieve``: who could be victims at all
 - ``diagnose``: why there is no place
-- ``elastic``, ``upgrade``: groups that grow, and that get their quota back
-- ``restore``, ``reconfigure``: the same groups in a new process, or in another configuration
+- ``elastic``: groups that grow
+- ``restore``, ``reconfigure``: the same groups in a new process, or in another configuration; quota that comes back
 - ``inspect``, ``audit``: what is where, for people and for tests
 """

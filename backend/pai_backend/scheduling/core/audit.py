@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pai_backend.model.errors import Bug
-from pai_backend.scheduling.cells.build import Chain, Quotas, units_of
-from pai_backend.scheduling.cells.held import Held, State
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
-from pai_backend.scheduling.cells.virtual import Unit
-
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.trees import Trees
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, State, Unit, units_of
+from pai_backend.scheduling.core.trees import Trees
 
 
 def audit(trees: Trees) -> None:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters
-from pai_backend.scheduling.cells.held import Held, Spot, State
+from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.core import elastic, upgrade
+from pai_backend.scheduling.core import elastic
 from pai_backend.scheduling.core.audit import audit
+from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
 from pai_backend.scheduling.core.diagnose import diagnose
-from pai_backend.scheduling.core.group import Bound, Decision, Group, Placement, PodPlace, Preempt, Wait
+from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option, Planner, displace
-from pai_backend.scheduling.core.reconfigure import Effects, rebuild
-from pai_backend.scheduling.core.request import check_group
-from pai_backend.scheduling.core.reserve import reserve
-from pai_backend.scheduling.core.restore import Restored, restore
+from pai_backend.scheduling.core.reconfigure import Effects, refill
+from pai_backend.scheduling.core.restore import Restored, reserve, restore, upgrade
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.spread import has_to_spread, spread
 from pai_backend.scheduling.core.trees import Suggested, Trees
+from pai_backend.scheduling.request import Group, Placement, PodPlace
 
 _SAME: Mapping[str, str] = MappingProxyType({})
 
@@ -191,13 +190,6 @@ class Cluster(Trees):
                 held.spots.append(spot)
                 self.holding.run(held, spot)
 
-    def enroll(self, placement: Placement, spots: list[Spot], ordinals: list[int]) -> Held:
-        """A record for a group that is about to hold these spots; for this package only."""
-        self.serial += 1
-        held = Held(placement.group, spots, State.ALLOCATED, self.serial, ordinals, stored=placement)
-        self.groups[placement.group.name] = held
-        return held
-
     def _advance(self, held: Held, plan: Plan) -> None:
         """A reservation whose victims are gone becomes a place."""
         if plan.evicted:
@@ -238,24 +230,9 @@ class Cluster(Trees):
 
         To be called after releases. The reference never does this.
         """
-        names = upgrade.upgrade(self)
+        names = upgrade(self)
         self.version += bool(names)
         return names
-
-    def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
-        """A node is well, or bad as a whole, or well but for some devices.
-
-        Groups that run there stay; nothing new is placed on what is bad. A name that is in no chain is ignored: such
-        nodes have no cells.
-        """
-        for node in self.nodes.get(name, ()):
-            broken = 0
-            for index in bad_devices if healthy else node.indexes:
-                if index in node.place:
-                    broken |= 1 << node.place[index]
-            if broken != node.broken:
-                self.version += 1
-                self.health.set(node, broken)
 
     # -- rebuilding ------------------------------------------------------------------------------------------------
 
@@ -270,25 +247,17 @@ class Cluster(Trees):
         """After :meth:`restore`: keep these cells again for a preemptor that had them. False when that cannot be."""
         return reserve(self, placement)
 
-    def placements(self) -> Mapping[str, Placement]:
-        """Every group that runs, as it may be stored, in order of submission."""
-        ordered = sorted(self.groups.values(), key=lambda held: held.serial)
-        return {
-            held.group.name: replace(held.stored, displaced=bool(held.displaced_by))
-            for held in ordered
-            if held.state is not State.PREEMPTING and held.stored is not None
-        }
-
     def preview(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """What :meth:`reconfigure` would do; changes nothing."""
-        return rebuild(self, config, vcs)[1]
+        return refill(self, type(self)(config, by_size=self.by_size), vcs)
 
     def reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """Another configuration, at once, with everything running on. Reservations are dropped: decide them again.
 
         ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
         """
-        fresh, effects = rebuild(self, config, vcs)
+        fresh = type(self)(config, by_size=self.by_size)
+        effects = refill(self, fresh, vcs)
         fresh.version += self.version + 1
         self.__dict__.update(fresh.__dict__)
         return effects

@@ -8,22 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from pai_backend.scheduling.cells.held import Held, State
 from pai_backend.scheduling.cells.ranking import could_hold
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.core.place import Option, Planner
-from pai_backend.scheduling.core.reason import MOST_HOLDERS, Reason, WaitCode
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Spare
 from pai_backend.scheduling.core.spread import empty, empty_of_all, has_to_spread, spread
+from pai_backend.scheduling.core.trees import Trees
+from pai_backend.scheduling.request import MOST_HOLDERS, OPPORTUNISTIC, Group, Reason, WaitCode
 
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.cluster import Cluster
 
-
-def diagnose(cluster: Cluster, group: Group, options: Sequence[Option], limits: Limits | None) -> Reason:
+def diagnose(cluster: Trees, group: Group, options: Sequence[Option], limits: Limits | None) -> Reason:
     """The binding constraint, the numbers behind it and who holds what is needed."""
     return _Diagnosis(cluster, group, options, limits).reason()
 
@@ -31,7 +27,7 @@ def diagnose(cluster: Cluster, group: Group, options: Sequence[Option], limits: 
 class _Diagnosis:
     """One question: numbers are those of the chain that comes closest."""
 
-    def __init__(self, cluster: Cluster, group: Group, options: Sequence[Option], limits: Limits | None) -> None:
+    def __init__(self, cluster: Trees, group: Group, options: Sequence[Option], limits: Limits | None) -> None:
         self.cluster = cluster
         self.group = group
         self.options = options

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pai_backend.scheduling.cells.held import Held, Spot
-from pai_backend.scheduling.core.group import Group
+from pai_backend.scheduling.cells.tree import Held, Spot
 from pai_backend.scheduling.core.scope import Part, scope_of
 from pai_backend.scheduling.core.search import Limits, Pod
+from pai_backend.scheduling.request import Group
 
 Holds = Callable[[Mapping[int, int]], bool]
 """Whether there might be room for so many pods of so many leaves each: no means no."""

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pai_backend.scheduling.cells.buddy import below
-from pai_backend.scheduling.cells.held import Spot
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
-from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+from pai_backend.scheduling.cells.tree import Node, PhysicalCell, Spot, Unit, VirtualCell
 from pai_backend.scheduling.core.search import Pod, Search
 
 Finder = Callable[[Search], "dict[int, Spot] | None"]

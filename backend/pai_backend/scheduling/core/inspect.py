@@ -6,16 +6,10 @@ Plain JSON values with HiveD's field names. Source: its ``pkg/api/types.go`` (Ce
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from pai_backend.scheduling.cells.build import Chain, Quotas
-from pai_backend.scheduling.cells.held import Held, State
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.cells.shape import bits
-from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
-
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.trees import Trees
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, State, Unit, VirtualCell
+from pai_backend.scheduling.core.trees import Trees
 
 Status = dict[str, object]
 FREE_PRIORITY = -2

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling.cells.held import Held
-from pai_backend.scheduling.cells.physical import Node
+from pai_backend.scheduling.cells.tree import Held, Node
 
 
 def make_room(node: Node, room: int, count: int, gone: set[Held]) -> int:

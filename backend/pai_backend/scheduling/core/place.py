@@ -11,14 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from pai_backend.scheduling.cells.build import Chain, Quotas
-from pai_backend.scheduling.cells.held import Held, Spot, State
 from pai_backend.scheduling.cells.holding import Holding
-from pai_backend.scheduling.cells.virtual import Unit
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.cells.tree import Chain, Held, Quotas, Spot, State, Unit
 from pai_backend.scheduling.core.scope import Part, find_parts
 from pai_backend.scheduling.core.search import Budget, Limits, Plan, Pod, Search, Spare
 from pai_backend.scheduling.core.sieve import Sieve, nodes_of
+from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
 COUNT_COST = 2
 """What it costs of the budget to count whether a set of victims could be enough, and as much for each of their pods."""

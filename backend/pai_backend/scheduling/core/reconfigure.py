@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from pai_backend.scheduling.cells.held import State
-from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.core.group import Placement
+from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.restore import restore
-
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.trees import Trees
+from pai_backend.scheduling.request import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +29,11 @@ class Effects:
     removed_nodes: tuple[str, ...] = ()
 
 
-def rebuild(cluster: Cluster, config: ClusterConfig, vcs: Mapping[str, str]) -> tuple[Cluster, Effects]:
-    """A new cluster with the new configuration, the same health and the same running groups, and what differs.
+def refill(cluster: Trees, fresh: Trees, vcs: Mapping[str, str]) -> Effects:
+    """Give fresh trees of another configuration the same health and the same running groups; what differs then.
 
     ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
     """
-    fresh = type(cluster)(config, by_size=cluster.by_size)
     for name, nodes in cluster.nodes.items():
         bad = [index for node in nodes for index in node.devices(node.broken)]
         if bad and name in fresh.nodes:
@@ -57,7 +52,7 @@ def rebuild(cluster: Cluster, config: ClusterConfig, vcs: Mapping[str, str]) -> 
             regained.append(name)
         elif name not in restored.missing:
             kept.append(name)
-    effects = Effects(
+    return Effects(
         tuple(kept),
         tuple(displaced),
         tuple(regained),
@@ -66,7 +61,6 @@ def rebuild(cluster: Cluster, config: ClusterConfig, vcs: Mapping[str, str]) -> 
         tuple(name for name in fresh.nodes if name not in cluster.nodes),
         tuple(name for name in cluster.nodes if name not in fresh.nodes),
     )
-    return fresh, effects
 
 
 def _owned_by(placement: Placement, vcs: Mapping[str, str]) -> Placement:

@@ -1,4 +1,4 @@
-"""Groups that already run are given back their place: after a restart, and in a changed configuration.
+"""Groups are given back what they had: places after a restart and in a changed configuration, and lost quota.
 
 Work is preserved: a running group is never ended by this. What it may lose is its claim on the quota; then it runs on
 as an opportunistic group. Source: HiveD's recovery rules (its user manual, work-preserving reconfiguration).
@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pai_backend.scheduling.cells.build import Quotas, units_of
 from pai_backend.scheduling.cells.health import in_use
-from pai_backend.scheduling.cells.held import Held, Spot, State
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
-from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Placement, PodPlace
+from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, Spot, State, Unit, VirtualCell, units_of
 from pai_backend.scheduling.core.place import displace
-
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.trees import Trees
+from pai_backend.scheduling.request import OPPORTUNISTIC, Placement, PodPlace
 
 RECONFIGURED = "(configuration)"
 """Who displaced a group that lost its quota to a changed configuration rather than to another group."""
@@ -33,7 +27,7 @@ class Restored:
     missing: dict[str, int] = field(default_factory=dict)
 
 
-def restore(cluster: Cluster, placements: Iterable[Placement]) -> Restored:
+def restore(cluster: Trees, placements: Iterable[Placement]) -> Restored:
     """Put running groups where they are, in order of submission. Raises ValueError when two claim the same leaf.
 
     Groups that had been displaced come last and get their quota back only where that costs nobody anything.
@@ -55,7 +49,7 @@ def restore(cluster: Cluster, placements: Iterable[Placement]) -> Restored:
     return result
 
 
-def _enroll(cluster: Cluster, placement: Placement, found: list[tuple[PodPlace, Spot]]) -> Held:
+def _enroll(cluster: Trees, placement: Placement, found: list[tuple[PodPlace, Spot]]) -> Held:
     """Run the group opportunistically for now, so that its leaves are taken."""
     held = cluster.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
     if placement.group.priority != OPPORTUNISTIC:
@@ -65,7 +59,7 @@ def _enroll(cluster: Cluster, placement: Placement, found: list[tuple[PodPlace, 
     return held
 
 
-def _give_back(cluster: Cluster, held: Held, result: Restored | None) -> None:
+def _give_back(cluster: Trees, held: Held, result: Restored | None) -> None:
     """Let a guaranteed group count on the quota that paid for it, if that is possible for all of its pods."""
     if held.group.priority == OPPORTUNISTIC or not held.spots or not all(spot.owned for spot in held.spots):
         if not held.spots:
@@ -74,7 +68,7 @@ def _give_back(cluster: Cluster, held: Held, result: Restored | None) -> None:
     claim(cluster, held, result)
 
 
-def _locate(cluster: Cluster, placement: Placement) -> tuple[int, list[tuple[PodPlace, Spot]]]:
+def _locate(cluster: Trees, placement: Placement) -> tuple[int, list[tuple[PodPlace, Spot]]]:
     """The leaves on which the pods run, as far as the configuration knows them; how many it does not know."""
     missing, found = 0, []
     for pod in placement.pods:
@@ -97,7 +91,7 @@ def _locate(cluster: Cluster, placement: Placement) -> tuple[int, list[tuple[Pod
     return missing, found
 
 
-def claim(cluster: Cluster, held: Held, result: Restored | None = None) -> bool:
+def claim(cluster: Trees, held: Held, result: Restored | None = None) -> bool:
     """Let a displaced group count on its quota again, where it runs: all of its pods or none.
 
     With ``result`` groups of lower priority may be displaced for it, and are recorded there.
@@ -111,7 +105,7 @@ def claim(cluster: Cluster, held: Held, result: Restored | None = None) -> bool:
     return claimed
 
 
-def _claim_all(cluster: Cluster, held: Held, result: Restored | None) -> bool:
+def _claim_all(cluster: Trees, held: Held, result: Restored | None) -> bool:
     """Move every pod onto its quota; takes it all back when one of them has none, or a promise would break."""
     done: list[Spot] = []
     for spot in held.spots:
@@ -131,7 +125,7 @@ def _claim_all(cluster: Cluster, held: Held, result: Restored | None) -> bool:
 
 
 def find_unit(
-    cluster: Cluster, held: Held, spot: Spot, result: Restored | None = None
+    cluster: Trees, held: Held, spot: Spot, result: Restored | None = None
 ) -> tuple[Unit, PhysicalCell] | None:
     """The unit of the group's quota that stands, or may stand, where the pod runs.
 
@@ -163,7 +157,7 @@ def _enclosing(node: Node, mask: int, level: int) -> PhysicalCell | None:
 
 
 def _root_at(
-    cluster: Cluster, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None
+    cluster: Trees, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None
 ) -> VirtualCell | None:
     """The quota cell that stands on ``real`` or may, at the price of groups of lower priority if need be."""
     there = real.virtual
@@ -183,7 +177,7 @@ def _root_at(
     return _weakest_root(cluster, held, quotas, real.level, result)
 
 
-def _own_doomed(cluster: Cluster, quotas: Quotas, level: int) -> VirtualCell | None:
+def _own_doomed(cluster: Trees, quotas: Quotas, level: int) -> VirtualCell | None:
     """A quota cell that only stands on something because that is bad; freed for a group that really runs."""
     root = next((each for each in quotas.doomed if each.level == level and not in_use(each)), None)
     if root is not None:
@@ -191,7 +185,7 @@ def _own_doomed(cluster: Cluster, quotas: Quotas, level: int) -> VirtualCell | N
     return root
 
 
-def _free_doomed_below(cluster: Cluster, real: PhysicalCell) -> bool:
+def _free_doomed_below(cluster: Trees, real: PhysicalCell) -> bool:
     """Whether the cell is free once doomed cells in, and around, it are let go."""
     for quotas in cluster.quotas.values():
         for root in list(quotas.doomed):
@@ -209,7 +203,7 @@ def _related(one: PhysicalCell, other: PhysicalCell) -> bool:
     return at is high
 
 
-def _weakest_root(cluster: Cluster, held: Held, quotas: Quotas, level: int, result: Restored) -> VirtualCell | None:
+def _weakest_root(cluster: Trees, held: Held, quotas: Quotas, level: int, result: Restored) -> VirtualCell | None:
     """Free the quota cell whose groups have the lowest priority, if below the group's own; they are displaced."""
     rated = []
     for number, root in enumerate(quotas.roots):
@@ -242,3 +236,82 @@ def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Unit 
             return None
         below = step.virtual or next((child for child in below.children if child.physical is None), None)
     return below if isinstance(below, Unit) else None
+
+
+# -- quota that was lost -----------------------------------------------------------------------------------------------
+
+
+def upgrade(cluster: Trees) -> tuple[str, ...]:
+    """Names of displaced groups that count on their quota again; oldest first, nobody loses anything for it.
+
+    A group is upgraded as a whole: each of its pods must find a free quota cell that may stand where the pod runs, and
+    all promises to others must still hold.
+    """
+    found = [held for held in cluster.groups.values() if _may_upgrade(held)]
+    return tuple(held.group.name for held in sorted(found, key=lambda held: held.serial) if claim(cluster, held))
+
+
+def _may_upgrade(held: Held) -> bool:
+    return (
+        bool(held.displaced_by and held.spots)
+        and held.state is State.ALLOCATED
+        and held.group.priority != OPPORTUNISTIC
+        and all(spot.owned and not spot.mask & spot.node.reserved for spot in held.spots)
+    )
+
+
+# -- places that were kept ---------------------------------------------------------------------------------------------
+
+
+def reserve(cluster: Trees, placement: Placement) -> bool:
+    """Keep these cells for the group, whoever still runs there; False, changing nothing, when that cannot be.
+
+    To be called once all running groups have been restored.
+    """
+    spots = _leaves_of(cluster, placement)
+    if spots is None or placement.group.priority == OPPORTUNISTIC or placement.group.name in cluster.groups:
+        return False
+    cluster.version += 1
+    held = cluster.enroll(placement, spots, [pod.ordinal for pod in placement.pods])
+    held.state = State.PREEMPTING
+    done: list[Spot] = []
+    for spot in spots:
+        unit = find_unit(cluster, held, spot)
+        if unit is None or spot.node.reserved & spot.mask:
+            break
+        spot.unit, spot.cell = unit
+        cluster.holding.reserve(held, spot)
+        done.append(spot)
+        if not spot.node.chain.is_safe():
+            break
+    else:
+        _pursue(held)
+        return True
+    for spot in reversed(done):
+        cluster.holding.cancel(held, spot)
+    del cluster.groups[placement.group.name]
+    return False
+
+
+def _pursue(held: Held) -> None:
+    """Whoever runs there is asked to end."""
+    for spot in held.spots:
+        for other, mask in spot.node.running.items():
+            if mask & spot.mask:
+                held.pursue(other)
+
+
+def _leaves_of(cluster: Trees, placement: Placement) -> list[Spot] | None:
+    """The leaves of each pod; None when the configuration no longer has them all."""
+    spots = []
+    for pod in placement.pods:
+        every = cluster.nodes.get(pod.node, ())
+        nodes = [node for node in every if placement.group.spread or node.chain.name == placement.chain]
+        nodes.sort(key=lambda node: any(index not in node.place for index in pod.devices))
+        if not nodes or any(index not in nodes[0].place or not pod.owned for index in pod.devices):
+            return None
+        mask = 0
+        for index in pod.devices:
+            mask |= 1 << nodes[0].place[index]
+        spots.append(Spot(nodes[0], mask, None, None, pod.owned))
+    return spots

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pai_backend.scheduling.cells.build import Chain
-from pai_backend.scheduling.cells.held import Held, Spot, State
 from pai_backend.scheduling.cells.holding import Holding
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Spot, State
 from pai_backend.scheduling.core.exact import find
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.search import Limits, Pod, Search
+from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
 MOST_SCOPES = 500
 """Cells tried for one group with constraints of its own, all parts together."""

@@ -12,11 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pai_backend.scheduling.cells.binding import Binder
-from pai_backend.scheduling.cells.build import Chain, Quotas
-from pai_backend.scheduling.cells.held import Held, Spot
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
 from pai_backend.scheduling.cells.ranking import Ranking
-from pai_backend.scheduling.cells.virtual import Unit, VirtualCell
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, Spot, Unit, VirtualCell
 from pai_backend.scheduling.core.leaves import make_room
 
 BUDGET = 4_000

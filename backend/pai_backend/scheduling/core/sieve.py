@@ -11,10 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from pai_backend.scheduling.cells.build import Quotas
-from pai_backend.scheduling.cells.held import Held
-from pai_backend.scheduling.cells.physical import Node
-from pai_backend.scheduling.cells.virtual import Unit
+from pai_backend.scheduling.cells.tree import Held, Node, Quotas, Unit
 from pai_backend.scheduling.core.search import Budget, Limits
 
 VICTIMS_A_CELL = 16

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from pai_backend.scheduling.cells.held import Held
 from pai_backend.scheduling.cells.holding import Holding
 from pai_backend.scheduling.cells.ranking import could_hold
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.place import Option, Planner, is_lazy, make_plan
 from pai_backend.scheduling.core.scope import Part
 from pai_backend.scheduling.core.search import Budget, Limits, Plan, Pod, Spare
+from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
 
 def has_to_spread(group: Group, options: Sequence[Option]) -> bool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from pai_backend.scheduling.cells.binding import Binder
-from pai_backend.scheduling.cells.build import Chain, Quotas
+from pai_backend.scheduling.cells.build import add_quota, make_chain, order_units, pinned_cells
 from pai_backend.scheduling.cells.health import Health
-from pai_backend.scheduling.cells.held import Held
 from pai_backend.scheduling.cells.holding import Holding
 from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.physical import Node, PhysicalCell
+from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, Spot, State
 from pai_backend.scheduling.config.model import ClusterConfig, VirtualCluster
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.core.search import Limits
+from pai_backend.scheduling.request import Placement
 
 Suggested = Collection[str] | Mapping[str, Collection[int] | None] | None
 """Nodes that may be used: their names, or with each name the devices that may be, None for all. None is all nodes."""
@@ -27,7 +28,7 @@ class Trees:
         self.by_size = by_size
         """Empty quota cells are tried by size, the smallest first; False: as HiveD does, whole nodes first."""
         self.journal = Journal()
-        self.chains = {name: Chain(config, name, self.journal) for name in config.chains()}
+        self.chains = {name: make_chain(config, name, self.journal) for name in config.chains()}
         self.quotas: dict[tuple[str, str], Quotas] = {}
         """(virtual cluster, chain) -> quota."""
         self.pinned: dict[tuple[str, str], Quotas] = {}
@@ -51,11 +52,11 @@ class Trees:
         for chain in self.chains.values():
             for node in chain.nodes:
                 self.nodes.setdefault(node.name, []).append(node)
-        pins = {name: cell for chain in self.chains.values() for name, cell in chain.pinned().items()}
+        pins = {name: cell for chain in self.chains.values() for name, cell in pinned_cells(chain).items()}
         for cluster in self.config.virtual_clusters.values():
             self._add_quotas(cluster, pins)
         for each in (*self.quotas.values(), *self.pinned.values()):
-            each.finish(self.journal, by_size=self.by_size)
+            order_units(each, self.journal, by_size=self.by_size)
             if each.pinned_id:
                 self.binder.pin(each.roots[0], pins[each.pinned_id])
 
@@ -67,18 +68,49 @@ class Trees:
             level = chain.level_of[quota.type]
             owner = self.quotas.setdefault((cluster.name, quota.chain), Quotas(cluster.name, chain))
             for _ in range(quota.number):
-                owner.add(level, f"{cluster.name}/{number}")
+                add_quota(owner, level, f"{cluster.name}/{number}")
                 number += 1
             chain.free[level][cluster.name] += quota.number
             chain.promised[level] += quota.number
         for name in cluster.pinned:
             own = self.pinned[cluster.name, name] = Quotas(cluster.name, pins[name].chain, name)
-            own.add(pins[name].level, f"{cluster.name}/{number}")
+            add_quota(own, pins[name].level, f"{cluster.name}/{number}")
             number += 1
 
     def owner(self, vc: str, chain: Chain, pinned_id: str = "") -> Quotas | None:
         """The quota that a group of this virtual cluster uses in a chain."""
         return self.pinned.get((vc, pinned_id)) if pinned_id else self.quotas.get((vc, chain.name))
+
+    def enroll(self, placement: Placement, spots: list[Spot], ordinals: list[int]) -> Held:
+        """A record for a group that is about to hold these spots; for this package only."""
+        self.serial += 1
+        held = Held(placement.group, spots, State.ALLOCATED, self.serial, ordinals, stored=placement)
+        self.groups[placement.group.name] = held
+        return held
+
+    def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
+        """A node is well, or bad as a whole, or well but for some devices.
+
+        Groups that run there stay; nothing new is placed on what is bad. A name that is in no chain is ignored: such
+        nodes have no cells.
+        """
+        for node in self.nodes.get(name, ()):
+            broken = 0
+            for index in bad_devices if healthy else node.indexes:
+                if index in node.place:
+                    broken |= 1 << node.place[index]
+            if broken != node.broken:
+                self.version += 1
+                self.health.set(node, broken)
+
+    def placements(self) -> Mapping[str, Placement]:
+        """Every group that runs, as it may be stored, in order of submission."""
+        ordered = sorted(self.groups.values(), key=lambda held: held.serial)
+        return {
+            held.group.name: replace(held.stored, displaced=bool(held.displaced_by))
+            for held in ordered
+            if held.state is not State.PREEMPTING and held.stored is not None
+        }
 
     def settle(self, options: Sequence[Option]) -> None:
         """Bring the orders in which nodes are tried up to date."""

@@ -13,13 +13,14 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Bound
+from pai_backend.scheduling.core.decision import Bound
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.index import kind_at
 from pai_backend.scheduling.queue.queue import Queue
 from pai_backend.scheduling.queue.shelf import capacity
 from pai_backend.scheduling.queue.standing import first_waiting
+from pai_backend.scheduling.request import OPPORTUNISTIC
 
 MOST_AHEAD = 16
 """With more groups before it than this nothing is predicted; as many behind it are played along."""

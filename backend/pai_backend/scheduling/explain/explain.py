@@ -7,9 +7,8 @@ from datetime import datetime
 
 from pai_backend.model.errors import PaiError
 from pai_backend.model.waiting import Basis, CapReached, Cause, Holder, Lack, LackOf, Waiting
-from pai_backend.scheduling.cells.held import State
-from pai_backend.scheduling.core.group import Group, Wait
-from pai_backend.scheduling.core.reason import MOST_HOLDERS, Reason, WaitCode
+from pai_backend.scheduling.cells.tree import State
+from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.explain.eta import RunTime, estimate, unknown_time
 from pai_backend.scheduling.explain.suggest import changes
 from pai_backend.scheduling.explain.texts import LANGUAGES, tell
@@ -19,6 +18,7 @@ from pai_backend.scheduling.queue.holdback import in_the_way
 from pai_backend.scheduling.queue.policy import Excess
 from pai_backend.scheduling.queue.queue import Queue
 from pai_backend.scheduling.queue.standing import standing
+from pai_backend.scheduling.request import MOST_HOLDERS, Group, Reason, WaitCode
 
 Lacks = Callable[[Entry], Sequence[Lack]]
 """What nodes lack for an entry besides cells: at least one line for each node that is not suggested for it."""

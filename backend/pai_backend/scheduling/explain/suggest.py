@@ -8,9 +8,9 @@ from datetime import datetime
 
 from pai_backend.model.errors import PaiError
 from pai_backend.model.waiting import Change, ChangeKind
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group, Member
 from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.queue import Queue
+from pai_backend.scheduling.request import OPPORTUNISTIC, Group, Member
 
 MOST_TRIALS = 32
 """How many changed groups the scheduler is asked about for one explanation; each costs what a decision costs."""

@@ -7,8 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.scheduling.core.reason import Reason
 from pai_backend.scheduling.jobs.unit import Unit
+from pai_backend.scheduling.request import Reason
 
 
 @dataclass(frozen=True)

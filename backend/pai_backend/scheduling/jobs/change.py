@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pai_backend.model.change import ClusterChange, JobEffect
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Task
-from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.config.compare import compare
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import PRIORITIES, Sizing, wish_of

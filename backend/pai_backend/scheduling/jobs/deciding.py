@@ -12,16 +12,16 @@ from contextlib import ExitStack
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
-from pai_backend.scheduling.cells.held import Held, State
+from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, Decision, Group, Placement, Preempt, Wait
-from pai_backend.scheduling.core.reason import Reason, WaitCode
+from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
 from pai_backend.scheduling.jobs.choice import Allows, choose
 from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.queue.holdback import reserve_place
+from pai_backend.scheduling.request import Group, Placement, Reason, WaitCode
 
 TRIES = 32
 """How often a group is decided again because a node lacks CPU or memory for all pods that would be put there."""

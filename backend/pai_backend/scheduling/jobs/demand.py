@@ -14,8 +14,8 @@ from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.derive import DEFAULT_VC
 from pai_backend.scheduling.config.model import ClusterConfig, Sku
-from pai_backend.scheduling.core.group import Group, Member
 from pai_backend.scheduling.jobs.terms import ANY_NODE, NodeRules, Terms, TermsOf
+from pai_backend.scheduling.request import Group, Member
 
 PRIORITIES: Mapping[PriorityClass | None, int] = {
     PriorityClass.CRIT: 120,

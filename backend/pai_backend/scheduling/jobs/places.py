@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import PodPlace
 from pai_backend.scheduling.jobs.answers import Place, Preemption
 from pai_backend.scheduling.jobs.demand import Party, Sizing
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.queue import Queue
 from pai_backend.scheduling.queue.holdback import in_the_way
+from pai_backend.scheduling.request import PodPlace
 
 
 def places_of(unit: Unit, cluster: Cluster, memory: Memory, sizing: Sizing) -> dict[TaskUid, Place]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Phase, Task
-from pai_backend.scheduling.core.group import Placement
 from pai_backend.scheduling.jobs.demand import Ask, Sizing, Wish, wish_of
 from pai_backend.scheduling.jobs.stored import Stored, stored_groups
 from pai_backend.scheduling.jobs.unit import Unit, unit
+from pai_backend.scheduling.request import Placement
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Desired, Job, Phase, State
 from pai_backend.model.spec import PriorityClass
 from pai_backend.scheduling.config.derive import DEFAULT_VC
-from pai_backend.scheduling.core.group import OPPORTUNISTIC
 from pai_backend.scheduling.jobs.demand import PRIORITIES
+from pai_backend.scheduling.request import OPPORTUNISTIC
 
 STEP = timedelta(microseconds=1)
 """The least difference of two turns: what the store keeps of a time."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Placement as TaskPlace
-from pai_backend.scheduling.core.group import Group, Member, Placement, PodPlace
 from pai_backend.scheduling.jobs.demand import PRIORITIES, Ask, Party, Sizing, wish_of
+from pai_backend.scheduling.request import Group, Member, Placement, PodPlace
 
 
 @dataclass(frozen=True)

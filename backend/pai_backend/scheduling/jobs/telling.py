@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pai_backend.model.errors import PaiError
-from pai_backend.scheduling.core.group import Wait
-from pai_backend.scheduling.core.reason import WaitCode
+from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.jobs import words
 from pai_backend.scheduling.jobs.answers import Lack, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
@@ -18,6 +17,7 @@ from pai_backend.scheduling.queue import Queue
 from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.entry import KindKey, kind_of
 from pai_backend.scheduling.queue.holdback import in_the_way
+from pai_backend.scheduling.request import WaitCode
 
 
 class Teller:

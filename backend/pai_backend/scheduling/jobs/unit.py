@@ -8,9 +8,9 @@ from datetime import datetime
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
-from pai_backend.scheduling.core.group import Group
 from pai_backend.scheduling.jobs.demand import DEFAULT_GROUP, PRIORITIES, Ask, Party, Sizing, Wish, wish_of
 from pai_backend.scheduling.queue import Entry
+from pai_backend.scheduling.request import Group
 
 _CORE = "-core"
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
-from pai_backend.scheduling.cells.build import Quotas
-from pai_backend.scheduling.cells.held import Held, State
+from pai_backend.scheduling.cells.tree import Held, Quotas, State
 from pai_backend.scheduling.config.derive import DEFAULT_VC
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.jobs.demand import Sizing

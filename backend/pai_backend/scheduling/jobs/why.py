@@ -14,7 +14,7 @@ from pai_backend.model.errors import PaiError
 from pai_backend.model.ids import JobUid
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import Basis, Cause, Holder, Lack, LackOf, Waiting
-from pai_backend.scheduling.core.group import Wait
+from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.explain import LANGUAGES, explain, tell
 from pai_backend.scheduling.jobs.deciding import OF_NO_GROUP
 from pai_backend.scheduling.jobs.demand import Ask

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import LackOf
-from pai_backend.scheduling.core.group import Group
-from pai_backend.scheduling.core.reason import Reason, WaitCode
 from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.terms import Objection
 from pai_backend.scheduling.queue.policy import Excess, Scope
+from pai_backend.scheduling.request import Group, Reason, WaitCode
 
 MOST_NAMED = 3
 """Holders or nodes that a sentence names; it says how many more there are."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pai_backend.scheduling.core.group import Placement, Wait
+from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.queue.entry import Entry
+from pai_backend.scheduling.request import Placement
 
 
 @dataclass(frozen=True, slots=True)

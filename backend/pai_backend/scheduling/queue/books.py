@@ -6,20 +6,20 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
-from pai_backend.scheduling.cells.held import Held
+from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
+from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.core.request import check_group
 from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.decider import Decider
-from pai_backend.scheduling.queue.entry import Entry, Key, Ticket, kind_of, lane_of, line_of
+from pai_backend.scheduling.queue.entry import Entry, Key, kind_of, lane_of, line_of
 from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.gates import Gates
 from pai_backend.scheduling.queue.holdback import Ends, in_the_way
 from pai_backend.scheduling.queue.index import Index, Owner
-from pai_backend.scheduling.queue.kind import Kind
+from pai_backend.scheduling.queue.kind import Kind, Ticket
 from pai_backend.scheduling.queue.policy import Policy
+from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
 ANY_NODE = ""
 """Stands among chains for nodes without cells."""

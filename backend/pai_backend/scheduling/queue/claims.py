@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.entry import Lane, Ticket
+from pai_backend.scheduling.queue.entry import Lane
+from pai_backend.scheduling.queue.kind import Ticket
 
 
 @dataclass(slots=True, eq=False)

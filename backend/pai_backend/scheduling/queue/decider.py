@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Decision
+from pai_backend.scheduling.core.decision import Decision
 from pai_backend.scheduling.queue.entry import Entry
 
 Suggest = Callable[[Entry], Collection[str] | None]

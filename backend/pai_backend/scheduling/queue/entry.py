@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Group
-
-if TYPE_CHECKING:
-    from pai_backend.scheduling.queue.kind import Line
+from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
 Key = tuple[int, int, str, str]
 """Order of the queue: highest priority, then earliest submission; of one number by :attr:`Entry.tie`, then by name."""
@@ -110,16 +106,3 @@ def kind_of(group: Group, others: tuple[Group, ...] = ()) -> KindKey:
 def lane_of(group: Group) -> Lane:
     """The lane that a group stands in."""
     return Lane(line_of(group), group.leaf_type, group.pinned_id)
-
-
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """A waiting entry inside the queue, with what happened to it while it was first in its lane."""
-
-    entry: Entry
-    key: Key
-    line: Line | None = None
-    overtaken: int = 0
-    """How many later groups started in its lane while it was first there."""
-    first_since: datetime | None = field(default=None)
-    """Since when it has been first; None when it is not."""

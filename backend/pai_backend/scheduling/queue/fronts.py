@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from pai_backend.scheduling.core.request import check_group
+from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.queue.answer import Pass
 from pai_backend.scheduling.queue.books import Books
 from pai_backend.scheduling.queue.claims import Claim
-from pai_backend.scheduling.queue.entry import Entry, Key, Lane, Ticket, lane_of
+from pai_backend.scheduling.queue.entry import Entry, Key, Lane, lane_of
 from pai_backend.scheduling.queue.holdback import keep_cells
 from pai_backend.scheduling.queue.index import kind_at
+from pai_backend.scheduling.queue.kind import Ticket
 
 
 class Fronts:

@@ -5,11 +5,11 @@ So a large group comes to its turn under a cap too. A group that exceeds the cap
 
 from __future__ import annotations
 
-from pai_backend.scheduling.core.group import OPPORTUNISTIC
-from pai_backend.scheduling.queue.entry import Entry, Key, Ticket
+from pai_backend.scheduling.queue.entry import Entry, Key
 from pai_backend.scheduling.queue.heap import LazyHeap
-from pai_backend.scheduling.queue.kind import Line
+from pai_backend.scheduling.queue.kind import Line, Ticket
 from pai_backend.scheduling.queue.policy import Policy, Scope, Usage, scopes
+from pai_backend.scheduling.request import OPPORTUNISTIC
 
 
 class Gates:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from pai_backend.scheduling.cells.held import Held, State
+from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Group, Placement, PodPlace
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
+from pai_backend.scheduling.request import Group, Placement, PodPlace
 
 Ends = Callable[[str], datetime | None]
 """When a running group is expected to end; None when nobody knows. Asked of groups that have only just started, too."""

@@ -9,12 +9,27 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Ticket
+from pai_backend.scheduling.queue.entry import Entry, Key, KindKey
 from pai_backend.scheduling.queue.heap import LazyHeap
 from pai_backend.scheduling.queue.policy import Scope
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A waiting entry inside the queue, with what happened to it while it was first in its lane."""
+
+    entry: Entry
+    key: Key
+    line: Line | None = None
+    overtaken: int = 0
+    """How many later groups started in its lane while it was first there."""
+    first_since: datetime | None = field(default=None)
+    """Since when it has been first; None when it is not."""
 
 
 def _key(ticket: Ticket) -> Key:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from pai_backend.model.errors import Fault, Forbidden, InvalidParameters
 from pai_backend.scheduling.queue.books import Books
-from pai_backend.scheduling.queue.entry import Ticket
+from pai_backend.scheduling.queue.kind import Ticket
 
 
 class Side(StrEnum):

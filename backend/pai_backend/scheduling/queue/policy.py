@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from pai_backend.scheduling.core.group import OPPORTUNISTIC
 from pai_backend.scheduling.queue.entry import Entry
+from pai_backend.scheduling.request import OPPORTUNISTIC
 
 
 @dataclass(frozen=True, slots=True)

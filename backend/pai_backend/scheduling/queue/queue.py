@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pai_backend.scheduling.cells.held import Held
+from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, Preempt, Wait
+from pai_backend.scheduling.core.decision import Bound, Preempt, Wait
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
 from pai_backend.scheduling.queue.books import Books
 from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.decider import CellsOnly, Decider, Suggest, anywhere
-from pai_backend.scheduling.queue.entry import Entry, Ticket, kind_of, lane_of
+from pai_backend.scheduling.queue.entry import Entry, kind_of, lane_of
 from pai_backend.scheduling.queue.fronts import Fronts
 from pai_backend.scheduling.queue.holdback import Ends, fits_elsewhere, in_the_way, is_good, never_known
 from pai_backend.scheduling.queue.index import kind_at
+from pai_backend.scheduling.queue.kind import Ticket
 from pai_backend.scheduling.queue.policy import Policy
 from pai_backend.scheduling.queue.shelf import capacity
+from pai_backend.scheduling.request import WaitCode
 
 MOST_ASKED = 64
 """How many groups one pass asks the cluster about at most; what is left is asked in the next pass."""

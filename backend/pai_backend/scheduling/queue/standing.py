@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from pai_backend.scheduling.queue.books import Books
-from pai_backend.scheduling.queue.entry import Entry, Ticket, line_of
+from pai_backend.scheduling.queue.entry import Entry, line_of
+from pai_backend.scheduling.queue.kind import Ticket
 
 
 def standing(books: Books, entry: Entry) -> tuple[int, int]:

@@ -9,10 +9,10 @@ from pai_backend.model.errors import Fault, NoVirtualCluster, PaiError
 from pai_backend.model.waiting import Waiting
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Group
 from pai_backend.scheduling.explain import explain
 from pai_backend.scheduling.queue import Entry, Policy, Queue
 from pai_backend.scheduling.queue.policy import Usage
+from pai_backend.scheduling.request import Group
 from pai_backend.scheduling.simulate.moments import BEGINNING
 from pai_backend.scheduling.simulate.reading import raise_faults
 from pai_backend.scheduling.simulate.trace import Arrival, Failure, Line, NewConfig, Repair, Trace

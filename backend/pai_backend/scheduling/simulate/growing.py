@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.group import Bound, Placement
+from pai_backend.scheduling.core.decision import Bound
+from pai_backend.scheduling.request import Placement
 from pai_backend.scheduling.simulate.life import Life
 
 

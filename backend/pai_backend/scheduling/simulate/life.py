@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from pai_backend.scheduling.core.group import OPPORTUNISTIC, Placement
 from pai_backend.scheduling.queue import Entry
+from pai_backend.scheduling.request import OPPORTUNISTIC, Placement
 from pai_backend.scheduling.simulate.fate import Fate, Outcome, Place, Spell
 from pai_backend.scheduling.simulate.moments import date, seconds
 from pai_backend.scheduling.simulate.trace import Arrival

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pai_backend.scheduling.core.group import Placement
+from pai_backend.scheduling.request import Placement
 
 
 class Moment(NamedTuple):

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from pai_backend.model.errors import DocumentError, Fault
-from pai_backend.scheduling.core.group import OPPORTUNISTIC
+from pai_backend.scheduling.request import OPPORTUNISTIC
 from pai_backend.scheduling.simulate.source import Source
 from pai_backend.scheduling.simulate.trace import EVENTS, Arrival, Cancellation, Event, Line, Trace
 from pai_backend.validation import complaint, dotted, known_keys, nearest
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 MOST_FAULTS = 100
 """More faults than these are counted, not listed."""

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from pai_backend.model.base import Model
-from pai_backend.scheduling.core.group import HIGHEST, OPPORTUNISTIC, Group, Member
+from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group, Member
 from pai_backend.scheduling.simulate.source import Source
 
 MOST_SECONDS = 10 * 365 * 86_400

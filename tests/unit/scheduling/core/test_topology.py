@@ -11,7 +11,7 @@ import pytest
 
 from pai_backend.model.errors import InvalidParameters
 from pai_backend.scheduling import Bound, Cluster, Group, Member, Preempt, Wait, WaitCode
-from pai_backend.scheduling.cells.virtual import Unit
+from pai_backend.scheduling.cells.tree import Unit
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.search import Plan, Spare
 from tests.unit.scheduling.core.clusters import RACKS, cluster, group, place, why

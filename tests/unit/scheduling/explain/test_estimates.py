@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from pai_backend.model.waiting import Basis, Waiting
-from pai_backend.scheduling.core.group import Member
 from pai_backend.scheduling.explain import LANGUAGES, estimate, explain
+from pai_backend.scheduling.request import Member
 from tests.unit.scheduling.queue.line import START, Line
 
 HOUR = timedelta(hours=1)

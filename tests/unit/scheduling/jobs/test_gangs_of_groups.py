@@ -8,7 +8,7 @@ import pytest
 
 from pai_backend.model.job import Job
 from pai_backend.model.spec import PriorityClass
-from pai_backend.scheduling.cells.held import State
+from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.jobs.answers import Lack
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.queue import Patience, Policy

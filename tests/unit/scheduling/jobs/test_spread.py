@@ -9,9 +9,9 @@ import pytest
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.model.spec import PriorityClass
-from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.jobs.answers import Place
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.request import WaitCode
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 from tests.support.job_queue import placed, refused, served
 

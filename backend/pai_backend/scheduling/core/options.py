@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters, NoVirtualCluster
-from pai_backend.scheduling.core.group import HIGHEST, OPPORTUNISTIC, Group
 from pai_backend.scheduling.core.place import Option
+from pai_backend.scheduling.core.trees import Trees
+from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group
 
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.cluster import Cluster
 
-
-def check_group(cluster: Cluster, group: Group) -> list[Option]:
+def check_group(cluster: Trees, group: Group) -> list[Option]:
     """The chains the group may use, in the order in which they are tried.
 
     Raises NoVirtualCluster, or InvalidParameters whose fault names the field. Source: HiveD's request validation.
@@ -40,7 +38,7 @@ def check_group(cluster: Cluster, group: Group) -> list[Option]:
     return options
 
 
-def _pinned(cluster: Cluster, group: Group) -> list[Option]:
+def _pinned(cluster: Trees, group: Group) -> list[Option]:
     if group.priority == OPPORTUNISTIC:
         _refuse("pinnedCellId", "an opportunistic group cannot use a pinned cell", "Leave one of the two out.")
     quotas = cluster.pinned.get((group.vc, group.pinned_id))
@@ -51,7 +49,7 @@ def _pinned(cluster: Cluster, group: Group) -> list[Option]:
     return [Option(quotas.chain, quotas)]
 
 
-def _typed(cluster: Cluster, group: Group) -> list[Option]:
+def _typed(cluster: Trees, group: Group) -> list[Option]:
     chains = list(cluster.chains.values())
     types = list(dict.fromkeys(chain.leaf_type for chain in chains))
     if group.leaf_type:

@@ -1,14 +1,12 @@
-"""What is asked and what is answered, as plain values."""
+"""What is asked for, where it goes, and why it waits: plain values that never change. They stand below everything else.
+
+Texts are made elsewhere.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from pai_backend.scheduling.core.reason import Reason
-
-if TYPE_CHECKING:
-    from pai_backend.scheduling.core.search import Plan
+from dataclasses import dataclass
+from enum import StrEnum
 
 OPPORTUNISTIC = -1
 """The priority of groups that use any idle leaf and may be ended by any guaranteed group."""
@@ -86,38 +84,42 @@ class Placement:
     displaced: bool = False
 
 
+MOST_HOLDERS = 20
+"""How many groups or nodes a reason names."""
+
+
+class WaitCode(StrEnum):
+    """The binding constraint, most permanent first; the first that applies is the one reported."""
+
+    QUOTA = "quota"
+    """The virtual cluster does not own that much; it never starts as it is."""
+    SHAPE = "shape"
+    """It owns that many leaves, but not in cells large enough."""
+    BAD_NODES = "bad-nodes"
+    """It would start if all nodes were healthy."""
+    NOT_SUGGESTED = "not-suggested"
+    """It would start if all nodes were allowed: CPU, memory, ports or selectors exclude them."""
+    BEYOND_PRIORITY = "priority"
+    """Groups of the same or a higher priority hold what it needs."""
+    RESERVED = "reserved"
+    """A preemptor keeps what it needs."""
+    FRAGMENTED = "fragmented"
+    """Enough leaves are free, but scattered."""
+
+
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """There is room now. ``displaced`` run on as opportunistic groups, ``cancelled`` preemptors go back to waiting."""
+class Reason:
+    """Numbers are leaves. ``largest`` is the largest task that would find room now."""
 
-    placement: Placement
-    displaced: tuple[str, ...] = ()
-    cancelled: tuple[str, ...] = ()
-    plan: Plan | None = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Preempt:
-    """There will be room when ``victims`` have ended entirely; until then the place can be kept."""
-
-    placement: Placement
-    victims: tuple[str, ...]
-    displaced: tuple[str, ...] = ()
-    cancelled: tuple[str, ...] = ()
-    plan: Plan | None = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Not now, and why.
-
-    ``drops_reservation``: the group had one that is no longer good; committing this gives it up.
-    """
-
-    group: str
-    reason: Reason
-    drops_reservation: bool = False
-    version: int = field(default=-1, repr=False, compare=False)
-
-
-Decision = Bound | Preempt | Wait
+    code: WaitCode
+    vc: str
+    needed: int
+    largest_pod: int
+    owned: int = 0
+    free: int = 0
+    largest: int = 0
+    within: str = ""
+    holders: tuple[str, ...] = ()
+    """Groups that hold what is needed, at most :data:`MOST_HOLDERS`, by order of submission."""
+    nodes: tuple[str, ...] = ()
+    """Bad or not suggested nodes, where that is the reason."""
