@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
 
         return cluster_compare(arguments[2:])
     if arguments[:1] == ["simulate"]:
-        from pai_backend.simulate import main as simulate
+        from pai_backend.simulation.command import main as simulate
 
         return simulate(arguments[1:])
     if arguments == ["hash-password"]:

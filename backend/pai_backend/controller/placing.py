@@ -15,11 +15,11 @@ from pai_backend.engine.base import Engine
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
-from pai_backend.scheduling.core.reason import WaitCode
 from pai_backend.scheduling.jobs.answers import Lack, Place, Waits
 from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
+from pai_backend.scheduling.request import WaitCode
 from pai_backend.store.base import PortLease, slot_of
 
 PROBES = 8

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pai_backend.scheduling.simulate import Arrival, read_trace
+from pai_backend.simulation import Arrival, read_trace
 from tests.docs.pages import fences, read
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "simulate"

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from pai_backend.model.waiting import Waiting
 from pai_backend.scheduling.queue.entry import line_of
-from pai_backend.scheduling.simulate.course import course
-from pai_backend.scheduling.simulate.fate import Fate, Outcome, Spell
-from pai_backend.scheduling.simulate.life import Life
-from pai_backend.scheduling.simulate.meter import Meter
-from pai_backend.scheduling.simulate.overtaking import Stay, overtaken
-from pai_backend.scheduling.simulate.report import Report, Share, Waits
+from pai_backend.simulation.course import course
+from pai_backend.simulation.fate import Fate, Outcome, Spell
+from pai_backend.simulation.life import Life
+from pai_backend.simulation.meter import Meter
+from pai_backend.simulation.overtaking import Stay, overtaken
+from pai_backend.simulation.report import Report, Share, Waits
 
 HOUR_S = 3600.0
 

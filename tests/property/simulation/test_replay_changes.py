@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pai_backend.scheduling import Cluster, ClusterConfig
 from pai_backend.scheduling.queue import Cap, Policy
-from pai_backend.scheduling.simulate import Arrival, Report, Rules, Trace, replay
-from pai_backend.scheduling.simulate.trace import Cancellation, Event, Failure, NewConfig, Repair
+from pai_backend.simulation import Arrival, Report, Rules, Trace, replay
+from pai_backend.simulation.trace import Cancellation, Event, Failure, NewConfig, Repair
 from tests.property.scheduling.clusters import VCS, configs
 
 UNHURRIED = settings(deadline=None)

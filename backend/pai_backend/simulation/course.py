@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pai_backend.scheduling.simulate.meter import Moment
-from pai_backend.scheduling.simulate.report import Point
+from pai_backend.simulation.meter import Moment
+from pai_backend.simulation.report import Point
 
 MOST_MOMENTS = 400
 """Points of the course that is reported; more are averaged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pai_backend.scheduling.queue import Queue
-from pai_backend.scheduling.simulate.meter import Meter
+from pai_backend.simulation.meter import Meter
 
 
 class Health:

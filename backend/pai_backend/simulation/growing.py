@@ -8,7 +8,7 @@ from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Bound
 from pai_backend.scheduling.request import Placement
-from pai_backend.scheduling.simulate.life import Life
+from pai_backend.simulation.life import Life
 
 
 class Growing:

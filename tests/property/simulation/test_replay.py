@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling import ClusterConfig
-from pai_backend.scheduling.simulate import Arrival, Report, Rules, Trace, replay
+from pai_backend.simulation import Arrival, Report, Rules, Trace, replay
 from tests.property.scheduling.clusters import VCS, configs
 
 UNHURRIED = settings(deadline=None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from pai_backend.scheduling.queue import Queue
-from pai_backend.scheduling.simulate.life import Life
+from pai_backend.simulation.life import Life
 
 
 class Capped:

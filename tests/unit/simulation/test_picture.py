@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 import pytest
 
 from pai_backend.scheduling import read_config
-from pai_backend.scheduling.simulate import Arrival, Comparison, Report, Trace, picture, replay
-from pai_backend.scheduling.simulate.course import MOST_MOMENTS
-from pai_backend.scheduling.simulate.drawing import LEFT, WIDTH, duration
-from pai_backend.scheduling.simulate.picture import TOP, USED_HEIGHT
-from tests.unit.scheduling.simulate.test_replay import PAIR, arrival
+from pai_backend.simulation import Arrival, Comparison, Report, Trace, picture, replay
+from pai_backend.simulation.course import MOST_MOMENTS
+from pai_backend.simulation.drawing import LEFT, WIDTH, duration
+from pai_backend.simulation.picture import TOP, USED_HEIGHT
+from tests.unit.simulation.test_replay import PAIR, arrival
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,8 +8,8 @@ import pytest
 
 from pai_backend.model.errors import DocumentError, Fault
 from pai_backend.scheduling import Group, Member
-from pai_backend.scheduling.simulate import read_trace
-from pai_backend.scheduling.simulate.reading import MOST_FAULTS
+from pai_backend.simulation import read_trace
+from pai_backend.simulation.reading import MOST_FAULTS
 
 LINE = {"at": 5, "name": "g", "vc": "a", "duration": 60}
 

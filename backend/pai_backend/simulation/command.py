@@ -15,9 +15,9 @@ from pathlib import Path
 from pai_backend.model.errors import DocumentError, Fault, PaiError
 from pai_backend.scheduling import ClusterConfig, read_config
 from pai_backend.scheduling.queue import Policy
-from pai_backend.scheduling.simulate import Comparison, Report, Rules, Trace, picture, read_trace, replay
-from pai_backend.scheduling.simulate.trace import MOST_SECONDS, NewConfig
-from pai_backend.simulate_policy import read_policy
+from pai_backend.simulation import Comparison, Report, Rules, Trace, picture, read_trace, replay
+from pai_backend.simulation.policy import read_policy
+from pai_backend.simulation.trace import MOST_SECONDS, NewConfig
 
 EXIT_INVALID = 2
 EXIT_INTERRUPTED = 130

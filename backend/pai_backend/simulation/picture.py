@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pai_backend.scheduling.simulate.drawing import LEFT, RIGHT, WIDTH, Chart, text
-from pai_backend.scheduling.simulate.report import Comparison, Report
+from pai_backend.simulation.drawing import LEFT, RIGHT, WIDTH, Chart, text
+from pai_backend.simulation.report import Comparison, Report
 
 USED_HEIGHT, WAITING_HEIGHT = 240, 100
 TOP, GAP, BELOW = 60, 40, 60

@@ -13,9 +13,9 @@ from pai_backend.scheduling.explain import explain
 from pai_backend.scheduling.queue import Entry, Policy, Queue
 from pai_backend.scheduling.queue.policy import Usage
 from pai_backend.scheduling.request import Group
-from pai_backend.scheduling.simulate.moments import BEGINNING
-from pai_backend.scheduling.simulate.reading import raise_faults
-from pai_backend.scheduling.simulate.trace import Arrival, Failure, Line, NewConfig, Repair, Trace
+from pai_backend.simulation.moments import BEGINNING
+from pai_backend.simulation.reading import raise_faults
+from pai_backend.simulation.trace import Arrival, Failure, Line, NewConfig, Repair, Trace
 
 
 def check_nodes(trace: Trace, configs: Iterable[ClusterConfig]) -> None:

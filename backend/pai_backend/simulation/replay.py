@@ -12,17 +12,17 @@ from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.explain.eta import estimate
 from pai_backend.scheduling.queue import Entry, Policy, Preempting, Queue, Started
-from pai_backend.scheduling.simulate.fate import Outcome
-from pai_backend.scheduling.simulate.fitting import check_nodes, refusals
-from pai_backend.scheduling.simulate.growing import Growing
-from pai_backend.scheduling.simulate.health import Health
-from pai_backend.scheduling.simulate.life import Life
-from pai_backend.scheduling.simulate.meter import Meter
-from pai_backend.scheduling.simulate.moments import Agenda, Happening, Kind, date, seconds
-from pai_backend.scheduling.simulate.report import Report
-from pai_backend.scheduling.simulate.summing import report
-from pai_backend.scheduling.simulate.trace import Arrival, Cancellation, Change, Failure, NewConfig, Repair, Trace
-from pai_backend.scheduling.simulate.waiting import Capped
+from pai_backend.simulation.fate import Outcome
+from pai_backend.simulation.fitting import check_nodes, refusals
+from pai_backend.simulation.growing import Growing
+from pai_backend.simulation.health import Health
+from pai_backend.simulation.life import Life
+from pai_backend.simulation.meter import Meter
+from pai_backend.simulation.moments import Agenda, Happening, Kind, date, seconds
+from pai_backend.simulation.report import Report
+from pai_backend.simulation.summing import report
+from pai_backend.simulation.trace import Arrival, Cancellation, Change, Failure, NewConfig, Repair, Trace
+from pai_backend.simulation.waiting import Capped
 
 
 @dataclass(frozen=True, slots=True)

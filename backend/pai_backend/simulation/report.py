@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pai_backend.model.base import Model
 from pai_backend.model.waiting import Waiting
-from pai_backend.scheduling.simulate.fate import Fate
+from pai_backend.simulation.fate import Fate
 
 
 class Waits(Model):

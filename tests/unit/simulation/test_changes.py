@@ -7,10 +7,10 @@ import pytest
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling import read_config
 from pai_backend.scheduling.queue import Cap, Policy
-from pai_backend.scheduling.simulate import Report, Rules, Trace, replay
-from pai_backend.scheduling.simulate.fate import Outcome
-from pai_backend.scheduling.simulate.trace import Cancellation, Event, Failure, NewConfig, Repair
-from tests.unit.scheduling.simulate.test_replay import PAIR, arrival, fate
+from pai_backend.simulation import Report, Rules, Trace, replay
+from pai_backend.simulation.fate import Outcome
+from pai_backend.simulation.trace import Cancellation, Event, Failure, NewConfig, Repair
+from tests.unit.simulation.test_replay import PAIR, arrival, fate
 
 MORE = PAIR.replace("cellAddress: n1}", "cellAddress: n1}, {cellType: NODE, cellAddress: n2}").replace(
     "a: {virtualCells: [{cellType: NODE, cellNumber: 1}", "a: {virtualCells: [{cellType: NODE, cellNumber: 2}"

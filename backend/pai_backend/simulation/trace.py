@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pai_backend.model.base import Model
 from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group, Member
-from pai_backend.scheduling.simulate.source import Source
+from pai_backend.simulation.source import Source
 
 MOST_SECONDS = 10 * 365 * 86_400
 """The latest arrival and the longest run."""

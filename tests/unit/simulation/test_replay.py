@@ -7,8 +7,8 @@ import pytest
 from pai_backend.model.errors import DocumentError
 from pai_backend.model.waiting import Cause
 from pai_backend.scheduling import read_config
-from pai_backend.scheduling.simulate import Arrival, Report, Rules, Trace, replay
-from pai_backend.scheduling.simulate.fate import Fate
+from pai_backend.simulation import Arrival, Report, Rules, Trace, replay
+from pai_backend.simulation.fate import Fate
 from tests.unit.scheduling.core.clusters import POOL
 
 PAIR = """

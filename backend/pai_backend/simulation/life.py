@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.request import OPPORTUNISTIC, Placement
-from pai_backend.scheduling.simulate.fate import Fate, Outcome, Place, Spell
-from pai_backend.scheduling.simulate.moments import date, seconds
-from pai_backend.scheduling.simulate.trace import Arrival
+from pai_backend.simulation.fate import Fate, Outcome, Place, Spell
+from pai_backend.simulation.moments import date, seconds
+from pai_backend.simulation.trace import Arrival
 
 
 class Life:
