@@ -14,9 +14,9 @@ from bench.figures import Figure, percentile
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.labels import Effect, NodeRule, Taint, Toleration
 from pai_backend.model.node import Gpu, Node
-from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.linear import Room
-from pai_backend.scheduling.jobs.terms import NodeRules, TermsOf
+from pai_backend.scheduling.core.room import Room
+from pai_backend.scheduling.request import Need
+from pai_backend.scheduling.terms import NodeRules, TermsOf
 
 SEED = 42
 NODES = 1000
@@ -52,14 +52,14 @@ def _node(number: int) -> Node:
     )
 
 
-def _asks() -> list[Ask]:
+def _needs() -> list[Need]:
     pools = [f"pool-{number}" for number in range(POOLS)]
     rules = {
         pool: NodeRule(node_selector={"pool": pool}, tolerations=(Toleration(key="pool", value=pool),))
         for pool in pools
     }
     terms = TermsOf(NodeRules(rules), {})
-    return [Ask(TaskUid(""), cpus, 4096, terms=terms.on_cells({}, pool)) for cpus in (4, 32) for pool in pools]
+    return [Need(TaskUid(""), cpus, 4096, terms=terms.on_cells({}, pool)) for cpus in (4, 32) for pool in pools]
 
 
 def _room() -> Room:
@@ -71,7 +71,7 @@ def _room() -> Room:
 
 def _first() -> float:
     """Seconds of a question that nobody has asked before, the mean of all."""
-    room, asks = _room(), _asks()
+    room, asks = _room(), _needs()
     started = time.thread_time()
     for ask in asks:
         assert len(room.having(ask)) == NODES // POOLS
@@ -80,7 +80,7 @@ def _first() -> float:
 
 def _look() -> float:
     """Seconds of a look at the room on every node, without memory."""
-    room, ask = _room(), _asks()[0]
+    room, ask = _room(), _needs()[0]
     started = time.thread_time()
     assert sum(room.is_free_for(ask, name) for name in room.nodes) == NODES
     return time.thread_time() - started
@@ -88,7 +88,7 @@ def _look() -> float:
 
 def _times(between: Callable[[Room, int], None]) -> list[float]:
     """Seconds of questions that have all been asked before."""
-    room, asks, times = _room(), _asks(), []
+    room, asks, times = _room(), _needs(), []
     for ask in asks:
         room.having(ask)
     for number in range(ASKED):
@@ -103,4 +103,4 @@ def _times(between: Callable[[Room, int], None]) -> list[float]:
 
 def _one_task_more(room: Room, number: int) -> None:
     place = random.Random(SEED + number).randrange(NODES)
-    room.hold(Ask(TaskUid(f"task-{number % 500}"), 8, 4096), f"n{place:05}")
+    room.hold(Need(TaskUid(f"task-{number % 500}"), 8, 4096), f"n{place:05}")

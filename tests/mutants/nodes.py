@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pai_backend.model.labels import Taint, Toleration
-from pai_backend.scheduling.jobs.node_sets import NodeSets
+from pai_backend.scheduling.core.room import NodeSets
 
 
 def _hears_nothing(self: NodeSets[object], name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_backend.model.labels import Effect, NodeRule, Operator, Taint, Toleration
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.scheduling.terms import NodeRules
 
 
 def taint(text: str) -> Taint:

@@ -18,8 +18,8 @@ from pai_backend.model.node import Node
 from pai_backend.model.spec import JobSpec, PortSpec
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.scheduling.queue import Policy
+from pai_backend.scheduling.terms import NodeRules
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.scripted_engine import ScriptedEngine, lab_node

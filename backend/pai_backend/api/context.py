@@ -26,8 +26,8 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import Sizing, sizing_of
-from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.scheduling.queue import Policy
+from pai_backend.scheduling.terms import NodeRules
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Store
 

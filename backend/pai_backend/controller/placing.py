@@ -16,10 +16,9 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.jobs.answers import Lack, Place, Waits
-from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
-from pai_backend.scheduling.request import WaitCode
+from pai_backend.scheduling.request import Need, WaitCode
 from pai_backend.store.base import PortLease, slot_of
 
 PROBES = 8
@@ -116,9 +115,9 @@ class Placing:
         waits = self.placer.told(unit)
         by_nodes = waits.reason is not None and waits.reason.code is WaitCode.NOT_SUGGESTED
         if waits.lack is Lack.LINEAR or by_nodes:
-            for ask in unit.asks:
-                for name in sorted(self.placer.room.having(ask)) if ask.fixed_ports else ():
-                    taken = self._taken(self.placer.room.nodes[name], ask)
+            for need in unit.needs:
+                for name in sorted(self.placer.room.having(need)) if need.fixed_ports else ():
+                    taken = self._taken(self.placer.room.nodes[name], need)
                     if taken:
                         return Waits(Lack.PORTS, taken)
         return waits
@@ -135,14 +134,14 @@ class Placing:
         if self.ports.drop(owners):
             self.placer.ask_for_nodes_again()
 
-    def _allows(self, node: Node, ask: Ask) -> bool:
+    def _allows(self, node: Node, need: Need) -> bool:
         """Whether all fixed ports of the task can be had on the node's machine, as far as leases tell."""
-        return not self._taken(node, ask)
+        return not self._taken(node, need)
 
-    def _taken(self, node: Node, ask: Ask) -> str:
+    def _taken(self, node: Node, need: Need) -> str:
         """Which of the ports that the task fixes another one has on the node's machine; empty for none."""
-        leases, owner = self.ports.taken(node.machine), slot_of(ask.uid)
-        for port, label in ask.fixed_ports:
+        leases, owner = self.ports.taken(node.machine), slot_of(need.uid)
+        for port, label in need.fixed_ports:
             if leases.get(port, owner) != owner:
                 return f"port {port} ({label}) of {node.machine} is in use"
         return ""

@@ -38,7 +38,7 @@ from pai_backend.model.node import Node
 from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.queue_policy import policy_of
 from pai_backend.runtime_files import runtime_file
-from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.scheduling.terms import NodeRules
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Lease, Store
 

@@ -19,7 +19,7 @@ from pai_backend.engine.local.retention import Keep, Retention
 from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.queue_policy import policy_of
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.scheduling.terms import NodeRules
 from pai_backend.store.base import Store
 
 log = logging.getLogger(__name__)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pai_backend.model.ids import TaskUid
+from pai_backend.scheduling.terms import ANY_NODE, Terms
+
 OPPORTUNISTIC = -1
 """The priority of groups that use any idle leaf and may be ended by any guaranteed group."""
 HIGHEST = 1000
@@ -59,6 +62,23 @@ class Group:
     def leaves(self) -> int:
         """Leaf cells when fully grown."""
         return sum(member.pods * member.leaves for member in self.members)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one task needs. ``gpus`` are those it is given; the cells it holds may be more. Fixed ports have a label."""
+
+    uid: TaskUid
+    cpus: int
+    memory_mb: int
+    gpus: int = 0
+    fixed_ports: tuple[tuple[int, str], ...] = ()
+    terms: Terms = ANY_NODE
+
+    @property
+    def kind(self) -> tuple[int, int, tuple[tuple[int, str], ...], Terms]:
+        """All that a node is asked for besides GPUs: equal for tasks that the same nodes suit, whoever's they are."""
+        return self.cpus, self.memory_mb, self.fixed_ports, self.terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
+from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.jobs.choice import choose
-from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.linear import Room
+from pai_backend.scheduling.request import Need
 
 SIZES = st.tuples(st.integers(0, 4), st.integers(0, 4))
 HAS_GPUS = st.booleans()
@@ -26,16 +26,16 @@ def room_of(nodes: list[tuple[tuple[int, int], bool]]) -> Room:
     return room
 
 
-def holds(free: Sequence[int], ask: Ask) -> bool:
+def holds(free: Sequence[int], need: Need) -> bool:
     """Whether there is as much as a task asks for; who asks for nothing needs nothing to be left."""
-    return (free[0] >= ask.cpus or not ask.cpus) and (free[1] >= ask.memory_mb or not ask.memory_mb)
+    return (free[0] >= need.cpus or not need.cpus) and (free[1] >= need.memory_mb or not need.memory_mb)
 
 
-def fits_by_name(room: Room, asks: list[Ask]) -> bool:
+def fits_by_name(room: Room, needs: list[Need]) -> bool:
     """Whether all fit when each goes to the first node with room: without GPUs first, then by name."""
     left = {name: list(room.free(name)) for name in sorted(room.nodes, key=lambda n: (bool(room.nodes[n].gpus), n))}
-    for ask in asks:
-        needs = (ask.cpus, ask.memory_mb)
+    for need in needs:
+        needs = (need.cpus, need.memory_mb)
         free = next(
             (each for each in left.values() if all(n <= e or not n for n, e in zip(needs, each, strict=True))), None
         )
@@ -51,11 +51,11 @@ def test_tasks_get_nodes_where_all_fit_whenever_first_fit_has_some(
     nodes: list[tuple[tuple[int, int], bool]], sizes: list[tuple[int, int]]
 ) -> None:
     room = room_of(nodes)
-    asks = [Ask(TaskUid(f"t{number}"), *size) for number, size in enumerate(sizes)]
-    found = choose(room, asks, lambda node, ask: True)
-    if isinstance(found, Ask):
-        assert not fits_by_name(room, asks)
+    needs = [Need(TaskUid(f"t{number}"), *size) for number, size in enumerate(sizes)]
+    found = choose(room, needs, lambda node, need: True)
+    if isinstance(found, Need):
+        assert not fits_by_name(room, needs)
         return
-    for ask in asks:
-        assert holds(room.free(found[ask.uid]), ask), "a node is overdrawn"
-        room.hold(ask, found[ask.uid])
+    for need in needs:
+        assert holds(room.free(found[need.uid]), need), "a node is overdrawn"
+        room.hold(need, found[need.uid])

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.labels import Effect, NodeRule, Operator, Taint, Toleration
 from pai_backend.model.node import Gpu, Node
-from pai_backend.scheduling.jobs import node_sets
-from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.linear import Room
-from pai_backend.scheduling.jobs.terms import NodeRules, Terms, TermsOf
+from pai_backend.scheduling.core import room as room_module
+from pai_backend.scheduling.core.room import Room
+from pai_backend.scheduling.request import Need
+from pai_backend.scheduling.terms import NodeRules, Terms, TermsOf
 from tests.mutants.nodes import MATCHES, MEMORIES
 
 WORDS = st.sampled_from(["", "a", "b"])
@@ -95,28 +95,28 @@ STEPS = st.lists(
 )
 
 
-def asked(rules: NodeRules) -> list[Ask]:
+def asked(rules: NodeRules) -> list[Need]:
     """Tasks of two sizes, with the terms of every kind."""
     made = TermsOf(rules, {})
     kinds: list[Terms] = [made.without_cells({}), made.on_cells({"x": "a"}, "T"), made.on_cells({}, "")]
-    return [Ask(TaskUid("t"), cpus, 10, terms=terms) for terms in kinds for cpus in (0, 2)]
+    return [Need(TaskUid("t"), cpus, 10, terms=terms) for terms in kinds for cpus in (0, 2)]
 
 
-def agrees(room: Room, ask: Ask) -> None:
+def agrees(room: Room, need: Need) -> None:
     """The memory says what a look at every node says."""
-    suited = {name for name, node in room.nodes.items() if node.ready and ask.terms.objection(node) is None}
-    assert room.suited(ask) == suited, "suited are those that are ready and object to nothing"
-    free = {name for name in suited if room.is_free_for(ask, name)}
-    assert room.having(ask) == free, "having room are those of them with room now"
-    large = {name for name in suited if ask.cpus <= room.nodes[name].cpus}
-    assert room.large_enough(ask) == large, "large enough are those of them that had room when empty"
+    suited = {name for name, node in room.nodes.items() if node.ready and need.terms.objection(node) is None}
+    assert room.suited(need) == suited, "suited are those that are ready and object to nothing"
+    free = {name for name in suited if room.is_free_for(need, name)}
+    assert room.having(need) == free, "having room are those of them with room now"
+    large = {name for name in suited if need.cpus <= room.nodes[name].cpus}
+    assert room.large_enough(need) == large, "large enough are those of them that had room when empty"
 
 
 def law_of_memory() -> None:
     @given(st.lists(NODES, min_size=2, max_size=4), STEPS, RULES, RULES)
-    @settings(QUICK, max_examples=60)
+    @settings(QUICK, max_examples=150)
     def law(nodes: list[Node], steps: list[tuple[object, ...]], first: NodeRule, second: NodeRule) -> None:
-        room, asks = Room(), asked(NodeRules({"T": first}, second))
+        room, needs = Room(), asked(NodeRules({"T": first}, second))
         for node in nodes:
             room.set_node(node)
         for step in [None, *steps]:
@@ -126,15 +126,15 @@ def law_of_memory() -> None:
                 case ("remove", str() as name):
                     room.remove_node(name)
                 case ("hold", int() as number, str() as name):
-                    room.hold(Ask(TaskUid(f"u{number}"), 1, 10), name)
+                    room.hold(Need(TaskUid(f"u{number}"), 1, 10), name)
                 case ("release", int() as number):
                     room.release(TaskUid(f"u{number}"))
                 case ("as if", Node() as node) if node.name in room.nodes:
                     with room.as_if([node]):
-                        for ask in asks:
-                            agrees(room, ask)
-            for ask in asks:
-                agrees(room, ask)
+                        for need in needs:
+                            agrees(room, need)
+            for need in needs:
+                agrees(room, need)
 
     law()
 
@@ -148,7 +148,7 @@ def test_the_memory_of_nodes_says_what_a_look_at_every_node_says() -> None:
 
 
 def test_a_memory_that_forgets_early_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_sets, "MOST_NAMES", 1)
+    monkeypatch.setattr(room_module, "MOST_NAMES", 1)
     law_of_memory()
 
 

@@ -10,7 +10,7 @@ from pai_backend.model.job import Job, Phase
 from pai_backend.model.labels import Effect, NodeRule, Operator, Taint, Toleration
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import Cause, ChangeKind, LackOf
-from pai_backend.scheduling.jobs.terms import NodeRules
+from pai_backend.scheduling.terms import NodeRules
 from pai_backend.testing.builders import make_role, make_spec
 from tests.support.scripted_cluster import Cluster, cluster, on_gpu
 from tests.support.scripted_engine import lab_node

@@ -16,23 +16,22 @@ from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
 from pai_backend.scheduling.jobs.choice import Allows, choose
-from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.queue.holdback import reserve_place
-from pai_backend.scheduling.request import Group, Placement, Reason, WaitCode
+from pai_backend.scheduling.request import Group, Need, Placement, Reason, WaitCode
 
 TRIES = 32
 """How often a group is decided again because a node lacks CPU or memory for all pods that would be put there."""
 OF_NO_GROUP = ""
 """The group that a ``Wait`` names when tasks without cells are what has no place."""
 
-Asks = Sequence[Ask]
+Needs = Sequence[Need]
 Nodes = Collection[str] | Mapping[str, Collection[int] | None]
 
 
-def anywhere(node: Node, ask: Ask) -> bool:
+def anywhere(node: Node, need: Need) -> bool:
     """An ``allows`` for when nothing but CPU, memory and terms counts."""
     return True
 
@@ -89,14 +88,14 @@ class JobsDecider:
             for each in found:
                 self._cluster.commit(each)
         for each in found:
-            asks = unit.asks_of(each.placement.group)
+            needs = unit.needs_of(each.placement.group)
             for pod in each.placement.pods:
-                self._memory.hold(asks[pod.ordinal], pod.node)
+                self._memory.hold(needs[pod.ordinal], pod.node)
         if isinstance(decision, Bound) and unit.loose:
             nodes = choose(self._room, unit.loose, self.allows)
-            assert not isinstance(nodes, Ask)
-            for ask in unit.loose:
-                self._memory.hold(ask, nodes[ask.uid])
+            assert not isinstance(nodes, Need)
+            for need in unit.loose:
+                self._memory.hold(need, nodes[need.uid])
 
     def _in_turn(
         self, entry: Entry, unit: Unit, until: ExitStack, *, reserving: bool
@@ -117,7 +116,7 @@ class JobsDecider:
                 self._reserve(decision)
             else:
                 self._cluster.commit(decision)
-            until.enter_context(self._memory.as_if(_spots(decision, unit.asks_of(group))))
+            until.enter_context(self._memory.as_if(_spots(decision, unit.needs_of(group))))
         return found
 
     def _reserve(self, decision: Bound) -> None:
@@ -138,11 +137,11 @@ class JobsDecider:
         with ExitStack() as beside:
             for each in placed:
                 if isinstance(each, Bound):
-                    beside.enter_context(self._memory.as_if(_spots(each, unit.asks_of(each.placement.group))))
+                    beside.enter_context(self._memory.as_if(_spots(each, unit.needs_of(each.placement.group))))
             # The sets are kept up to date; sorting all nodes for a task that fits nowhere costs milliseconds.
-            nowhere = any(not self._room.having(ask) for ask in {ask.kind: ask for ask in unit.loose}.values())
+            nowhere = any(not self._room.having(need) for need in {need.kind: need for need in unit.loose}.values())
             found = unit.loose[0] if nowhere else choose(self._room, unit.loose, self.allows)
-        if isinstance(found, Ask):
+        if isinstance(found, Need):
             if not entry.groups:
                 self._memory.nowhere.add(entry.needs)
             kept = any(group.name in self._cluster.groups for group in entry.groups)
@@ -152,41 +151,41 @@ class JobsDecider:
     # -- a group ---------------------------------------------------------------------------------------------------
 
     def _one(self, group: Group, unit: Unit) -> Decision:
-        asks = unit.asks_of(group)
+        needs = unit.needs_of(group)
         held = self._cluster.groups.get(group.name)
         if held is None or held.state is not State.PREEMPTING:
-            return self._anew(group, asks)
+            return self._anew(group, needs)
         if held.group == group:
-            stands = self._as_kept(held, asks)
+            stands = self._as_kept(held, needs)
             if stands is not None:
                 return stands
-        with self._memory.without(ask.uid for ask in asks):
-            return self._anew(group, asks)
+        with self._memory.without(need.uid for need in needs):
+            return self._anew(group, needs)
 
-    def _as_kept(self, held: Held, asks: Asks) -> Decision | None:
+    def _as_kept(self, held: Held, needs: Needs) -> Decision | None:
         """How a reservation stands; None when it is no longer good.
 
         Preemptors have CPU and memory kept, too; groups that were overtaken long enough may find them gone.
         """
         names = frozenset(spot.node.name for spot in held.spots)
-        if not names <= self._room.suited(asks[0]):
+        if not names <= self._room.suited(needs[0]):
             return None
         answer = self._cluster.try_place(held.group, names)
         if isinstance(answer, Wait) or held.stored is None or answer.placement.pods != held.stored.pods:
             return None
-        if self._memory.node_of(asks[0].uid) is None and any(self._overfull(answer, asks)):
+        if self._memory.node_of(needs[0].uid) is None and any(self._overfull(answer, needs)):
             return self._short(held.group, answer)
         return answer
 
-    def _anew(self, group: Group, asks: Asks) -> Decision:
-        now = self._nodes(asks, self._room.having)
-        answer = self._within(group, asks, now)
+    def _anew(self, group: Group, needs: Needs) -> Decision:
+        now = self._nodes(needs, self._room.having)
+        answer = self._within(group, needs, now)
         if isinstance(answer, Bound):
             return answer
-        could = self._nodes(asks, self._room.large_enough)
+        could = self._nodes(needs, self._room.large_enough)
         if could == now:
             return answer
-        later = self._within(group, asks, could)
+        later = self._within(group, needs, could)
         if not isinstance(later, Bound):
             return later
         return answer if isinstance(answer, Wait) else self._short(group, later)
@@ -198,7 +197,7 @@ class JobsDecider:
         reason = Reason(WaitCode.NOT_SUGGESTED, group.vc, group.leaves, most, nodes=nodes)
         return Wait(group.name, reason, group.name in self._cluster.groups, self._cluster.version)
 
-    def _within(self, group: Group, asks: Asks, nodes: frozenset[str]) -> Decision:
+    def _within(self, group: Group, needs: Needs, nodes: frozenset[str]) -> Decision:
         """A decision whose pods fit on their nodes together.
 
         Where cells would put more pods on a node than it has CPU or memory for, the node may then be used only for as
@@ -209,7 +208,7 @@ class JobsDecider:
         for _ in range(TRIES):
             if isinstance(answer, Wait):
                 return answer
-            over = dict(self._overfull(answer, asks))
+            over = dict(self._overfull(answer, needs))
             if not over:
                 return answer
             have = allowed if isinstance(allowed, Mapping) else dict.fromkeys(allowed)
@@ -217,14 +216,14 @@ class JobsDecider:
             answer = self._cluster.try_place(group, allowed)
         return self._cluster.try_place(group, frozenset())
 
-    def _overfull(self, answer: Bound | Preempt, asks: Asks) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _overfull(self, answer: Bound | Preempt, needs: Needs) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Nodes with too little room for the pods there, and the cells of those that fit."""
         leaving = list(self._leaving(answer.victims)) if isinstance(answer, Preempt) else []
-        by_node: dict[str, list[tuple[Ask, tuple[int, ...]]]] = {}
+        by_node: dict[str, list[tuple[Need, tuple[int, ...]]]] = {}
         for pod in answer.placement.pods:
-            by_node.setdefault(pod.node, []).append((asks[pod.ordinal], pod.devices))
+            by_node.setdefault(pod.node, []).append((needs[pod.ordinal], pod.devices))
         for name, pods in by_node.items():
-            fitting = self._room.that_fit(name, [ask for ask, _ in pods], leaving)
+            fitting = self._room.that_fit(name, [need for need, _ in pods], leaving)
             if fitting < len(pods):
                 yield name, tuple(index for _, devices in pods[:fitting] for index in devices)
 
@@ -236,11 +235,11 @@ class JobsDecider:
 
     def suggest(self, entry: Entry) -> Collection[str]:
         """Nodes on which now at least one pod of the entry's group could be."""
-        return self._nodes(self._memory.units[entry.group.name].asks_of(entry.group), self._room.having)
+        return self._nodes(self._memory.units[entry.group.name].needs_of(entry.group), self._room.having)
 
     def could_use(self, entry: Entry) -> Collection[str]:
         """Nodes on which one could be if nothing ran there."""
-        return self._nodes(self._memory.units[entry.group.name].asks_of(entry.group), self._room.large_enough)
+        return self._nodes(self._memory.units[entry.group.name].needs_of(entry.group), self._room.large_enough)
 
     def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
         """Whether one of its tasks could be on one of these nodes now, as far as cells do not count.
@@ -249,27 +248,27 @@ class JobsDecider:
         """
         if entry.others:
             return True
-        asks = {ask.kind: ask for ask in self._memory.units[entry.group.name].asks}
-        return any(not self._room.having(ask).isdisjoint(nodes) for ask in asks.values())
+        needs = {need.kind: need for need in self._memory.units[entry.group.name].needs}
+        return any(not self._room.having(need).isdisjoint(nodes) for need in needs.values())
 
-    def could_stand(self, group: Group, asks: Asks) -> bool:
+    def could_stand(self, group: Group, needs: Needs) -> bool:
         """Whether cells are free for a group on nodes that would be large enough, so that only room on them lacks."""
-        return isinstance(self._within(group, asks, self._nodes(asks, self._room.large_enough)), Bound)
+        return isinstance(self._within(group, needs, self._nodes(needs, self._room.large_enough)), Bound)
 
-    def _nodes(self, asks: Asks, by: Callable[[Ask], frozenset[str]]) -> frozenset[str]:
+    def _nodes(self, needs: Needs, by: Callable[[Need], frozenset[str]]) -> frozenset[str]:
         """Nodes on which at least one of the pods could be, by CPU, memory, labels, taints and fixed ports."""
-        kinds = {ask.kind: ask for ask in asks}
-        found = [self._allowed(ask, by(ask)) for ask in kinds.values()]
+        kinds = {need.kind: need for need in needs}
+        found = [self._allowed(need, by(need)) for need in kinds.values()]
         return found[0] if len(found) == 1 else frozenset[str]().union(*found)
 
-    def _allowed(self, ask: Ask, names: frozenset[str]) -> frozenset[str]:
-        if not ask.fixed_ports:
+    def _allowed(self, need: Need, names: frozenset[str]) -> frozenset[str]:
+        if not need.fixed_ports:
             return names
-        return frozenset(name for name in names if self.allows(self._room.nodes[name], ask))
+        return frozenset(name for name in names if self.allows(self._room.nodes[name], need))
 
 
-def _spots(decision: Bound | Preempt, asks: Asks) -> list[tuple[Ask, str]]:
-    return [(asks[pod.ordinal], pod.node) for pod in decision.placement.pods]
+def _spots(decision: Bound | Preempt, needs: Needs) -> list[tuple[Need, str]]:
+    return [(needs[pod.ordinal], pod.node) for pod in decision.placement.pods]
 
 
 def _joint(found: Sequence[Bound | Preempt]) -> Bound | Preempt:

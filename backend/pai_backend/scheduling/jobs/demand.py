@@ -14,8 +14,8 @@ from pai_backend.model.job import Job, Task
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.derive import DEFAULT_VC
 from pai_backend.scheduling.config.model import ClusterConfig, Sku
-from pai_backend.scheduling.jobs.terms import ANY_NODE, NodeRules, Terms, TermsOf
-from pai_backend.scheduling.request import Group, Member
+from pai_backend.scheduling.request import Group, Member, Need
+from pai_backend.scheduling.terms import NodeRules, Terms, TermsOf
 
 PRIORITIES: Mapping[PriorityClass | None, int] = {
     PriorityClass.CRIT: 120,
@@ -42,28 +42,11 @@ def mebibytes(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What one task needs. ``gpus`` are those it is given; the cells it holds may be more. Fixed ports have a label."""
-
-    uid: TaskUid
-    cpus: int
-    memory_mb: int
-    gpus: int = 0
-    fixed_ports: tuple[tuple[int, str], ...] = ()
-    terms: Terms = ANY_NODE
-
-    @property
-    def kind(self) -> tuple[int, int, tuple[tuple[int, str], ...], Terms]:
-        """All that a node is asked for besides GPUs: equal for tasks that the same nodes suit, whoever's they are."""
-        return self.cpus, self.memory_mb, self.fixed_ports, self.terms
-
-
-@dataclass(frozen=True)
 class Party:
-    """An affinity group of a job: ``asks`` of its pods, by their number in the group."""
+    """An affinity group of a job: ``needs`` of its pods, by their number in the group."""
 
     group: Group
-    asks: tuple[Ask, ...]
+    needs: tuple[Need, ...]
 
     @property
     def name(self) -> str:
@@ -73,7 +56,7 @@ class Party:
     @property
     def uids(self) -> tuple[TaskUid, ...]:
         """The tasks, by their number in the group."""
-        return tuple(ask.uid for ask in self.asks)
+        return tuple(need.uid for need in self.needs)
 
 
 @dataclass(frozen=True)
@@ -82,7 +65,7 @@ class Wish:
 
     job: str
     parties: tuple[Party, ...] = ()
-    loose: tuple[Ask, ...] = ()
+    loose: tuple[Need, ...] = ()
 
     @property
     def shape(self) -> object:
@@ -91,8 +74,8 @@ class Wish:
         groups = tuple(
             (each.vc, each.priority, each.leaf_type, each.pinned_id, each.within, each.members) for each in asked
         )
-        asks = (*(ask for each in self.parties for ask in each.asks), *self.loose)
-        return groups, tuple((ask.gpus, *ask.kind) for ask in asks)
+        needs = (*(need for each in self.parties for need in each.needs), *self.loose)
+        return groups, tuple((need.gpus, *need.kind) for need in needs)
 
 
 @dataclass(frozen=True)
@@ -207,7 +190,7 @@ def wish_of(job: Job, tasks: Iterable[Task], sizing: Sizing) -> Wish:
     for task in chosen:
         grouped.setdefault(names[task.uid], []).append(task)
     plain = sizing.terms.without_cells(job.spec.node_selector)
-    loose = tuple(_ask(job, task, plain) for task in grouped.pop("", []))
+    loose = tuple(_need(job, task, plain) for task in grouped.pop("", []))
     parties = tuple(_party(job, name, members, sizing) for name, members in grouped.items())
     return Wish(job.id, parties, loose)
 
@@ -257,7 +240,7 @@ def _party(job: Job, name: str, tasks: list[Task], sizing: Sizing) -> Party:
     )
     kind = sizing.pinned.get(group.pinned_id, group.leaf_type)
     terms = sizing.terms.on_cells(spec.node_selector, kind)
-    return Party(group, tuple(_ask(job, task, terms) for task in ordered))
+    return Party(group, tuple(_need(job, task, terms) for task in ordered))
 
 
 def _may_spread(spec: JobSpec, members: Sequence[Member], first: TaskRole, sizing: Sizing) -> bool:
@@ -267,13 +250,13 @@ def _may_spread(spec: JobSpec, members: Sequence[Member], first: TaskRole, sizin
     return sizing.shared and together and not named
 
 
-def _ask(job: Job, task: Task, terms: Terms) -> Ask:
+def _need(job: Job, task: Task, terms: Terms) -> Need:
     role = job.spec.role(task.role)
     need = role.resources
     fixed = tuple(
         (port.begin_at + step, port.label) for port in role.ports if port.begin_at for step in range(port.count)
     )
-    return Ask(task.uid, need.cpus, need.memory_mb, need.gpus, fixed, terms)
+    return Need(task.uid, need.cpus, need.memory_mb, need.gpus, fixed, terms)
 
 
 def _least(numbers: Iterable[int]) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 
 from pai_backend.model.ids import JobUid, TaskUid, job_of
-from pai_backend.scheduling.jobs.demand import Ask, Party
-from pai_backend.scheduling.jobs.linear import Room
+from pai_backend.scheduling.core.room import Room
+from pai_backend.scheduling.jobs.demand import Party
 from pai_backend.scheduling.jobs.unit import Unit
+from pai_backend.scheduling.request import Need
 
 
 class Memory:
@@ -21,7 +22,7 @@ class Memory:
         self.nowhere: set[Hashable] = set()
         """Needs of units without cells that no nodes have now; forgotten whenever something is given back."""
         self._of_job: dict[JobUid, dict[str, Unit]] = {}
-        self._nodes: dict[TaskUid, tuple[Ask, str]] = {}
+        self._nodes: dict[TaskUid, tuple[Need, str]] = {}
         self._tasks: dict[JobUid, dict[TaskUid, None]] = {}
 
     # -- units -----------------------------------------------------------------------------------------------------
@@ -55,11 +56,11 @@ class Memory:
 
     # -- CPU and memory --------------------------------------------------------------------------------------------
 
-    def hold(self, ask: Ask, node: str) -> None:
+    def hold(self, need: Need, node: str) -> None:
         """The task takes what it needs there. Idempotent by uid."""
-        self.room.hold(ask, node)
-        self._nodes[ask.uid] = (ask, node)
-        self._tasks.setdefault(job_of(ask.uid), {})[ask.uid] = None
+        self.room.hold(need, node)
+        self._nodes[need.uid] = (need, node)
+        self._tasks.setdefault(job_of(need.uid), {})[need.uid] = None
 
     def release(self, uids: Iterable[TaskUid]) -> set[str]:
         """Give back what these tasks hold; the nodes where that was. Idempotent."""
@@ -90,25 +91,25 @@ class Memory:
     def without(self, uids: Iterable[TaskUid]) -> Iterator[None]:
         """A what-if: these tasks hold nothing, until it ends."""
         before = [self._nodes[uid] for uid in uids if uid in self._nodes]
-        for ask, _ in before:
-            self.room.release(ask.uid)
+        for need, _ in before:
+            self.room.release(need.uid)
         try:
             yield
         finally:
-            for ask, node in before:
-                self.room.hold(ask, node)
+            for need, node in before:
+                self.room.hold(need, node)
 
     @contextmanager
-    def as_if(self, held: Iterable[tuple[Ask, str]]) -> Iterator[None]:
+    def as_if(self, held: Iterable[tuple[Need, str]]) -> Iterator[None]:
         """A what-if: these tasks, of which none holds anything yet, hold what they need there, until it ends."""
-        new = [(ask, node) for ask, node in held if ask.uid not in self._nodes]
-        for ask, node in new:
-            self.room.hold(ask, node)
+        new = [(need, node) for need, node in held if need.uid not in self._nodes]
+        for need, node in new:
+            self.room.hold(need, node)
         try:
             yield
         finally:
-            for ask, _ in new:
-                self.room.release(ask.uid)
+            for need, _ in new:
+                self.room.release(need.uid)
 
 
 def _names(unit: Unit) -> list[str]:

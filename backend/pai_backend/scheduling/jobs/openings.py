@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pai_backend.model.labels import Taint
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import Change, ChangeKind, LackOf
-from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.linear import Room
-from pai_backend.scheduling.jobs.terms import Objection
+from pai_backend.scheduling.core.room import Room
+from pai_backend.scheduling.request import Need
+from pai_backend.scheduling.terms import Objection
 
 MOST_TRIED = 8
 """How often the scheduler is asked again for one explanation; each costs what a decision costs."""
@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 
-def openings(room: Room, ask: Ask, would_start: Callable[[], bool]) -> tuple[Change, ...]:
+def openings(room: Room, need: Need, would_start: Callable[[], bool]) -> tuple[Change, ...]:
     """Changes to nodes, of one thing each, with which a group of such tasks would have started at once.
 
     ``would_start`` asks the scheduler, which must look at this room. Of cordons the fewest nodes are told, one where
@@ -34,7 +34,7 @@ def openings(room: Room, ask: Ask, would_start: Callable[[], bool]) -> tuple[Cha
     """
     found: list[Change] = []
     tries = iter(range(MOST_TRIED))
-    for objection, nodes in _closed(room, ask).items():
+    for objection, nodes in _closed(room, need).items():
         for some in _groups(objection, nodes):
             if next(tries, None) is None:
                 return tuple(found)
@@ -47,14 +47,14 @@ def openings(room: Room, ask: Ask, would_start: Callable[[], bool]) -> tuple[Cha
     return tuple(found)
 
 
-def _closed(room: Room, ask: Ask) -> dict[Objection, list[Node]]:
+def _closed(room: Room, need: Need) -> dict[Objection, list[Node]]:
     """Nodes with room that one objection alone keeps the task from, by the objection; those of most nodes first."""
     found: dict[Objection, list[Node]] = {}
     for node in sorted(room.nodes.values(), key=lambda node: node.name):
-        objection = ask.terms.objection(node)
-        if objection is None or not node.ready or not room.is_free_for(ask, node.name):
+        objection = need.terms.objection(node)
+        if objection is None or not node.ready or not room.is_free_for(need, node.name):
             continue
-        if ask.terms.objection(_opened(node, objection)) is None:
+        if need.terms.objection(_opened(node, objection)) is None:
             found.setdefault(objection, []).append(node)
     return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 

@@ -26,12 +26,12 @@ from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.places import places_of, preemptions_of
-from pai_backend.scheduling.jobs.recovery import Recovered, asks_of, recovered_units
+from pai_backend.scheduling.jobs.recovery import Recovered, needs_of, recovered_units
 from pai_backend.scheduling.jobs.run_times import RunTime, unknown
 from pai_backend.scheduling.jobs.telling import Teller
-from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.scheduling.jobs.unit import Unit, units_of
 from pai_backend.scheduling.queue import Policy, Preempting, Queue
+from pai_backend.scheduling.terms import NodeRules
 
 
 class Placer:
@@ -189,11 +189,11 @@ class Placer:
     def recover(self, jobs: Iterable[Job]) -> None:
         """Remember what stored jobs hold, in order of submission. To be called once, before anything is decided."""
         for job in sorted(jobs, key=lambda each: (each.submitted_at, each.uid)):
-            asks = asks_of(job, self.sizing)
+            needs = needs_of(job, self.sizing)
             for task in job.tasks:
                 place = task.placement if task.holds_place else task.reserved
                 if place is not None:
-                    self.memory.hold(asks[task.uid], place.node)
+                    self.memory.hold(needs[task.uid], place.node)
             self._remember_starts(job.tasks)
             for each in recovered_units(job, self.sizing):
                 self.memory.know(each.unit)

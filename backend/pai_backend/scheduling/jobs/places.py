@@ -18,7 +18,7 @@ from pai_backend.scheduling.request import PodPlace
 def places_of(unit: Unit, cluster: Cluster, memory: Memory, sizing: Sizing) -> dict[TaskUid, Place]:
     """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
     found = {uid: place for party in unit.parties for uid, place in _of_party(party, cluster, sizing)}
-    found.update((ask.uid, Place(node)) for ask in unit.loose if (node := memory.node_of(ask.uid)) is not None)
+    found.update((need.uid, Place(node)) for need in unit.loose if (node := memory.node_of(need.uid)) is not None)
     return found
 
 
@@ -29,9 +29,9 @@ def _of_party(party: Party, cluster: Cluster, sizing: Sizing) -> Iterator[tuple[
         chain = _chain_of(pod, held.chain, cluster)
         sku = sizing.skus.get(cluster.chains[chain].leaf_type)
         each = 1 if sku is None else sku.gpu
-        ask = party.asks[pod.ordinal]
+        need = party.needs[pod.ordinal]
         devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
-        yield ask.uid, Place(pod.node, tuple(devices[: ask.gpus]), pod.devices, chain, pod.owned)
+        yield need.uid, Place(pod.node, tuple(devices[: need.gpus]), pod.devices, chain, pod.owned)
 
 
 def _chain_of(pod: PodPlace, chain: str, cluster: Cluster) -> str:

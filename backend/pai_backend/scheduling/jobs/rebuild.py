@@ -8,8 +8,8 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.terms import NodeRules
 from pai_backend.scheduling.queue import Policy
+from pai_backend.scheduling.terms import NodeRules
 
 
 def rebuilt(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Phase, Task
-from pai_backend.scheduling.jobs.demand import Ask, Sizing, Wish, wish_of
+from pai_backend.scheduling.jobs.demand import Sizing, Wish, wish_of
 from pai_backend.scheduling.jobs.stored import Stored, stored_groups
 from pai_backend.scheduling.jobs.unit import Unit, unit
-from pai_backend.scheduling.request import Placement
+from pai_backend.scheduling.request import Need, Placement
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Recovered:
     reserved: bool
 
 
-def asks_of(job: Job, sizing: Sizing) -> dict[TaskUid, Ask]:
+def needs_of(job: Job, sizing: Sizing) -> dict[TaskUid, Need]:
     """What each task of a job needs."""
     wish = wish_of(job, job.tasks, sizing)
-    return {ask.uid: ask for ask in (*wish.loose, *(ask for each in wish.parties for ask in each.asks))}
+    return {need.uid: need for need in (*wish.loose, *(need for each in wish.parties for need in each.needs))}
 
 
 def recovered_units(job: Job, sizing: Sizing) -> Iterator[Recovered]:
@@ -41,7 +41,7 @@ def recovered_units(job: Job, sizing: Sizing) -> Iterator[Recovered]:
 
 
 def _units(job: Job, sizing: Sizing, stored: Sequence[Stored], loose: Sequence[Task]) -> Iterator[Recovered]:
-    asks = asks_of(job, sizing)
+    needs = needs_of(job, sizing)
     together: list[tuple[Sequence[Stored], Sequence[Task]]] = [(stored, loose)] if stored or loose else []
     if not job.spec.scheduling.gang_allocation:
         together = [*(([each], ()) for each in stored), *(((), [task]) for task in loose)]
@@ -49,6 +49,6 @@ def _units(job: Job, sizing: Sizing, stored: Sequence[Stored], loose: Sequence[T
         parties = tuple(each.party for each in groups)
         first = job.task(parties[0].uids[0]) if parties else tasks[0]
         assert first is not None
-        wish = Wish(job.id, parties, tuple(asks[task.uid] for task in tasks))
+        wish = Wish(job.id, parties, tuple(needs[task.uid] for task in tasks))
         reserved = any(each.reserved for each in groups)
         yield Recovered(unit(job, wish, sizing, first), tuple(each.placement for each in groups), reserved)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Placement as TaskPlace
-from pai_backend.scheduling.jobs.demand import PRIORITIES, Ask, Party, Sizing, wish_of
-from pai_backend.scheduling.request import Group, Member, Placement, PodPlace
+from pai_backend.scheduling.jobs.demand import PRIORITIES, Party, Sizing, wish_of
+from pai_backend.scheduling.request import Group, Member, Need, Placement, PodPlace
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ def _stored(party: Party, places: Iterable[TaskPlace | None], *, reserved: bool)
 def _parties(job: Job, sizing: Sizing) -> Iterator[Party]:
     wish = wish_of(job, job.tasks, sizing)
     yield from wish.parties
-    loose = {ask.uid: ask for ask in wish.loose}
+    loose = {need.uid: need for need in wish.loose}
     for task in job.tasks:
         place = task.placement or task.reserved
         if task.uid in loose and place is not None and place.cells:
             yield _alone(job, task, loose[task.uid], len(place.cells), sizing)
 
 
-def _alone(job: Job, task: Task, ask: Ask, leaves: int, sizing: Sizing) -> Party:
+def _alone(job: Job, task: Task, need: Need, leaves: int, sizing: Sizing) -> Party:
     priority = PRIORITIES[job.spec.scheduling.priority_class]
     name = f"{job.id}/{task.role}-{task.index}"
-    return Party(Group(name, sizing.vc(job.spec), (Member(1, leaves),), priority), (ask,))
+    return Party(Group(name, sizing.vc(job.spec), (Member(1, leaves),), priority), (need,))

@@ -10,14 +10,14 @@ from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.jobs import words
 from pai_backend.scheduling.jobs.answers import Lack, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
-from pai_backend.scheduling.jobs.demand import Ask, Sizing
+from pai_backend.scheduling.jobs.demand import Sizing
 from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Queue
 from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.entry import KindKey, kind_of
 from pai_backend.scheduling.queue.holdback import in_the_way
-from pai_backend.scheduling.request import WaitCode
+from pai_backend.scheduling.request import Need, WaitCode
 
 
 class Teller:
@@ -95,21 +95,21 @@ class Teller:
     def _of_wait(self, unit: Unit, wait: Wait) -> Waits:
         group = next((party.group for party in unit.parties if party.name == wait.group), None)
         if group is None:
-            nowhere = (ask for ask in unit.loose if not self._memory.room.having(ask))
-            ask = next(nowhere, largest(unit.loose))
-            return Waits(Lack.LINEAR, self._about_room(ask, len(unit.loose)))
-        asks = unit.asks_of(group)
-        if wait.reason.code is WaitCode.NOT_SUGGESTED and self._decider.could_stand(group, asks):
-            return Waits(Lack.LINEAR, self._about_room(largest(asks), len(asks)))
+            nowhere = (need for need in unit.loose if not self._memory.room.having(need))
+            need = next(nowhere, largest(unit.loose))
+            return Waits(Lack.LINEAR, self._about_room(need, len(unit.loose)))
+        needs = unit.needs_of(group)
+        if wait.reason.code is WaitCode.NOT_SUGGESTED and self._decider.could_stand(group, needs):
+            return Waits(Lack.LINEAR, self._about_room(largest(needs), len(needs)))
         reason = replace(wait.reason, holders=tuple(words.jobs_of(wait.reason.holders)))
-        said = words.about_cells(group, reason, asks[0], self._memory.room.nodes)
+        said = words.about_cells(group, reason, needs[0], self._memory.room.nodes)
         return Waits(Lack.CELLS, said, wait.reason)
 
-    def _about_room(self, ask: Ask, count: int) -> str:
+    def _about_room(self, need: Need, count: int) -> str:
         """The sentence looks at all nodes, which is done once for what is asked for alike."""
-        key = ask.kind, count
+        key = need.kind, count
         if key not in self._rooms:
-            self._rooms[key] = words.about_room(ask, count, list(self._memory.room.nodes.values()))
+            self._rooms[key] = words.about_room(need, count, list(self._memory.room.nodes.values()))
         return self._rooms[key]
 
 

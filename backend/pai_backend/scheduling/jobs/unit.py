@@ -8,9 +8,9 @@ from datetime import datetime
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
-from pai_backend.scheduling.jobs.demand import DEFAULT_GROUP, PRIORITIES, Ask, Party, Sizing, Wish, wish_of
+from pai_backend.scheduling.jobs.demand import DEFAULT_GROUP, PRIORITIES, Party, Sizing, Wish, wish_of
 from pai_backend.scheduling.queue import Entry
-from pai_backend.scheduling.request import Group
+from pai_backend.scheduling.request import Group, Need
 
 _CORE = "-core"
 
@@ -24,7 +24,7 @@ class Unit:
 
     job: Job
     parties: tuple[Party, ...]
-    loose: tuple[Ask, ...]
+    loose: tuple[Need, ...]
     entry: Entry
 
     @property
@@ -33,29 +33,29 @@ class Unit:
         return self.entry.group.name
 
     @property
-    def asks(self) -> tuple[Ask, ...]:
+    def needs(self) -> tuple[Need, ...]:
         """What its tasks need, those with cells first."""
-        return (*(ask for party in self.parties for ask in party.asks), *self.loose)
+        return (*(need for party in self.parties for need in party.needs), *self.loose)
 
     @property
     def uids(self) -> tuple[TaskUid, ...]:
         """Its tasks."""
-        return tuple(ask.uid for ask in self.asks)
+        return tuple(need.uid for need in self.needs)
 
-    def asks_of(self, group: Group) -> tuple[Ask, ...]:
+    def needs_of(self, group: Group) -> tuple[Need, ...]:
         """What the pods of one of its groups need, by their number.
 
         Of a group that is told differently (with fewer pods, say), each pod counts as the largest.
         """
         party = next(each for each in self.parties if each.name == group.name)
         if party.group.members == group.members:
-            return party.asks
-        return (largest(party.asks),) * group.pods
+            return party.needs
+        return (largest(party.needs),) * group.pods
 
 
-def largest(asks: Iterable[Ask]) -> Ask:
+def largest(needs: Iterable[Need]) -> Need:
     """What the task that needs the most CPU, then memory, needs."""
-    return max(asks, key=lambda ask: (ask.cpus, ask.memory_mb))
+    return max(needs, key=lambda need: (need.cpus, need.memory_mb))
 
 
 def units_of(job: Job, tasks: Sequence[Task], sizing: Sizing) -> Iterator[Unit]:
@@ -108,8 +108,8 @@ def _role_number(job: Job, task: Task) -> int:
 
 def _needs(job: Job, wish: Wish) -> object:
     """Equal for units that the same nodes serve. A run after another may have its fixed ports for itself already."""
-    fixed = any(ask.fixed_ports for party in wish.parties for ask in party.asks) or any(
-        ask.fixed_ports for ask in wish.loose
+    fixed = any(need.fixed_ports for party in wish.parties for need in party.needs) or any(
+        need.fixed_ports for need in wish.loose
     )
     again = any(task.attempt for task in job.tasks)
     return (wish.shape, job.uid if fixed and again else "")

@@ -17,7 +17,6 @@ from pai_backend.model.waiting import Basis, Cause, Holder, Lack, LackOf, Waitin
 from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.explain import LANGUAGES, explain, tell
 from pai_backend.scheduling.jobs.deciding import OF_NO_GROUP
-from pai_backend.scheduling.jobs.demand import Ask
 from pai_backend.scheduling.jobs.history import basis_of
 from pai_backend.scheduling.jobs.openings import openings
 from pai_backend.scheduling.jobs.placer import Placer
@@ -25,6 +24,7 @@ from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.jobs.words import jobs_of
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.queue.entry import line_of
+from pai_backend.scheduling.request import Need
 
 MOST_NODES = 20
 """Nodes of which is said what they lack."""
@@ -89,8 +89,8 @@ def _jobs(holders: Iterable[Holder]) -> tuple[Holder, ...]:
     return tuple(found.values())
 
 
-def _hardest(unit: Unit) -> Ask:
-    return largest(ask for party in unit.parties for ask in party.asks)
+def _hardest(unit: Unit) -> Need:
+    return largest(need for party in unit.parties for need in party.needs)
 
 
 class _Asked:
@@ -109,24 +109,24 @@ class _Asked:
 
     def lacks(self, entry: Entry) -> list[Lack]:
         """What each node that is not suited lacks for the group's largest task."""
-        ask = largest(self._placer.memory.units[entry.group.name].asks_of(entry.group))
+        need = largest(self._placer.memory.units[entry.group.name].needs_of(entry.group))
         suited = self._placer.decider.suggest(entry)
         every = self._placer.room.nodes.values()
         nodes = [node for node in every if node.gpus and node.ready and node.name not in suited]
-        return [self._lack(node, ask) for node in nodes[:MOST_NODES]]
+        return [self._lack(node, need) for node in nodes[:MOST_NODES]]
 
-    def _lack(self, node: Node, ask: Ask) -> Lack:
-        objection = ask.terms.objection(node)
+    def _lack(self, node: Node, need: Need) -> Lack:
+        objection = need.terms.objection(node)
         if objection is not None:
             return Lack(node=node.name, what=objection.what, detail=objection.detail)
         cpus, memory_mb = self._placer.room.free(node.name)
-        if cpus < ask.cpus:
-            return Lack(node=node.name, what=LackOf.CPU, needed=ask.cpus, available=max(cpus, 0))
-        if memory_mb < ask.memory_mb:
-            return Lack(node=node.name, what=LackOf.MEMORY, needed=ask.memory_mb, available=max(memory_mb, 0))
+        if cpus < need.cpus:
+            return Lack(node=node.name, what=LackOf.CPU, needed=need.cpus, available=max(cpus, 0))
+        if memory_mb < need.memory_mb:
+            return Lack(node=node.name, what=LackOf.MEMORY, needed=need.memory_mb, available=max(memory_mb, 0))
         taken = (
             port
-            for port, label in ask.fixed_ports
-            if not self._placer.decider.allows(node, replace(ask, fixed_ports=((port, label),)))
+            for port, label in need.fixed_ports
+            if not self._placer.decider.allows(node, replace(need, fixed_ports=((port, label),)))
         )
         return Lack(node=node.name, what=LackOf.PORT, needed=next(taken, 0))

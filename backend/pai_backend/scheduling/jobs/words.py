@@ -6,17 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pai_backend.model.node import Node
 from pai_backend.model.waiting import LackOf
-from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.terms import Objection
 from pai_backend.scheduling.queue.policy import Excess, Scope
-from pai_backend.scheduling.request import Group, Reason, WaitCode
+from pai_backend.scheduling.request import Group, Need, Reason, WaitCode
+from pai_backend.scheduling.terms import Objection
 
 MOST_NAMED = 3
 """Holders or nodes that a sentence names; it says how many more there are."""
 
 
-def about_cells(group: Group, reason: Reason, ask: Ask, nodes: Mapping[str, Node]) -> str:
-    """Why there are no cells for a group; ``ask`` is what one of its tasks needs of the nodes."""
+def about_cells(group: Group, reason: Reason, need: Need, nodes: Mapping[str, Node]) -> str:
+    """Why there are no cells for a group; ``need`` is what one of its tasks needs of the nodes."""
     kind = f"{group.leaf_type} GPU" if group.leaf_type else "GPU"
     wanted = f"{reason.needed} {kind}" + (f" for {group.pods} tasks at once" if group.pods > 1 else "")
     inside = dict.fromkeys(each for each in (group.within, *(member.within for member in group.members)) if each)
@@ -35,7 +34,7 @@ def about_cells(group: Group, reason: Reason, ask: Ask, nodes: Mapping[str, Node
         case WaitCode.BAD_NODES:
             return f"waits for {wanted}: not ready is {named(reason.nodes)}"
         case WaitCode.NOT_SUGGESTED:
-            return f"waits for {wanted}: {_unsuited(ask, [nodes[name] for name in reason.nodes if name in nodes])}"
+            return f"waits for {wanted}: {_unsuited(need, [nodes[name] for name in reason.nodes if name in nodes])}"
         case WaitCode.BEYOND_PRIORITY:
             return f"waits for {wanted}: what could serve it is in use{who}"
         case WaitCode.RESERVED:
@@ -55,18 +54,18 @@ def about_type(wanted: str, have: Sequence[str]) -> str:
     return f"{kind}; there is {', '.join(sorted(have)) or 'no GPU at all'}"
 
 
-def about_room(ask: Ask, count: int, nodes: Sequence[Node]) -> str:
+def about_room(need: Need, count: int, nodes: Sequence[Node]) -> str:
     """Why there is no room for tasks that need CPU and memory."""
-    wanted = f"{ask.cpus} CPU and {ask.memory_mb} MiB of memory"
+    wanted = f"{need.cpus} CPU and {need.memory_mb} MiB of memory"
     if not nodes:
         return "the cluster has no nodes yet"
-    able = [node for node in nodes if ask.cpus <= node.cpus and ask.memory_mb <= node.memory_mb]
+    able = [node for node in nodes if need.cpus <= node.cpus and need.memory_mb <= node.memory_mb]
     if not able:
         return f"a task needs {wanted}, and no node is that large: {_sizes(nodes)}"
     together = f", for {count} tasks at once" if count > 1 else ""
-    usable = [node for node in able if ask.terms.objection(node) is None]
+    usable = [node for node in able if need.terms.objection(node) is None]
     if not usable:
-        return f"waits for {wanted}{together}: {_unsuited(ask, able)}"
+        return f"waits for {wanted}{together}: {_unsuited(need, able)}"
     if not any(node.ready for node in usable):
         return "; ".join(f"node {node.name} is not ready: {node.reason}" for node in usable[:MOST_NAMED])
     return f"waits for {wanted}{together}: what could serve it is in use"
@@ -120,9 +119,9 @@ def named(names: Iterable[str]) -> str:
     return ", ".join(known[:MOST_NAMED]) + more
 
 
-def _unsuited(ask: Ask, nodes: Sequence[Node]) -> str:
+def _unsuited(need: Need, nodes: Sequence[Node]) -> str:
     """Which nodes a task may not use, which are away, and which lack room for it."""
-    objections = [(node, ask.terms.objection(node)) for node in nodes]
+    objections = [(node, need.terms.objection(node)) for node in nodes]
     barred = [f"{node.name} ({_in_words(objection)})" for node, objection in objections if objection is not None]
     away = [node.name for node, objection in objections if objection is None and not node.ready]
     full = [node.name for node, objection in objections if objection is None and node.ready]

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.labels import Effect, Taint
 from pai_backend.model.node import Gpu, Node
+from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.jobs.choice import choose
-from pai_backend.scheduling.jobs.demand import Ask
-from pai_backend.scheduling.jobs.linear import Room
+from pai_backend.scheduling.request import Need
 
 GPUS = (Gpu(index=0, type="V100"),)
 AVOIDED = (Taint(key="k", value="", effect=Effect.PREFER_NO_SCHEDULE),)
@@ -29,25 +29,25 @@ def room_of(*nodes: Node) -> Room:
     return room
 
 
-def tasks(*cpus: int, memory_mb: int = 100) -> list[Ask]:
-    return [Ask(TaskUid(f"t{number}"), each, memory_mb) for number, each in enumerate(cpus)]
+def tasks(*cpus: int, memory_mb: int = 100) -> list[Need]:
+    return [Need(TaskUid(f"t{number}"), each, memory_mb) for number, each in enumerate(cpus)]
 
 
-def one_by_one(room: Room, asks: Iterable[Ask]) -> list[str]:
+def one_by_one(room: Room, needs: Iterable[Need]) -> list[str]:
     """Where tasks of different jobs go, each of which stays."""
     found = []
-    for ask in asks:
-        places = choose(room, [ask], lambda node, ask: True)
-        assert not isinstance(places, Ask)
-        room.hold(ask, places[ask.uid])
-        found.append(places[ask.uid])
+    for need in needs:
+        places = choose(room, [need], lambda node, need: True)
+        assert not isinstance(places, Need)
+        room.hold(need, places[need.uid])
+        found.append(places[need.uid])
     return found
 
 
-def together(room: Room, asks: list[Ask]) -> list[str] | Ask:
+def together(room: Room, needs: list[Need]) -> list[str] | Need:
     """Where the tasks of one job go."""
-    places = choose(room, asks, lambda node, ask: True)
-    return places if isinstance(places, Ask) else [places[ask.uid] for ask in asks]
+    places = choose(room, needs, lambda node, need: True)
+    return places if isinstance(places, Need) else [places[need.uid] for need in needs]
 
 
 def test_jobs_that_come_together_are_spread_over_nodes_without_gpus() -> None:
@@ -64,8 +64,8 @@ def test_a_larger_node_takes_more_of_them() -> None:
 
 def test_what_is_scarcer_on_a_node_tells_how_full_it_is() -> None:
     room = room_of(node("a"), node("b"))
-    room.hold(Ask(TaskUid("much memory"), 0, 9000), "a")
-    room.hold(Ask(TaskUid("some processors"), 4, 0), "b")
+    room.hold(Need(TaskUid("much memory"), 0, 9000), "a")
+    room.hold(Need(TaskUid("some processors"), 4, 0), "b")
     assert one_by_one(room, tasks(1)) == ["b"]
 
 
@@ -84,11 +84,11 @@ def test_a_job_that_fits_only_when_its_small_tasks_are_packed_is_packed() -> Non
 
 
 def test_the_first_task_that_fits_nowhere_is_told() -> None:
-    asks = tasks(1, 9)
-    assert together(room_of(node("a"), node("b")), asks) == asks[1]
+    needs = tasks(1, 9)
+    assert together(room_of(node("a"), node("b")), needs) == needs[1]
 
 
 def test_a_node_that_is_not_allowed_to_a_task_is_left_to_the_others() -> None:
-    asks = tasks(1, 1)
-    found = choose(room_of(node("a"), node("b")), asks, lambda node, ask: ask is asks[1] or node.name == "b")
-    assert found == {asks[0].uid: "b", asks[1].uid: "a"}
+    needs = tasks(1, 1)
+    found = choose(room_of(node("a"), node("b")), needs, lambda node, need: need is needs[1] or node.name == "b")
+    assert found == {needs[0].uid: "b", needs[1].uid: "a"}

@@ -9,8 +9,9 @@ from pai_backend.model.labels import NodeRule
 from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.model.spec import TaskRole
 from pai_backend.model.waiting import LackOf
-from pai_backend.scheduling.jobs.demand import Ask, Sizing, shared_sizing, sizing_of, wish_of
-from pai_backend.scheduling.jobs.terms import ANY_NODE, NodeRules, Objection
+from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of, wish_of
+from pai_backend.scheduling.request import Need
+from pai_backend.scheduling.terms import ANY_NODE, NodeRules, Objection
 from pai_backend.testing.builders import make_job, make_role, make_spec
 from tests.support.lab_config import two_vcs
 from tests.support.marked_nodes import cordoned, node, tolerating
@@ -21,14 +22,14 @@ def job(*roles: TaskRole, gpu_type: str = "", **selector: str) -> Job:
     return make_job(spec=spec)
 
 
-def asks(of: Job, sizing: Sizing) -> list[Ask]:
+def needs(of: Job, sizing: Sizing) -> list[Need]:
     wish = wish_of(of, of.tasks, sizing)
-    return [*(ask for party in wish.parties for ask in party.asks), *wish.loose]
+    return [*(need for party in wish.parties for need in party.needs), *wish.loose]
 
 
-def only(of: Job, sizing: Sizing) -> Ask:
-    (ask,) = asks(of, sizing)
-    return ask
+def only(of: Job, sizing: Sizing) -> Need:
+    (need,) = needs(of, sizing)
+    return need
 
 
 GPU, CPU = make_role(gpus=1), make_role()
@@ -82,7 +83,7 @@ def test_a_document_narrows_the_choice_and_tolerates_nothing() -> None:
 
 def test_tasks_without_cells_have_a_rule_of_their_own() -> None:
     sizing = shared_sizing(NodeRules({"V100": tolerating("gpu")}, tolerating("cpu")))
-    with_gpu, without = asks(job(make_role("a", gpus=1), make_role("b"), gpu_type="V100"), sizing)
+    with_gpu, without = needs(job(make_role("a", gpus=1), make_role("b"), gpu_type="V100"), sizing)
     assert without.terms.objection(node("n", "cpu:NoSchedule")) is None
     assert without.terms.objection(node("n", "gpu:NoSchedule")) is not None
     assert with_gpu.terms.objection(node("n", "gpu:NoSchedule")) is None

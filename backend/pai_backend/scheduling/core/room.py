@@ -1,0 +1,195 @@
+"""CPU and memory of nodes: what is taken, what is left, and which nodes suit a task.
+
+Sets of nodes are remembered by what is asked of them, and judged anew only where a node has changed since: thousands of
+tasks that wait ask for the same few things of the same thousand nodes, after each change of one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Node
+from pai_backend.scheduling.request import Need
+from pai_backend.scheduling.terms import Terms
+
+MOST_NAMES = 500_000
+"""Names of nodes in all remembered sets together, some 30 MB; what was asked longest ago is forgotten first."""
+
+Asked = TypeVar("Asked", bound=Hashable)
+
+
+@dataclass(slots=True)
+class _Known:
+    names: frozenset[str]
+    seen: int
+
+
+class NodeSets(Generic[Asked]):
+    """For each question the nodes that it is true of. Whoever changes a node says so with :meth:`changed`."""
+
+    def __init__(self, true_of: Callable[[Asked, str], bool], among: Callable[[Asked], Collection[str]]) -> None:
+        """``among`` are the nodes that come into question at all; ``true_of`` is asked about these only."""
+        self._true_of = true_of
+        self._among = among
+        self._known: dict[Asked, _Known] = {}
+        self._changes: dict[str, int] = {}  # node -> number of its last change, the latest last
+        self._count = 0
+        self._names = 0
+
+    def changed(self, name: str) -> None:
+        """The node is new, or different."""
+        self._changes.pop(name, None)
+        self._count += 1
+        self._changes[name] = self._count
+
+    def gone(self, name: str) -> None:
+        """The node is no more."""
+        self._changes.pop(name, None)
+        self._known.clear()
+        self._names = 0
+
+    def get(self, asked: Asked) -> frozenset[str]:
+        """The nodes that it is true of. Costs one question for each node that changed since it was asked last."""
+        nodes, known = self._among(asked), self._known.pop(asked, None)
+        if known is None:
+            known = _Known(frozenset(name for name in nodes if self._true_of(asked, name)), self._count)
+        else:
+            self._names -= len(known.names)
+            self._catch_up(asked, known, nodes)
+        self._known[asked] = known
+        self._names += len(known.names)
+        while self._names > MOST_NAMES and len(self._known) > 1:
+            self._names -= len(self._known.pop(next(iter(self._known))).names)
+        return known.names
+
+    def _catch_up(self, asked: Asked, known: _Known, nodes: Collection[str]) -> None:
+        come, left = [], []
+        for name, number in reversed(self._changes.items()):
+            if number <= known.seen:
+                break
+            was, is_now = name in known.names, name in nodes and self._true_of(asked, name)
+            if is_now and not was:
+                come.append(name)
+            elif was and not is_now:
+                left.append(name)
+        if come or left:
+            known.names = known.names.difference(left).union(come)
+        known.seen = self._count
+
+
+_Size = tuple[int, int, Terms]
+"""CPUs, MiB and terms of a task."""
+
+
+class Room:
+    """Nodes, and what each task holds of them. A node may be overdrawn while tasks on it are being replaced."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self.nodes: Mapping[str, Node] = MappingProxyType(self._nodes)
+        """Changed by :meth:`set_node` and :meth:`remove_node` alone."""
+        self._held: dict[TaskUid, tuple[str, Need]] = {}
+        self._used: dict[str, tuple[int, int]] = {}
+        self._suited: NodeSets[Terms] = NodeSets(self._suits, lambda _: self._nodes)
+        self._large: NodeSets[_Size] = NodeSets(self._is_large_enough, lambda size: self._suited.get(size[2]))
+        self._free: NodeSets[_Size] = NodeSets(self._has_room, lambda size: self._suited.get(size[2]))
+
+    def set_node(self, node: Node) -> None:
+        """A node as it is now; new or changed."""
+        self._nodes[node.name] = node
+        for known in (self._suited, self._large, self._free):
+            known.changed(node.name)
+
+    def remove_node(self, name: str) -> None:
+        """The node is gone. What was held there stays held until it is released. Idempotent."""
+        if self._nodes.pop(name, None) is not None:
+            for known in (self._suited, self._large, self._free):
+                known.gone(name)
+
+    @contextmanager
+    def as_if(self, nodes: Iterable[Node]) -> Iterator[None]:
+        """A what-if: these known nodes are as given, until it ends."""
+        before = [(self._nodes[node.name], node) for node in nodes]
+        try:
+            for _, node in before:
+                self.set_node(node)
+            yield
+        finally:
+            for node, _ in before:
+                self.set_node(node)
+
+    def hold(self, need: Need, node: str) -> None:
+        """The task takes what it needs there. Idempotent by uid."""
+        self.release(need.uid)
+        self._held[need.uid] = (node, need)
+        self._count(node, need.cpus, need.memory_mb)
+
+    def release(self, uid: TaskUid) -> None:
+        """Give back what the task held. Idempotent."""
+        held = self._held.pop(uid, None)
+        if held is not None:
+            node, need = held
+            self._count(node, -need.cpus, -need.memory_mb)
+
+    def _count(self, node: str, cpus: int, memory_mb: int) -> None:
+        before = self._used.get(node, (0, 0))
+        self._used[node] = (before[0] + cpus, before[1] + memory_mb)
+        if node in self._nodes:
+            self._free.changed(node)
+
+    def free(self, name: str, leaving: Iterable[TaskUid] = ()) -> tuple[int, int]:
+        """CPUs and MiB left on a node, once the tasks in ``leaving`` have left it too."""
+        node, (cpus, memory_mb) = self._nodes[name], self._used.get(name, (0, 0))
+        for uid in leaving:
+            held = self._held.get(uid)
+            if held is not None and held[0] == name:
+                cpus -= held[1].cpus
+                memory_mb -= held[1].memory_mb
+        return node.cpus - cpus, node.memory_mb - memory_mb
+
+    def is_free_for(self, need: Need, name: str) -> bool:
+        """Whether the node has the CPU and memory now, may the task use it or not."""
+        return fits(need.cpus, need.memory_mb, self.free(name))
+
+    def suited(self, need: Need) -> frozenset[str]:
+        """Nodes that are ready and that the task may use, whatever room they have."""
+        return self._suited.get(need.terms)
+
+    def having(self, need: Need) -> frozenset[str]:
+        """Suited nodes with room for the task now."""
+        return self._free.get((need.cpus, need.memory_mb, need.terms))
+
+    def large_enough(self, need: Need) -> frozenset[str]:
+        """Suited nodes that would have room for the task if nothing else ran on them."""
+        return self._large.get((need.cpus, need.memory_mb, need.terms))
+
+    def _suits(self, terms: Terms, name: str) -> bool:
+        node = self._nodes[name]
+        return node.ready and terms.objection(node) is None
+
+    def _is_large_enough(self, size: _Size, name: str) -> bool:
+        return size[0] <= self._nodes[name].cpus and size[1] <= self._nodes[name].memory_mb
+
+    def _has_room(self, size: _Size, name: str) -> bool:
+        return fits(size[0], size[1], self.free(name))
+
+    def that_fit(self, name: str, needs: Sequence[Need], leaving: Iterable[TaskUid] = ()) -> int:
+        """How many of these tasks, from the first on, may use the node and fit there together."""
+        cpus, memory_mb = self.free(name, leaving)
+        for count, need in enumerate(needs):
+            cpus -= need.cpus
+            memory_mb -= need.memory_mb
+            full = (cpus < 0 and need.cpus) or (memory_mb < 0 and need.memory_mb)
+            if full or name not in self.suited(need):
+                return count
+        return len(needs)
+
+
+def fits(cpus: int, memory_mb: int, free: tuple[int, int]) -> bool:
+    """Whether there is room for CPUs and MiB in what is free; what a task does not ask for may be overdrawn."""
+    return (cpus <= free[0] or not cpus) and (memory_mb <= free[1] or not memory_mb)
