@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from bench import waiting_jobs
 from bench.figures import Figure, percentile
 from bench.scheduling import config
-from pai_backend.scheduling import Cluster, Group, Member
+from pai_backend.scheduling import Group, Ledger, Member
 from pai_backend.scheduling.explain import explain
 from pai_backend.scheduling.queue import Cap, Entry, Patience, Policy, Preempting, Queue, VcCaps
 
@@ -88,7 +88,7 @@ class _Load:
         self.random = random.Random(SEED)
         self.make = make
         self.count = 0
-        self.queue = Queue(Cluster(config(NODES)), POLICY)
+        self.queue = Queue(Ledger(config(NODES)), POLICY)
         for _ in range(NODES * 8):
             self.submit((Member(1, self.random.choice((1, 2, 4, 8))),), 0, NORMAL)
         self.settle()

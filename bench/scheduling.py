@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bench.figures import Figure, percentile
-from pai_backend.scheduling import Bound, Cluster, ClusterConfig, Group, Member, Preempt, Wait
+from pai_backend.scheduling import Bound, ClusterConfig, Group, Ledger, Member, Preempt, Wait
 from pai_backend.scheduling.cells.shape import Shape
 from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
 
@@ -88,7 +88,7 @@ class _Workload:
     """Arrivals and departures that keep a cluster at its load."""
 
     def __init__(self, nodes: int, opportunistic: float) -> None:
-        self.cluster = Cluster(config(nodes))
+        self.cluster = Ledger(config(nodes))
         self.random = random.Random(SEED)
         self.opportunistic = opportunistic
         self.most = LOAD * 8 * nodes
@@ -129,16 +129,16 @@ def _run(nodes: int, opportunistic: float) -> Run:
         group = work.arrival()
         measured = work.used > 0.95 * work.most
         started = time.thread_time()
-        answer = work.cluster.try_place(group)
+        answer = work.cluster.decide(group)
         if not isinstance(answer, Wait):
-            work.cluster.commit(answer)
+            work.cluster.apply(answer, final=True)
         took = time.thread_time() - started
         if isinstance(answer, Preempt):
             for victim in answer.victims:
                 work.leave(victim)
-            again = work.cluster.try_place(group)
+            again = work.cluster.decide(group)
             assert isinstance(again, Bound)
-            work.cluster.commit(again)
+            work.cluster.apply(again, final=True)
         if not isinstance(answer, Wait):
             work.enter(group)
             bound += measured
@@ -153,18 +153,18 @@ def _run(nodes: int, opportunistic: float) -> Run:
 
 def _waits(nodes: int) -> list[float]:
     """Seconds of a refusal, with its reason, in a virtual cluster that is full; others have room."""
-    cluster = Cluster(config(nodes))
+    cluster = Ledger(config(nodes))
     number = 0
     while True:
-        answer = cluster.try_place(Group(f"full{number}", "vc1", (Member(1, 4),), 10))
+        answer = cluster.decide(Group(f"full{number}", "vc1", (Member(1, 4),), 10))
         if isinstance(answer, Wait):
             break
-        cluster.commit(answer)
+        cluster.apply(answer, final=True)
         number += 1
     taken = []
     for index in range(500):
         started = time.thread_time()
-        answer = cluster.try_place(Group(f"w{index}", "vc1", (Member(1, 1 << index % 4),), 10))
+        answer = cluster.decide(Group(f"w{index}", "vc1", (Member(1, 1 << index % 4),), 10))
         taken.append(time.thread_time() - started)
         assert isinstance(answer, Wait)
     return taken
@@ -194,42 +194,42 @@ def _uneven(nodes: int) -> list[float]:
         times = []
         for _ in range(TIMES):
             started = time.thread_time()
-            answer = cluster.try_place(group)
+            answer = cluster.decide(group)
             times.append(time.thread_time() - started)
             assert isinstance(answer, Preempt)
         taken.append(min(times))
     return taken
 
 
-def _full(nodes: int) -> Cluster:
+def _full(nodes: int) -> Ledger:
     """Groups of all shapes and several priorities, until none of 20 in succession finds a place."""
-    cluster, chance = Cluster(config(nodes)), random.Random(SEED)
+    cluster, chance = Ledger(config(nodes)), random.Random(SEED)
     count = refused = 0
     while refused < 20:
         count += 1
         member = chance.choices([each for each, _ in SHAPES], [weight for _, weight in SHAPES])[0]
         priority = -1 if chance.random() < 0.3 else chance.choice((0, 10, 20))
         vc = f"vc{chance.choices(range(len(SHARES)), SHARES)[0]}"
-        answer = cluster.try_place(Group(f"full{count}", vc, (member,), priority, "GPU"))
+        answer = cluster.decide(Group(f"full{count}", vc, (member,), priority, "GPU"))
         refused = 0 if isinstance(answer, Bound) else refused + 1
         if isinstance(answer, Bound):
-            cluster.commit(answer)
+            cluster.apply(answer, final=True)
     return cluster
 
 
 def _restart(nodes: int) -> float:
     """Milliseconds from a configuration and stored placements to a cluster that can decide; every node is full."""
     described = config(nodes)
-    cluster = Cluster(described)
+    cluster = Ledger(described)
     for vc, quotas in list(cluster.quotas.items()):
         for index in range(len(quotas.units)):
-            answer = cluster.try_place(Group(f"{vc[0]}-{index}", vc[0], (Member(1, 8),), 10))
+            answer = cluster.decide(Group(f"{vc[0]}-{index}", vc[0], (Member(1, 8),), 10))
             assert isinstance(answer, Bound)
-            cluster.commit(answer)
+            cluster.apply(answer, final=True)
     stored = cluster.placements()
     assert len(stored) == nodes
     started = time.thread_time()
-    fresh = Cluster(described)
+    fresh = Ledger(described)
     restored = fresh.restore(stored.values())
     taken = time.thread_time() - started
     assert not restored.displaced

@@ -171,6 +171,6 @@ def _run(loose: float) -> Run:
     names = sorted(lab.placer.queue.waiting)
     for name in lab.random.sample(names, 40):
         begun = time.thread_time()
-        why(lab.placer, lab.placer.memory.units[name].job.uid, NOW)
+        why(lab.placer, lab.placer.units.by_name[name].job.uid, NOW)
         run.whys.append(1000 * (time.thread_time() - begun))
     return run

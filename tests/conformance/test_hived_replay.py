@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.scheduling import Cluster, ClusterConfig, Group
+from pai_backend.scheduling import ClusterConfig, Group, Ledger
 from pai_backend.scheduling.core.decision import Decision
 from pai_backend.scheduling.core.place import Planner
 from tests.conformance import hived_replay
@@ -71,7 +71,7 @@ def test_the_reference_never_finds_a_place_where_we_wait() -> None:
 @pytest.mark.parametrize("config", sorted(read_free_lists(DATA / "configs.json.gz")))
 def test_free_lists_start_as_the_references(config: str) -> None:
     """Every node is bad at first and becomes healthy in the order of the configuration."""
-    cluster = Cluster(configs()[config])
+    cluster = Ledger(configs()[config])
     for healthy in (False, True):
         for name in cluster.nodes:
             cluster.set_node_health(name, healthy=healthy)
@@ -95,15 +95,15 @@ def test_a_scheduler_that_evicts_more_than_it_must_is_found_out(monkeypatch: pyt
 
 
 def test_a_cluster_whose_answers_vary_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    ask, calls = Cluster.try_place, [0]
+    ask, calls = Ledger.decide, [0]
 
-    def moody(self: Cluster, group: Group, suggested: list[str] | None = None) -> Decision:
+    def moody(self: Ledger, group: Group, suggested: list[str] | None = None) -> Decision:
         calls[0] += 1
         if calls[0] % 7 == 0:
             group = Group(group.name, group.vc, group.members, -1, group.leaf_type)
         return ask(self, group, suggested)
 
-    monkeypatch.setattr(Cluster, "try_place", moody)
+    monkeypatch.setattr(Ledger, "decide", moody)
     assert hived_replay.main([str(DATA / "scenarios.jsonl.gz"), "--quiet"]) == 1
 
 

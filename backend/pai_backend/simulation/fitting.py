@@ -8,7 +8,7 @@ from dataclasses import replace
 from pai_backend.model.errors import Fault, NoVirtualCluster, PaiError
 from pai_backend.model.waiting import Waiting
 from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.explain import explain
 from pai_backend.scheduling.queue import Entry, Policy, Queue
 from pai_backend.scheduling.queue.policy import Usage
@@ -27,7 +27,7 @@ def check_nodes(trace: Trace, configs: Iterable[ClusterConfig]) -> None:
         return
     known: dict[str, set[int]] = {}
     for config in configs:
-        for name, nodes in Cluster(config).nodes.items():
+        for name, nodes in Ledger(config).nodes.items():
             known.setdefault(name, set()).update(*(node.indexes for node in nodes))
     faults: list[Fault] = []
     for event, source in trace.lines:
@@ -94,7 +94,7 @@ class _Desk:
     """Where groups are submitted to an empty cluster, one at a time; those that differ in their names only ask once."""
 
     def __init__(self, config: ClusterConfig, policy: Policy) -> None:
-        cluster = Cluster(config)
+        cluster = Ledger(config)
         self._free, self._capped = Queue(cluster), Queue(cluster, policy)
         self._usage = Usage(policy)
         self._vcs = tuple(config.virtual_clusters)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_backend.scheduling.cells.tree import State
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Bound
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.request import Placement
 from pai_backend.simulation.life import Life
 
@@ -17,7 +17,7 @@ class Growing:
     ``cluster`` is asked once for each of them at each instant at which anything became free, in the order of the queue.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Ledger) -> None:
         self._cluster = cluster
         self._lives: dict[str, Life] = {}
         self._stirred = False
@@ -42,9 +42,9 @@ class Growing:
         for life in sorted(self._lives.values(), key=lambda each: each.entry.key):
             if not self._may_grow(life):
                 continue
-            decision = self._cluster.try_grow(life.arrival.name)
+            decision = self._cluster.decide_growth(life.arrival.name)
             if isinstance(decision, Bound):
-                self._cluster.commit(decision)
+                self._cluster.apply(decision, final=True)
                 yield life, decision.placement
                 if life.is_full:
                     del self._lives[life.arrival.name]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config.compare import compare
 from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.explain.eta import estimate
 from pai_backend.scheduling.queue import Entry, Policy, Preempting, Queue, Started
 from pai_backend.simulation.fate import Outcome
@@ -71,7 +71,7 @@ class _Replay:
     """One simulation. ``lives`` are the groups that are not refused."""
 
     def __init__(self, config: ClusterConfig, trace: Trace, rules: Rules, lives: dict[str, Life]) -> None:
-        self._cluster = Cluster(config)
+        self._cluster = Ledger(config)
         self._queue = Queue(self._cluster, rules.policy, ends=self._ends)
         self._rules = rules
         self._lives = lives

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.core.decision import Bound, Decision, Preempt
 from tests.conformance.hived.trace import Record
 
@@ -59,12 +59,12 @@ def decided(decision: Decision) -> Answer:
     )
 
 
-def free_counts(cluster: Cluster) -> dict[str, list[int]]:
+def free_counts(cluster: Ledger) -> dict[str, list[int]]:
     """Chain -> free cells per level, leaf first."""
     return {name: [len(cells) for cells in chain.buddy.lists[1:]] for name, chain in cluster.chains.items()}
 
 
-def used_leaves(cluster: Cluster) -> dict[str, int]:
+def used_leaves(cluster: Ledger) -> dict[str, int]:
     """Virtual cluster -> leaves that count as in use."""
     used = dict.fromkeys(cluster.config.virtual_clusters, 0)
     for (vc, _), quotas in (*cluster.quotas.items(), *cluster.pinned.items()):

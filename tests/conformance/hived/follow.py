@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.cells.tree import Held, Spot, State
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Preempt
 from pai_backend.scheduling.core.place import displace, make_plan
 from pai_backend.scheduling.core.restore import find_unit
@@ -15,7 +15,7 @@ class CannotFollow(Exception):
     """The recorded outcome is impossible in our state."""
 
 
-def follow(cluster: Cluster, group: Group, theirs: Answer) -> None:
+def follow(cluster: Ledger, group: Group, theirs: Answer) -> None:
     """Bring the group where the reference brought it."""
     if theirs.kind not in ("bound", "preempt"):
         return
@@ -30,10 +30,10 @@ def follow(cluster: Cluster, group: Group, theirs: Answer) -> None:
         _bind(cluster, group, theirs)
     else:
         _reserve(cluster, group, theirs)
-    cluster.version += 1
+    cluster._wrote()
 
 
-def _bind(cluster: Cluster, group: Group, theirs: Answer) -> None:
+def _bind(cluster: Ledger, group: Group, theirs: Answer) -> None:
     owned = theirs.owned or ("",) * len(theirs.pods)
     pods = tuple(
         PodPlace(ordinal, node, devices, kind)
@@ -47,7 +47,7 @@ def _bind(cluster: Cluster, group: Group, theirs: Answer) -> None:
         raise CannotFollow(f"{restored.displaced} would lose their quota")
 
 
-def _reserve(cluster: Cluster, group: Group, theirs: Answer) -> None:
+def _reserve(cluster: Ledger, group: Group, theirs: Answer) -> None:
     """Reserve the recorded leaves; the record does not say which quota cells pay, so each kind is tried."""
     chains = [chain for chain in cluster.chains.values() if _has(cluster, chain.name, theirs)]
     for chain in chains:
@@ -56,23 +56,22 @@ def _reserve(cluster: Cluster, group: Group, theirs: Answer) -> None:
         with_spots = _spots(cluster, group, chain.name, kinds, theirs)
         if with_spots is not None:
             plan = make_plan(dict(enumerate(with_spots)))
-            plan.version = cluster.version
             pods = tuple(
                 PodPlace(n, node, devices, spot.owned)
                 for n, ((node, devices), spot) in enumerate(zip(theirs.pods, with_spots, strict=True))
             )
             names = tuple(held.group.name for held in plan.evicted)
-            cluster.commit(Preempt(Placement(group, chain.name, pods), names, plan=plan))
+            cluster.apply(Preempt(Placement(group, chain.name, pods), names, plan=plan, version=cluster.version))
             return
     raise CannotFollow("no quota cell stands where the reference reserved")
 
 
-def _has(cluster: Cluster, chain: str, theirs: Answer) -> bool:
+def _has(cluster: Ledger, chain: str, theirs: Answer) -> bool:
     nodes = {node.name: node for node in cluster.chains[chain].nodes}
     return all(name in nodes and all(index in nodes[name].place for index in devices) for name, devices in theirs.pods)
 
 
-def _spots(cluster: Cluster, group: Group, chain: str, kinds: list[str], theirs: Answer) -> list[Spot] | None:
+def _spots(cluster: Ledger, group: Group, chain: str, kinds: list[str], theirs: Answer) -> list[Spot] | None:
     nodes = {node.name: node for node in cluster.chains[chain].nodes}
     stand_in = Held(group, [], State.PREEMPTING, 0)
     spots = []

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from pai_backend.model.errors import Bug
+from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.cells.tree import Held, State
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Bound, Decision, Preempt
 from pai_backend.scheduling.request import Group
 from tests.conformance.hived.answer import free_counts, used_leaves
 
 
-def after_operation(cluster: Cluster) -> list[str]:
+def after_operation(cluster: Ledger) -> list[str]:
     """Laws 1 to 4, and that every count is what the trees say."""
     broken = []
     try:
@@ -29,7 +29,7 @@ def after_operation(cluster: Cluster) -> list[str]:
     return broken
 
 
-def _one_group_a_leaf(cluster: Cluster) -> list[str]:
+def _one_group_a_leaf(cluster: Ledger) -> list[str]:
     """1: a leaf runs one group; a preemptor overlaps with its own victims only."""
     runs: dict[tuple[int, int], Held] = {}
     broken = []
@@ -72,7 +72,7 @@ def _whole_group(held: Held) -> list[str]:
     return broken
 
 
-def _within_quota(cluster: Cluster) -> list[str]:
+def _within_quota(cluster: Ledger) -> list[str]:
     """3: guaranteed groups use no more of a quota than there is, and a pinned cell only when they name it."""
     broken = []
     for (vc, _), quotas in (*cluster.quotas.items(), *cluster.pinned.items()):
@@ -98,7 +98,7 @@ def _within_quota(cluster: Cluster) -> list[str]:
     return broken
 
 
-def of_decision(cluster: Cluster, group: Group, decision: Decision) -> list[str]:
+def of_decision(cluster: Ledger, group: Group, decision: Decision) -> list[str]:
     """5 and 6: victims may be ended for this group, and nothing new is placed on bad leaves."""
     if not isinstance(decision, Bound | Preempt) or decision.plan is None:
         return []
@@ -115,7 +115,7 @@ def of_decision(cluster: Cluster, group: Group, decision: Decision) -> list[str]
     return broken
 
 
-def when_empty(cluster: Cluster) -> list[str]:
+def when_empty(cluster: Ledger) -> list[str]:
     """6: with all groups gone and all nodes healthy, everything is free again. Leaves the cluster so."""
     for held in list(cluster.groups.values()):
         cluster.release(held.group.name)

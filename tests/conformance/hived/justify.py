@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.cells.tree import Node
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Bound, Decision, Preempt
 from pai_backend.scheduling.request import Group
 from tests.conformance.hived import invariants
@@ -31,7 +31,7 @@ class Reasoning:
 class Case:
     """The cluster as it was before, both answers, and the kinds that the reference itself gives by chance."""
 
-    cluster: Cluster
+    cluster: Ledger
     group: Group | None
     op: Record
     ours: Answer
@@ -62,11 +62,11 @@ def _sound(case: Case) -> bool:
     if invariants.of_decision(case.cluster, case.group, case.decision):
         return False
     with case.cluster.trial():
-        case.cluster.commit(case.decision)
+        case.cluster.apply(case.decision)
         return not invariants.after_operation(case.cluster)
 
 
-def price(cluster: Cluster, answer: Answer) -> tuple[int, int]:
+def price(cluster: Ledger, answer: Answer) -> tuple[int, int]:
     """Groups that lose their quota or reservation, then groups that end: from the state, by name."""
     guaranteed = {name for name in answer.victims if name in cluster.groups and cluster.groups[name].priority >= 0}
     return len({*guaranteed, *answer.displaced, *answer.cancelled}), len(answer.victims)
@@ -129,7 +129,7 @@ def _equal_order(case: Case) -> Reasoning | None:
     return None
 
 
-def _rank(cluster: Cluster, pods: Pods) -> list[tuple[int, int, int]]:
+def _rank(cluster: Ledger, pods: Pods) -> list[tuple[int, int, int]]:
     """Per node of the answer, what the documented order looks at: opportunistic and guaranteed leaves, bad ones."""
     names = sorted({name for name, _ in pods})
     found: list[tuple[int, int, int]] = []
@@ -157,6 +157,6 @@ def _doomed(case: Case) -> Reasoning | None:
     return Reasoning("D11", "bad cells went to other owners than in the reference's order; every loss is visible")
 
 
-def _in_chain(cluster: Cluster, chain: str, pods: Pods) -> bool:
+def _in_chain(cluster: Ledger, chain: str, pods: Pods) -> bool:
     names = {node.name: node for node in cluster.chains[chain].nodes}
     return all(name in names and set(devices) <= names[name].place.keys() for name, devices in pods)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling import Ledger
 from tests.conformance.hived.answer import Answer, Pods
 
 LEVELS = ("L0", "L1", "L2", "L3")
 
 
-def first_difference(cluster: Cluster, ours: Answer, theirs: Answer) -> str | None:
+def first_difference(cluster: Ledger, ours: Answer, theirs: Answer) -> str | None:
     """The lowest level on which the answers differ, None when they agree on all."""
     if ours.kind != theirs.kind:
         return "L0"
@@ -33,12 +33,12 @@ def state_differs(ours: Answer, theirs: Answer) -> bool:
     return free or (theirs.used is not None and theirs.used != ours.used)
 
 
-def _shape(cluster: Cluster, answer: Answer) -> object:
+def _shape(cluster: Ledger, answer: Answer) -> object:
     per_node = sorted(Counter(node for node, _ in answer.pods).values())
     return (answer.chain, per_node, sorted(common_levels(cluster, answer.pods)), sorted(answer.owned))
 
 
-def common_levels(cluster: Cluster, pods: Pods) -> list[tuple[int, int]]:
+def common_levels(cluster: Ledger, pods: Pods) -> list[tuple[int, int]]:
     """Per pod, how many devices it has and the level of the lowest cell that contains them."""
     found = []
     for name, devices in pods:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pai_backend.model.errors import PaiError
+from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Decision
 from pai_backend.scheduling.request import Group
 from tests.conformance.hived import invariants
@@ -59,9 +59,9 @@ class Player:
         self._drift: object = None
         """The difference of states that an earlier operation left behind, already reported there."""
 
-    def _start(self, config: str) -> Cluster:
+    def _start(self, config: str) -> Ledger:
         """As the reference starts: every node bad until it is reported healthy, in order of the configuration."""
-        cluster = Cluster(self.configs[config], by_size=False)
+        cluster = Ledger(self.configs[config], by_size=False)
         for name in cluster.nodes:
             cluster.set_node_health(name, healthy=False)
         for name in cluster.nodes:
@@ -138,19 +138,19 @@ class Player:
             self._compare(number, op, self._with_state(Answer("skipped")), theirs, None)
             return
         try:
-            decision = self.cluster.try_place(group, op.get("suggestedNodes"))
+            decision = self.cluster.decide(group, op.get("suggestedNodes"))
         except PaiError:
             self._compare(number, op, self._with_state(Answer("error")), theirs, None)
             return
         self._laws(f"{self.trace.id} op {number}", invariants.of_decision(self.cluster, group, decision))
         with self.cluster.trial():
-            self.cluster.commit(decision)
+            self.cluster.apply(decision)
             ours = self._with_state(decided(decision))
         difference = self._compare(number, op, ours, theirs, decision)
         for name in theirs.cancelled:
             self._note_cancelled(name)
         if difference is None:
-            self.cluster.commit(decision)
+            self.cluster.apply(decision)
             return
         try:
             follow(self.cluster, group, theirs)

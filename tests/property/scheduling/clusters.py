@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pai_backend.scheduling import Cluster, ClusterConfig, Group, Member
+from pai_backend.scheduling import ClusterConfig, Group, Ledger, Member
 from pai_backend.scheduling.config.document import Faults
 from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
 from pai_backend.scheduling.config.safety import check_safety
@@ -115,8 +115,8 @@ def groups(draw: st.DrawFn, config: ClusterConfig, name: str, *, lazy: bool = Tr
     )
 
 
-def fingerprint(cluster: Cluster) -> object:
-    """Everything a decision may depend on, as plain values."""
+def fingerprint(cluster: Ledger) -> tuple[object, ...]:
+    """Everything a decision may depend on, as plain values; the version last."""
     for ranking in _rankings(cluster):
         ranking.settle()
     chains = [
@@ -158,6 +158,6 @@ def _masks(holders: dict[object, int]) -> list[tuple[str, int]]:
     return sorted((held.group.name, mask) for held, mask in holders.items())  # type: ignore[attr-defined]
 
 
-def _rankings(cluster: Cluster) -> list[object]:
+def _rankings(cluster: Ledger) -> list[object]:
     found: list[object] = [chain.ranking for chain in cluster.chains.values()]
     return found + [quotas.ranking for quotas in (*cluster.quotas.values(), *cluster.pinned.values())]

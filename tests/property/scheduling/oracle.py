@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from pai_backend.model.errors import Bug
-from pai_backend.scheduling import Cluster, Group
+from pai_backend.scheduling import Group, Ledger
 from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, State, Unit
 from pai_backend.scheduling.core.options import check_group
 
@@ -17,7 +17,7 @@ Price = tuple[int, int]
 """Groups that lose their quota or reservation, groups that end."""
 
 
-def cheapest(cluster: Cluster, group: Group) -> Price | None:
+def cheapest(cluster: Ledger, group: Group) -> Price | None:
     """The lowest price at which the group can be placed, None when it cannot at any."""
     options = check_group(cluster, group)
     others = list(cluster.groups.values())
@@ -40,7 +40,7 @@ def _may_go(held: Held, group: Group) -> bool:
     return held.priority < group.priority and (held.priority < 0 or held.group.vc == group.vc)
 
 
-def _fits(cluster: Cluster, nodes: list[Node], quotas: Quotas | None, group: Group, gone: set[Held]) -> bool:
+def _fits(cluster: Ledger, nodes: list[Node], quotas: Quotas | None, group: Group, gone: set[Held]) -> bool:
     sizes = sorted((member.leaves for member in group.members for _ in range(member.pods)), reverse=True)
     with cluster.journal.trial():
         if quotas is None:
@@ -58,7 +58,7 @@ def _fill(sizes: list[int], rooms: list[int]) -> bool:
     return False
 
 
-def _assign(cluster: Cluster, quotas: Quotas, sizes: list[int], taken: dict[Unit, int], gone: set[Held]) -> bool:
+def _assign(cluster: Ledger, quotas: Quotas, sizes: list[int], taken: dict[Unit, int], gone: set[Held]) -> bool:
     """Every unit for the first pod and every cell for an unbound one, then the rest."""
     if not sizes:
         return True
@@ -74,7 +74,7 @@ def _assign(cluster: Cluster, quotas: Quotas, sizes: list[int], taken: dict[Unit
     return False
 
 
-def _stand(cluster: Cluster, unit: Unit, cell: PhysicalCell) -> bool:
+def _stand(cluster: Ledger, unit: Unit, cell: PhysicalCell) -> bool:
     """Whether the unit stands, or can be made to stand, on the cell with every promise kept."""
     if unit.physical is cell:
         return True

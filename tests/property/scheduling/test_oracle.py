@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from pai_backend.model.errors import PaiError
-from pai_backend.scheduling import Bound, Cluster, ClusterConfig, Group, Preempt, Wait
+from pai_backend.scheduling import Bound, ClusterConfig, Group, Ledger, Preempt, Wait
 from pai_backend.scheduling.core import exact
 from pai_backend.scheduling.core.place import price
 from tests.mutants import scheduling as mutants
@@ -17,14 +17,14 @@ from tests.property.scheduling.oracle import cheapest
 QUIET = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def busy_cluster(config: ClusterConfig, data: st.DataObject, *, lazy: bool = False) -> Cluster:
+def busy_cluster(config: ClusterConfig, data: st.DataObject, *, lazy: bool = False) -> Ledger:
     """A cluster after some operations: groups run, preemptors wait, leaves are bad."""
-    cluster = Cluster(config)
+    cluster = Ledger(config)
     names = sorted(cluster.nodes)
     for number in range(data.draw(st.integers(2, 8))):
         group = data.draw(groups(config, f"g{number}", lazy=lazy, elastic=False))
         try:
-            cluster.commit(cluster.try_place(group))
+            cluster.apply(cluster.decide(group))
         except PaiError:
             continue
     for _ in range(data.draw(st.integers(0, 1))):
@@ -36,10 +36,10 @@ def busy_cluster(config: ClusterConfig, data: st.DataObject, *, lazy: bool = Fal
     return cluster
 
 
-def agree(cluster: Cluster, group: Group) -> None:
+def agree(cluster: Ledger, group: Group) -> None:
     """Our answer is as good as any."""
     try:
-        answer = cluster.try_place(group)
+        answer = cluster.decide(group)
     except PaiError:
         return
     best = cheapest(cluster, group)

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from pai_backend.model.errors import PaiError
-from pai_backend.scheduling import Cluster, ClusterConfig, Wait
+from pai_backend.scheduling import ClusterConfig, Ledger, Wait
 from pai_backend.scheduling.explain import apply, changes, explain
 from pai_backend.scheduling.queue import Cap, Entry, Pass, Patience, Policy, Queue, VcCaps
 from pai_backend.scheduling.queue.entry import kind_of
@@ -57,7 +57,7 @@ class Waiting(RuleBasedStateMachine):
         self.set_up(config, policy)
 
     def set_up(self, config: ClusterConfig, policy: Policy) -> None:
-        self.queue, self.twin = (Queue(Cluster(config), policy, suggest=self.suggested) for _ in range(2))
+        self.queue, self.twin = (Queue(Ledger(config), policy, suggest=self.suggested) for _ in range(2))
         self.overtaken: dict[str, int] = {}
 
     def suggested(self, entry: Entry) -> frozenset[str] | None:
@@ -247,7 +247,7 @@ class Waiting(RuleBasedStateMachine):
             for name, ticket in queue.waiting.items():
                 if ticket.line is None or queue.gates.blocking(ticket.entry) or name in self.aside:
                     continue
-                decision = queue.cluster.try_place(ticket.entry.group, queue.decider.suggest(ticket.entry))
+                decision = queue.cluster.decide(ticket.entry.group, queue.decider.suggest(ticket.entry))
                 assert isinstance(decision, Wait), f"{name} waits and could have {decision}"
 
     @invariant()

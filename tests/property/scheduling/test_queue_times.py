@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 
-from pai_backend.scheduling import Cluster, ClusterConfig, Group, Member
+from pai_backend.scheduling import ClusterConfig, Group, Ledger, Member
 from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
 from pai_backend.scheduling.explain import estimate
 from pai_backend.scheduling.queue import Entry, Pass, Patience, Policy, Queue
@@ -42,7 +42,7 @@ class World:
     ends: list[tuple[datetime, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.queue = Queue(Cluster(one_vc()), Policy(patience=self.patience), ends=self.end)
+        self.queue = Queue(Ledger(one_vc()), Policy(patience=self.patience), ends=self.end)
 
     def end(self, name: str) -> datetime | None:
         started = self.started.get(name) if self.known else None

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from pai_backend.model.errors import PaiError
-from pai_backend.scheduling import Cluster, ClusterConfig, Group
+from pai_backend.scheduling import ClusterConfig, Group, Ledger
 from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option, Planner
@@ -34,7 +34,7 @@ class LetsAllThrough(Sieve):
         return True
 
 
-def misses_nothing(cluster: Cluster, group: Group) -> int:
+def misses_nothing(cluster: Ledger, group: Group) -> int:
     """Compare each set of victims with a search at their cost; answers how many were enough."""
     try:
         options = check_group(cluster, group)
@@ -46,7 +46,7 @@ def misses_nothing(cluster: Cluster, group: Group) -> int:
     return sum(_of_option(cluster, group, option) for option in options)
 
 
-def _of_option(cluster: Cluster, group: Group, option: Option) -> int:
+def _of_option(cluster: Ledger, group: Group, option: Option) -> int:
     assert option.quotas is not None
     parts = parts_of(group, [member.pods for member in group.members])
     planner = Planner(cluster.holding, group, parts, budget=Budget(PLENTY))

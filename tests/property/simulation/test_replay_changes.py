@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_backend.scheduling import Cluster, ClusterConfig
+from pai_backend.scheduling import ClusterConfig, Ledger
 from pai_backend.scheduling.queue import Cap, Policy
 from pai_backend.simulation import Arrival, Report, Rules, Trace, replay
 from pai_backend.simulation.trace import Cancellation, Event, Failure, NewConfig, Repair
@@ -44,7 +44,7 @@ def arrival(draw: st.DrawFn, number: int) -> Arrival:
 @st.composite
 def scenes(draw: st.DrawFn) -> tuple[ClusterConfig, Trace]:
     config = draw(configs())
-    nodes = {name: sorted({i for each in cells for i in each.indexes}) for name, cells in Cluster(config).nodes.items()}
+    nodes = {name: sorted({i for each in cells for i in each.indexes}) for name, cells in Ledger(config).nodes.items()}
     events: list[Event] = [arrival(draw, number) for number in range(draw(st.integers(1, 12)))]
     for _ in range(draw(st.integers(0, 6))):
         node = draw(st.sampled_from(sorted(nodes)))
@@ -166,7 +166,7 @@ def _broken(config: ClusterConfig, trace: Trace) -> dict[tuple[str, int], list[t
     """From when to when each GPU is broken."""
     since: dict[tuple[str, int], float] = {}
     found: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    nodes = Cluster(config).nodes
+    nodes = Ledger(config).nodes
     for line in trace.lines:
         event = line.event
         if isinstance(event, Failure | Repair):

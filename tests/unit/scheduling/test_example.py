@@ -41,8 +41,8 @@ def test_the_page_places_a_gang_on_its_own_configuration(capsys: pytest.CaptureF
     names: dict[str, object] = {"text": yaml_text}
     exec(python, names)
     assert capsys.readouterr().out == ""
-    cluster = names["cluster"]
-    assert isinstance(cluster, scheduling.Cluster)
+    cluster = names["ledger"]
+    assert isinstance(cluster, scheduling.Ledger)
     assert [spot.node.name for spot in cluster.groups["alice~train"].spots] == ["node-a", "node-a"]
 
 

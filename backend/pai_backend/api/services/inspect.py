@@ -10,7 +10,7 @@ from pai_backend.api.cells_wire import AffinityGroup, AffinityGroups, CellList, 
 from pai_backend.api.context import ApiContext
 from pai_backend.auth.users import User
 from pai_backend.model.errors import NoSuchJob, NoVirtualCluster
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling import Ledger
 from pai_backend.scheduling.core.inspect import cluster_status, group_status, physical_status, virtual_status
 
 
@@ -60,12 +60,12 @@ class InspectService:
         return await now.answer(("group", name), lambda: AffinityGroup.model_validate(group_status(held)))
 
 
-def _virtual(cluster: Cluster) -> CellsOfClusters:
+def _virtual(cluster: Ledger) -> CellsOfClusters:
     found = {vc: virtual_status(cluster, vc) for vc in cluster.config.virtual_clusters}
     return CellsOfClusters.model_validate(found)
 
 
-def _groups(cluster: Cluster, user: User) -> AffinityGroups:
+def _groups(cluster: Ledger, user: User) -> AffinityGroups:
     shown = (group_status(each) for each in cluster.groups.values() if _may_see(user, each.group.name))
     return AffinityGroups(items=tuple(AffinityGroup.model_validate(each) for each in shown))
 

@@ -116,16 +116,18 @@ class Holding:
         self.journal.note(self._own, unit, held, mask)
 
     def _running(self, node: Node, held: Held, mask: int) -> None:
+        if self.journal.entries is not None:
+            self.journal.note(setattr, node, "running", dict(node.running))  # in its order
         left = node.running.pop(held, 0) ^ mask
         if left:
             node.running[held] = left
-        self.journal.note(self._running, node, held, mask)
 
     def _reserving(self, node: Node, held: Held, mask: int) -> None:
+        if self.journal.entries is not None:
+            self.journal.note(setattr, node, "reserving", dict(node.reserving))
         left = node.reserving.pop(held, 0) ^ mask
         if left:
             node.reserving[held] = left
-        self.journal.note(self._reserving, node, held, mask)
 
     def _flip(self, node: Node, guaranteed: int = 0, oppo: int = 0, reserved: int = 0) -> None:
         node.guaranteed ^= guaranteed

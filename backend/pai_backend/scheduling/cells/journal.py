@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _Entry = tuple[Callable[..., object], tuple[object, ...]]
+_Entries = list[_Entry]
 
 
 class Journal:
@@ -15,10 +16,12 @@ class Journal:
     right after its change.
     """
 
-    __slots__ = ("entries",)
+    __slots__ = ("entries", "lasting")
 
     def __init__(self) -> None:
-        self.entries: list[_Entry] | None = None
+        self.entries: _Entries | None = None
+        self.lasting = False
+        """What is noted may be undone later, when rankings have been settled meanwhile: see ``Ranking.touch``."""
 
     def note(self, undo: Callable[..., object], *arguments: object) -> None:
         """Remember how to take a change back; does nothing while no trial is open."""
@@ -48,3 +51,26 @@ class Journal:
             self.entries = None
             undo(*arguments)
             self.entries = entries
+
+    def begin(self) -> _Entries | None:
+        """Note what follows in a list of its own, which lasts beyond :meth:`end`; answers what that has to be given."""
+        outer, self.entries, self.lasting = self.entries, [], True
+        return outer
+
+    def end(self, outer: _Entries | None) -> _Entries:
+        """What was noted since :meth:`begin`, for :meth:`undo`. An open trial undoes it as well."""
+        own, self.entries = self.entries, outer
+        assert own is not None
+        self.lasting = False
+        if outer is not None:
+            outer.extend(own)
+        return own
+
+    def undo(self, entries: _Entries) -> None:
+        """Take back what was noted last; an open trial has it off its list."""
+        outer, self.entries = self.entries, entries
+        if outer is not None and entries:
+            first = next(at for at in range(len(outer) - 1, -1, -1) if outer[at] is entries[0])
+            del outer[first : first + len(entries)]
+        self.rewind(0)
+        self.entries = outer

@@ -51,10 +51,22 @@ class Ranking(Generic[T]):
             self._insert(node)
 
     def touch(self, node: T) -> None:
-        """The node changed; it is moved before the next look."""
+        """The node changed; it is moved before the next look.
+
+        Looks in between move it for good, so that a change which may be undone later notes where it was.
+        """
+        if self.journal.lasting:
+            self.journal.note(self._put_back, node, node.rank, node.free, node.stamp, node.stale)
         if not node.stale:
             node.stale = True
             self._stale.append(node)
+
+    def _put_back(self, node: T, rank: int, free: int, stamp: int, stale: bool) -> None:
+        if (rank, free, stamp) != (node.rank, node.free, node.stamp):
+            self._restore(node, rank, free, stamp)
+        if stale:
+            self.touch(node)
+        node.stale = stale
 
     def settle(self) -> None:
         """Move what changed. Costs as much as changed, never as much as there is."""

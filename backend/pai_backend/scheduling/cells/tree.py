@@ -39,11 +39,6 @@ class Spot:
     owned: str = ""
 
 
-Record = tuple[
-    "list[tuple[Spot, Unit | None, PhysicalCell | None]]", list[int], State, str, "dict[Held, None]", "Placement | None"
-]
-
-
 @dataclass(slots=True, eq=False)
 class Held:
     """A group with a place. Two are equal only if they are the same object; dicts keyed by it keep insertion order."""
@@ -63,25 +58,6 @@ class Held:
     """Who lazily preempted it: it runs on as an opportunistic group. Empty when not displaced."""
     stored: Placement | None = None
     """Its place as decided. Kept as it was, also where leaves left the configuration: they run on, uncounted."""
-
-    def pursue(self, victim: Held) -> None:
-        """Wait for ``victim`` to end."""
-        if self not in victim.pursuers:
-            victim.state = State.BEING_PREEMPTED
-            victim.pursuers[self] = None
-            self.victims.append(victim)
-
-    def record(self) -> Record:
-        """Everything about it that can change, to be put back."""
-        spots = [(spot, spot.unit, spot.cell) for spot in self.spots]
-        return spots, list(self.ordinals), self.state, self.displaced_by, dict(self.pursuers), self.stored
-
-    def put_back(self, record: Record) -> None:
-        """Be as :meth:`record` says."""
-        spots, ordinals, self.state, self.displaced_by, self.pursuers, self.stored = record
-        self.spots, self.ordinals = [spot for spot, _, _ in spots], ordinals
-        for spot, unit, cell in spots:
-            spot.unit, spot.cell = unit, cell
 
     @property
     def priority(self) -> int:

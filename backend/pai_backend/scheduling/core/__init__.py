@@ -1,6 +1,6 @@
 """Decisions on top of the trees: what a group asks, where it goes, who must go for it, and why it waits.
 
-Start at :class:`~pai_backend.scheduling.core.cluster.Cluster`.
+Start at :class:`~pai_backend.scheduling.core.ledger.Ledger`.
 
 - ``trees``: all that is held; ``options`` checks requests, ``decision`` is what is answered
 - ``search`` looks for a place in one chain, ``exact`` where its quick way fails, ``scope`` within cells of a type

@@ -1,11 +1,20 @@
-"""What is answered: a place now, a place once others have ended, or why there is none."""
+"""What is answered: a place now, a place once others have ended, or why there is none. And what else can be applied.
+
+A decision holds all that it writes, so that :meth:`~pai_backend.scheduling.core.ledger.Ledger.apply` need not search.
+``version`` is that of the ledger it was made on. ``holds`` is CPU and memory that tasks take on nodes, ``frees`` names
+tasks that give theirs back; ``steps`` are the groups of a unit one by one, where several start together.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pai_backend.model.ids import TaskUid
 from pai_backend.scheduling.core.search import Plan
-from pai_backend.scheduling.request import Placement, Reason
+from pai_backend.scheduling.request import Need, Placement, Reason
+
+Holds = tuple[tuple[Need, str], ...]
+"""Tasks with the node that has what each needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +25,10 @@ class Bound:
     displaced: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()
     plan: Plan | None = field(default=None, repr=False, compare=False)
+    version: int = field(default=-1, repr=False, compare=False)
+    steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+    holds: Holds = field(default=(), repr=False, compare=False)
+    frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +40,43 @@ class Preempt:
     displaced: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()
     plan: Plan | None = field(default=None, repr=False, compare=False)
+    version: int = field(default=-1, repr=False, compare=False)
+    steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+    holds: Holds = field(default=(), repr=False, compare=False)
+    frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The place is kept for the group, whoever runs there, and nobody is asked to end for it."""
+
+    placement: Placement
+    plan: Plan = field(repr=False, compare=False)
+    version: int = field(default=-1, repr=False, compare=False)
+    holds: Holds = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Not now, and why.
 
-    ``drops_reservation``: the group had one that is no longer good; committing this gives it up.
+    ``drops_reservation``: the group had one that is no longer good; applying this gives it up.
     """
 
     group: str
     reason: Reason
     drops_reservation: bool = False
     version: int = field(default=-1, repr=False, compare=False)
+    frees: tuple[TaskUid, ...] = field(default=(), repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """All pods of the group have ended, or it gives up its reservation. Right on any version; idempotent."""
+
+    group: str
 
 
 Decision = Bound | Preempt | Wait
+Step = Bound | Preempt | Keep
+"""What is decided for one group of a unit."""

@@ -29,26 +29,46 @@ class Effects:
     removed_nodes: tuple[str, ...] = ()
 
 
-def refill(cluster: Trees, fresh: Trees, vcs: Mapping[str, str]) -> Effects:
-    """Give fresh trees of another configuration the same health and the same running groups; what differs then.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is kept when the configuration changes, as plain values: groups by name in order of submission."""
+
+    placements: tuple[Placement, ...]
+    displaced: dict[str, bool]
+    """All groups; whether they run without a claim."""
+    reserved: tuple[str, ...]
+    bad: dict[str, list[int]]
+    """All nodes; their devices that are not healthy."""
+
+
+def standing(trees: Trees) -> Standing:
+    """What there is."""
+    groups = sorted(trees.groups.values(), key=lambda held: held.serial)
+    return Standing(
+        tuple(trees.placements().values()),
+        {held.group.name: bool(held.displaced_by) for held in groups},
+        tuple(held.group.name for held in groups if held.state is State.PREEMPTING),
+        {name: [index for node in nodes for index in node.devices(node.broken)] for name, nodes in trees.nodes.items()},
+    )
+
+
+def refill(fresh: Trees, was: Standing, vcs: Mapping[str, str]) -> Effects:
+    """Give empty trees of another configuration the health and the running groups that there were; what differs.
 
     ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
     """
-    for name, nodes in cluster.nodes.items():
-        bad = [index for node in nodes for index in node.devices(node.broken)]
-        if bad and name in fresh.nodes:
-            fresh.set_node_health(name, healthy=True, bad_devices=bad)
-    groups = sorted(cluster.groups.values(), key=lambda held: held.serial)
-    restored = restore(fresh, [_owned_by(each, vcs) for each in cluster.placements().values()])
+    for name, bad in was.bad.items():
+        if bad:
+            fresh.set_broken(name, healthy=True, bad_devices=bad)
+    restored = restore(fresh, [_owned_by(each, vcs) for each in was.placements])
     displaced, kept, regained = [], [], []
-    for held in groups:
-        name = held.group.name
+    for name, was_displaced in was.displaced.items():
         after = fresh.groups.get(name)
         if after is None:
             continue
-        if after.displaced_by and not held.displaced_by:
+        if after.displaced_by and not was_displaced:
             displaced.append(name)
-        elif held.displaced_by and not after.displaced_by:
+        elif was_displaced and not after.displaced_by:
             regained.append(name)
         elif name not in restored.missing:
             kept.append(name)
@@ -56,10 +76,10 @@ def refill(cluster: Trees, fresh: Trees, vcs: Mapping[str, str]) -> Effects:
         tuple(kept),
         tuple(displaced),
         tuple(regained),
-        tuple(held.group.name for held in groups if held.state is State.PREEMPTING),
+        was.reserved,
         tuple(restored.missing.items()),
-        tuple(name for name in fresh.nodes if name not in cluster.nodes),
-        tuple(name for name in cluster.nodes if name not in fresh.nodes),
+        tuple(name for name in fresh.nodes if name not in was.bad),
+        tuple(name for name in was.bad if name not in fresh.nodes),
     )
 
 

@@ -35,7 +35,6 @@ def restore(cluster: Trees, placements: Iterable[Placement]) -> Restored:
     result = Restored()
     enrolled = []
     for placement in placements:
-        cluster.version += 1
         missing, found = _locate(cluster, placement)
         if missing:
             result.missing[placement.group.name] = missing
@@ -98,6 +97,7 @@ def claim(cluster: Trees, held: Held, result: Restored | None = None) -> bool:
     """
     claimed = _claim_all(cluster, held, result)
     if claimed:
+        cluster.journal.note(setattr, held, "displaced_by", held.displaced_by)
         held.displaced_by = ""
     # Doomed cells may have been let go on the way, of this owner and of others.
     for chain in {spot.node.chain.name: spot.node.chain for spot in held.spots}.values():
@@ -111,7 +111,7 @@ def _claim_all(cluster: Trees, held: Held, result: Restored | None) -> bool:
     for spot in held.spots:
         unit = find_unit(cluster, held, spot, result)
         if unit is not None and not unit[0].used & spot.mask:
-            spot.unit, spot.cell = unit
+            _put_on(cluster, spot, *unit)
             cluster.holding.replace(held, spot)
             done.append(spot)
         if spot.unit is None or not spot.node.chain.is_safe():
@@ -120,8 +120,14 @@ def _claim_all(cluster: Trees, held: Held, result: Restored | None) -> bool:
         return True
     for spot in reversed(done):
         cluster.holding.displace(held, spot)
-        spot.unit = spot.cell = None
+        _put_on(cluster, spot, None, None)
     return False
+
+
+def _put_on(cluster: Trees, spot: Spot, unit: Unit | None, cell: PhysicalCell | None) -> None:
+    cluster.journal.note(setattr, spot, "unit", spot.unit)
+    cluster.journal.note(setattr, spot, "cell", spot.cell)
+    spot.unit, spot.cell = unit, cell
 
 
 def find_unit(
@@ -271,7 +277,6 @@ def reserve(cluster: Trees, placement: Placement) -> bool:
     spots = _leaves_of(cluster, placement)
     if spots is None or placement.group.priority == OPPORTUNISTIC or placement.group.name in cluster.groups:
         return False
-    cluster.version += 1
     held = cluster.enroll(placement, spots, [pod.ordinal for pod in placement.pods])
     held.state = State.PREEMPTING
     done: list[Spot] = []
@@ -285,20 +290,20 @@ def reserve(cluster: Trees, placement: Placement) -> bool:
         if not spot.node.chain.is_safe():
             break
     else:
-        _pursue(held)
+        _pursue(cluster, held)
         return True
     for spot in reversed(done):
         cluster.holding.cancel(held, spot)
-    del cluster.groups[placement.group.name]
+    cluster.strike(held)
     return False
 
 
-def _pursue(held: Held) -> None:
+def _pursue(cluster: Trees, held: Held) -> None:
     """Whoever runs there is asked to end."""
     for spot in held.spots:
         for other, mask in spot.node.running.items():
             if mask & spot.mask:
-                held.pursue(other)
+                cluster.pursue(held, other)
 
 
 def _leaves_of(cluster: Trees, placement: Placement) -> list[Spot] | None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node
+from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.request import Need
 from pai_backend.scheduling.terms import Terms
 
@@ -89,11 +90,15 @@ _Size = tuple[int, int, Terms]
 class Room:
     """Nodes, and what each task holds of them. A node may be overdrawn while tasks on it are being replaced."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal = journal or Journal()
         self._nodes: dict[str, Node] = {}
         self.nodes: Mapping[str, Node] = MappingProxyType(self._nodes)
         """Changed by :meth:`set_node` and :meth:`remove_node` alone."""
+        self.nowhere: set[Hashable] = set()
+        """Needs of units without cells that no nodes have now; forgotten whenever something is given back."""
         self._held: dict[TaskUid, tuple[str, Need]] = {}
+        self._of_job: dict[JobUid, set[TaskUid]] = {}
         self._used: dict[str, tuple[int, int]] = {}
         self._suited: NodeSets[Terms] = NodeSets(self._suits, lambda _: self._nodes)
         self._large: NodeSets[_Size] = NodeSets(self._is_large_enough, lambda size: self._suited.get(size[2]))
@@ -123,18 +128,54 @@ class Room:
             for node, _ in before:
                 self.set_node(node)
 
-    def hold(self, need: Need, node: str) -> None:
-        """The task takes what it needs there. Idempotent by uid."""
-        self.release(need.uid)
-        self._held[need.uid] = (node, need)
-        self._count(node, need.cpus, need.memory_mb)
+    @contextmanager
+    def without(self, uids: Iterable[TaskUid]) -> Iterator[None]:
+        """A what-if: these tasks hold nothing, until it ends."""
+        before = {uid: held for uid in uids if (held := self._held.get(uid)) is not None}
+        try:
+            for uid in before:
+                self._set(uid, None)
+            yield
+        finally:
+            for uid, held in before.items():
+                self._set(uid, held)
 
-    def release(self, uid: TaskUid) -> None:
-        """Give back what the task held. Idempotent."""
-        held = self._held.pop(uid, None)
+    def hold(self, need: Need, node: str) -> None:
+        """The task takes what it needs there, in place of what it had. Idempotent."""
+        self._set(need.uid, (node, need))
+
+    def release(self, uid: TaskUid) -> str | None:
+        """Give back what the task held; the node where that was. Idempotent."""
+        held = self._held.get(uid)
+        if held is None:
+            return None
+        self._set(uid, None)
+        self.nowhere.clear()
+        return held[0]
+
+    def node_of(self, uid: TaskUid) -> str | None:
+        """Where the task holds something."""
+        held = self._held.get(uid)
+        return None if held is None else held[0]
+
+    def held_by(self, job: JobUid) -> set[TaskUid]:
+        """The tasks of a job that hold something."""
+        return set(self._of_job.get(job, ()))
+
+    def _set(self, uid: TaskUid, held: tuple[str, Need] | None) -> None:
+        """The only change of what tasks hold; its own inverse, given what was held before."""
+        before = self._held.pop(uid, None)
+        self.journal.note(self._set, uid, before)
+        job = job_of(uid)
+        if before is not None:
+            self._count(before[0], -before[1].cpus, -before[1].memory_mb)
+            self._of_job[job].discard(uid)
+            if not self._of_job[job]:
+                del self._of_job[job]
         if held is not None:
-            node, need = held
-            self._count(node, -need.cpus, -need.memory_mb)
+            self._held[uid] = held
+            self._of_job.setdefault(job, set()).add(uid)
+            self._count(held[0], held[1].cpus, held[1].memory_mb)
 
     def _count(self, node: str, cpus: int, memory_mb: int) -> None:
         before = self._used.get(node, (0, 0))

@@ -56,8 +56,6 @@ class Plan:
     evicted: list[Held] = field(default_factory=list)
     cancelled: list[Held] = field(default_factory=list)
     displaced: list[Held] = field(default_factory=list)
-    version: int = -1
-    """The version of the cluster that it was made on."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, Spot, State
 from pai_backend.scheduling.config.model import ClusterConfig, VirtualCluster
 from pai_backend.scheduling.core.place import Option
+from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.core.search import Limits
 from pai_backend.scheduling.request import Placement
 
@@ -21,13 +22,21 @@ Suggested = Collection[str] | Mapping[str, Collection[int] | None] | None
 
 
 class Trees:
-    """State of a cluster; :class:`~pai_backend.scheduling.core.cluster.Cluster` adds what can be done with it."""
+    """State of a cluster; :class:`~pai_backend.scheduling.core.ledger.Ledger` adds what can be done with it."""
 
     def __init__(self, config: ClusterConfig, *, by_size: bool = True) -> None:
-        self.config = config
         self.by_size = by_size
         """Empty quota cells are tried by size, the smallest first; False: as HiveD does, whole nodes first."""
         self.journal = Journal()
+        self.room = Room(self.journal)
+        """CPU and memory of nodes."""
+        self.version = 0
+        """Another one after every change of cells; a decision is good for the version it was made on."""
+        self.load(config)
+
+    def load(self, config: ClusterConfig) -> None:
+        """Empty cells of a configuration, in place of all that there were."""
+        self.config = config
         self.chains = {name: make_chain(config, name, self.journal) for name in config.chains()}
         self.quotas: dict[tuple[str, str], Quotas] = {}
         """(virtual cluster, chain) -> quota."""
@@ -36,9 +45,7 @@ class Trees:
         self.nodes: dict[str, list[Node]] = {}
         """Node name -> its cells in each chain."""
         self.groups: dict[str, Held] = {}
-        """Groups with a place or a reservation, by name."""
-        self.version = 0
-        """Grows with every change; a decision is good for the version it was made on."""
+        """Groups with a place or a reservation, by name, in the order in which they were given it."""
         self.serial = 0
         """How many groups have been given a place or reservation so far."""
         self.binder = Binder(self.journal)
@@ -86,22 +93,44 @@ class Trees:
         self.serial += 1
         held = Held(placement.group, spots, State.ALLOCATED, self.serial, ordinals, stored=placement)
         self.groups[placement.group.name] = held
+        self.journal.note(self.groups.pop, placement.group.name)
         return held
 
-    def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
-        """A node is well, or bad as a whole, or well but for some devices.
+    def strike(self, held: Held) -> None:
+        """A group's record goes; for this package only."""
+        del self.groups[held.group.name]
+        self.journal.note(self._enter_again, held)
 
-        Groups that run there stay; nothing new is placed on what is bad. A name that is in no chain is ignored: such
-        nodes have no cells.
-        """
+    def _enter_again(self, held: Held) -> None:
+        """The inverse of :meth:`strike`: the record stands where it stood."""
+        is_last = not self.groups or next(reversed(self.groups.values())).serial < held.serial
+        self.groups[held.group.name] = held
+        if not is_last:
+            ordered = sorted(self.groups.values(), key=lambda each: each.serial)
+            self.groups.clear()
+            self.groups.update((each.group.name, each) for each in ordered)
+
+    def pursue(self, held: Held, victim: Held) -> None:
+        """Let a preemptor wait for another group to end; for this package only."""
+        if held not in victim.pursuers:
+            self.journal.note(setattr, victim, "state", victim.state)
+            self.journal.note(setattr, victim, "pursuers", dict(victim.pursuers))
+            victim.state = State.BEING_PREEMPTED
+            victim.pursuers[held] = None
+            held.victims.append(victim)
+
+    def set_broken(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> bool:
+        """Health of a node, see :meth:`Ledger.set_node_health`; whether it was another one before."""
+        changed = False
         for node in self.nodes.get(name, ()):
             broken = 0
             for index in bad_devices if healthy else node.indexes:
                 if index in node.place:
                     broken |= 1 << node.place[index]
             if broken != node.broken:
-                self.version += 1
+                changed = True
                 self.health.set(node, broken)
+        return changed
 
     def placements(self) -> Mapping[str, Placement]:
         """Every group that runs, as it may be stored, in order of submission."""

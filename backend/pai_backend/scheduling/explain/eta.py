@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Bound
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.index import kind_at
@@ -76,7 +76,7 @@ def estimate(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unkn
 
 def _play(
     queue: Queue,
-    trial: Cluster,
+    trial: Ledger,
     line: list[_Waits],
     name: str,
     ends: list[tuple[datetime, str]],
@@ -101,12 +101,12 @@ def _play(
             asked += 1
             if asked > MOST_ASKED:
                 return None
-            decision = trial.try_place(entry.group, queue.decider.could_use(entry))
+            decision = trial.decide(entry.group, queue.decider.could_use(entry))
             if not isinstance(decision, Bound):
                 continue
             if entry.group.name == name:
                 return Estimate(at, tuple(over))
-            trial.commit(decision)
+            trial.apply(decision, final=True)
             line.remove(each)
             lasts = run_time(entry)
             if lasts is not None:
@@ -120,7 +120,7 @@ def _groups(queue: Queue, name: str) -> list[str]:
     return [name] if entry is None else [group.name for group in entry.groups]
 
 
-def _makes_room(cluster: Cluster, name: str, asker: _Waits) -> bool:
+def _makes_room(cluster: Ledger, name: str, asker: _Waits) -> bool:
     """Whether the end of a running group can help the one that is asked for: with a guarantee it waits for its own
     virtual cluster alone.
     """

@@ -1,25 +1,23 @@
 """Decides for a queue where units of jobs go: cells first, within what CPU, memory, labels and ports allow.
 
-Rules of this file: ``decide`` changes nothing, whatever it tries; ``carry_out`` makes the same decision true at once,
-in memory alone. Several groups of one unit are placed together or not at all: as long as one of them waits for others
-to end, the cells of all are kept, and none of them runs. Others are preempted for cells, never for CPU or memory.
+A decision holds the places of all groups of a unit, and the node of each of its tasks. Several groups are placed
+together or not at all: while one of them waits for others to end, the cells of all are kept, and none of them runs.
+Others are preempted for cells, never for CPU or memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
 from pai_backend.scheduling.cells.tree import Held, State
-from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
+from pai_backend.scheduling.core.decision import Bound, Decision, Holds, Keep, Preempt, Step, Wait
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.jobs.choice import Allows, choose
-from pai_backend.scheduling.jobs.memory import Memory
-from pai_backend.scheduling.jobs.unit import Unit
+from pai_backend.scheduling.jobs.unit import Unit, Units
 from pai_backend.scheduling.queue import Entry
-from pai_backend.scheduling.queue.holdback import reserve_place
 from pai_backend.scheduling.request import Group, Need, Placement, Reason, WaitCode
 
 TRIES = 32
@@ -39,127 +37,89 @@ def anywhere(node: Node, need: Need) -> bool:
 class JobsDecider:
     """A :class:`~pai_backend.scheduling.queue.Decider` for units of jobs. ``allows`` knows about ports."""
 
-    def __init__(self, cluster: Cluster, memory: Memory, allows: Allows = anywhere) -> None:
+    def __init__(self, ledger: Ledger, units: Units, allows: Allows = anywhere) -> None:
         self.allows = allows
-        self._cluster = cluster
-        self._memory = memory
-        self._room = memory.room
+        self._ledger = ledger
+        self._units = units
+        self._room = ledger.room
 
     # -- a unit ----------------------------------------------------------------------------------------------------
 
     def decide(self, entry: Entry) -> Decision:
         """A place for all groups of the entry and its tasks without cells, or why there is none."""
-        unit = self._memory.units[entry.group.name]
-        if not entry.groups:
-            return self._with_loose(entry, unit, Bound(Placement(entry.group, "", ())), [])
-        if not entry.others:
-            decision = self._one(entry.group, unit)
-            return self._with_loose(entry, unit, decision, [decision])
-        answer: Decision | None = None
-        for reserving in (False, True):
-            with ExitStack() as trial:
-                trial.enter_context(self._cluster.trial())
-                found = self._in_turn(entry, unit, trial, reserving=reserving)
-                answer = _joint(found) if isinstance(found, list) else found
-                if isinstance(answer, Bound):
-                    answer = self._with_loose(entry, unit, answer, [])
-            if answer is not None:
-                break
-        assert answer is not None
-        return answer
-
-    def carry_out(self, entry: Entry, decision: Decision) -> None:
-        """Hold the place, or have it kept; of a ``Wait``, give up what was kept."""
-        unit = self._memory.units[entry.group.name]
-        if isinstance(decision, Wait):
-            self._memory.release(unit.uids)
-            for group in entry.groups:
-                self._cluster.release(group.name)
-            return
-        for name in decision.cancelled:
-            lost = self._memory.units.get(name)
-            self._memory.release(lost.uids if lost is not None else ())
-        if entry.others:
-            with ExitStack() as kept:
-                found = self._in_turn(entry, unit, kept, reserving=isinstance(decision, Preempt))
-            assert isinstance(found, list)
+        unit, version = self._units.by_name[entry.group.name], self._ledger.version
+        if not entry.groups and entry.needs in self._room.nowhere:
+            return Wait(OF_NO_GROUP, Reason(WaitCode.NOT_SUGGESTED, entry.vc, 0, 0), version=version)
+        if len(entry.groups) == 1 and not unit.loose:
+            answer: Decision | None = self._one(entry.groups[0], unit)
         else:
-            found = [decision] if entry.groups else []
-            for each in found:
-                self._cluster.commit(each)
-        for each in found:
-            needs = unit.needs_of(each.placement.group)
-            for pod in each.placement.pods:
-                self._memory.hold(needs[pod.ordinal], pod.node)
-        if isinstance(decision, Bound) and unit.loose:
-            nodes = choose(self._room, unit.loose, self.allows)
-            assert not isinstance(nodes, Need)
-            for need in unit.loose:
-                self._memory.hold(need, nodes[need.uid])
+            with self._ledger.trial():
+                answer = self._together(entry, unit, reserving=False)
+            if answer is None:
+                with self._ledger.trial():
+                    answer = self._together(entry, unit, reserving=True)
+        assert answer is not None
+        if isinstance(answer, Wait):
+            kept = any(group.name in self._ledger.groups for group in entry.groups)
+            return replace(answer, version=version, frees=unit.uids) if kept else replace(answer, version=version)
+        lost = [other for name in answer.cancelled if (other := self._units.by_name.get(name)) is not None]
+        frees = tuple(uid for other in lost for uid in other.uids)
+        holds = answer.holds if answer.steps or not entry.groups else _holds(answer, unit)
+        return replace(answer, version=version, holds=holds, frees=frees)
 
-    def _in_turn(
-        self, entry: Entry, unit: Unit, until: ExitStack, *, reserving: bool
-    ) -> list[Bound | Preempt] | Wait | None:
-        """Places for all groups, one after the other, each taken in the cluster at once; CPU and memory ``until`` then.
+    def _together(self, entry: Entry, unit: Unit, *, reserving: bool) -> Decision | None:
+        """Places for all groups, one after the other, each taken at once; then nodes for tasks without cells.
 
-        Each is run, or kept if ``reserving``. None: one of them has to wait for others to end, so all are to be kept.
+        Inside a trial. Each group runs, or has its cells kept if ``reserving``. None: one of several has to wait for
+        others to end, so that the cells of all are to be kept.
         """
         found: list[Bound | Preempt] = []
+        steps: list[Step] = []
         for group in entry.groups:
             decision = self._one(group, unit)
-            if isinstance(decision, Wait):
+            if isinstance(decision, Wait) or (isinstance(decision, Preempt) and not entry.others):
                 return decision
             if isinstance(decision, Preempt) and not reserving:
                 return None
             found.append(decision)
-            if isinstance(decision, Bound) and reserving:
-                self._reserve(decision)
+            holds = _holds(decision, unit)
+            if reserving and isinstance(decision, Bound):
+                assert decision.plan is not None
+                # Its cells are kept, though they are free: another group of the unit has to wait.
+                steps.append(Keep(decision.placement, decision.plan, decision.version, holds))
             else:
-                self._cluster.commit(decision)
-            until.enter_context(self._memory.as_if(_spots(decision, unit.needs_of(group))))
-        return found
+                steps.append(replace(decision, holds=holds))
+            self._ledger.apply(steps[-1], final=True)
+        if reserving:
+            return _joint(entry, found, steps)
+        nodes = self._nodes_of_loose(entry, unit)
+        if isinstance(nodes, Wait):
+            return nodes
+        return _joint(entry, found, steps, tuple((need, nodes[need.uid]) for need in unit.loose))
 
-    def _reserve(self, decision: Bound) -> None:
-        """Keep the cells, though they are free: another group of the unit has to wait."""
-        group, plan = decision.placement.group, decision.plan
-        assert plan is not None
-        held = self._cluster.groups.get(group.name)
-        if held is None or held.stored is None or held.stored.pods != decision.placement.pods:
-            self._cluster.release(group.name)
-            reserve_place(self._cluster, group, plan)
-
-    def _with_loose(self, entry: Entry, unit: Unit, decision: Decision, placed: Sequence[Decision]) -> Decision:
-        """The decision, if tasks without cells have room beside its pods. While others end, they are not looked at."""
-        if not isinstance(decision, Bound) or not unit.loose:
-            return decision
-        if not entry.groups and entry.needs in self._memory.nowhere:
-            return Wait(OF_NO_GROUP, Reason(WaitCode.NOT_SUGGESTED, entry.vc, 0, 0), version=self._cluster.version)
-        with ExitStack() as beside:
-            for each in placed:
-                if isinstance(each, Bound):
-                    beside.enter_context(self._memory.as_if(_spots(each, unit.needs_of(each.placement.group))))
-            # The sets are kept up to date; sorting all nodes for a task that fits nowhere costs milliseconds.
-            nowhere = any(not self._room.having(need) for need in {need.kind: need for need in unit.loose}.values())
-            found = unit.loose[0] if nowhere else choose(self._room, unit.loose, self.allows)
-        if isinstance(found, Need):
-            if not entry.groups:
-                self._memory.nowhere.add(entry.needs)
-            kept = any(group.name in self._cluster.groups for group in entry.groups)
-            return Wait(OF_NO_GROUP, Reason(WaitCode.NOT_SUGGESTED, entry.vc, 0, 0), kept, self._cluster.version)
-        return decision
+    def _nodes_of_loose(self, entry: Entry, unit: Unit) -> Mapping[TaskUid, str] | Wait:
+        """A node for each task without cells, beside the pods of all groups."""
+        # The sets are kept up to date; sorting all nodes for a task that fits nowhere costs milliseconds.
+        nowhere = any(not self._room.having(need) for need in {need.kind: need for need in unit.loose}.values())
+        found = unit.loose[0] if nowhere else choose(self._room, unit.loose, self.allows)
+        if not isinstance(found, Need):
+            return found
+        if not entry.groups:
+            self._room.nowhere.add(entry.needs)
+        return Wait(OF_NO_GROUP, Reason(WaitCode.NOT_SUGGESTED, entry.vc, 0, 0))
 
     # -- a group ---------------------------------------------------------------------------------------------------
 
     def _one(self, group: Group, unit: Unit) -> Decision:
         needs = unit.needs_of(group)
-        held = self._cluster.groups.get(group.name)
+        held = self._ledger.groups.get(group.name)
         if held is None or held.state is not State.PREEMPTING:
             return self._anew(group, needs)
         if held.group == group:
             stands = self._as_kept(held, needs)
             if stands is not None:
                 return stands
-        with self._memory.without(need.uid for need in needs):
+        with self._room.without(need.uid for need in needs):
             return self._anew(group, needs)
 
     def _as_kept(self, held: Held, needs: Needs) -> Decision | None:
@@ -170,10 +130,10 @@ class JobsDecider:
         names = frozenset(spot.node.name for spot in held.spots)
         if not names <= self._room.suited(needs[0]):
             return None
-        answer = self._cluster.try_place(held.group, names)
+        answer = self._ledger.decide(held.group, names)
         if isinstance(answer, Wait) or held.stored is None or answer.placement.pods != held.stored.pods:
             return None
-        if self._memory.node_of(needs[0].uid) is None and any(self._overfull(answer, needs)):
+        if self._room.node_of(needs[0].uid) is None and any(self._overfull(answer, needs)):
             return self._short(held.group, answer)
         return answer
 
@@ -195,7 +155,7 @@ class JobsDecider:
         nodes = tuple(dict.fromkeys(pod.node for pod in where.placement.pods))
         most = max(member.leaves for member in group.members)
         reason = Reason(WaitCode.NOT_SUGGESTED, group.vc, group.leaves, most, nodes=nodes)
-        return Wait(group.name, reason, group.name in self._cluster.groups, self._cluster.version)
+        return Wait(group.name, reason, group.name in self._ledger.groups, self._ledger.version)
 
     def _within(self, group: Group, needs: Needs, nodes: frozenset[str]) -> Decision:
         """A decision whose pods fit on their nodes together.
@@ -204,7 +164,7 @@ class JobsDecider:
         many as fit, on the very cells that they were given, and the group is decided again.
         """
         allowed: Nodes = nodes
-        answer = self._cluster.try_place(group, allowed)
+        answer = self._ledger.decide(group, allowed)
         for _ in range(TRIES):
             if isinstance(answer, Wait):
                 return answer
@@ -213,8 +173,8 @@ class JobsDecider:
                 return answer
             have = allowed if isinstance(allowed, Mapping) else dict.fromkeys(allowed)
             allowed = {**have, **over}
-            answer = self._cluster.try_place(group, allowed)
-        return self._cluster.try_place(group, frozenset())
+            answer = self._ledger.decide(group, allowed)
+        return self._ledger.decide(group, frozenset())
 
     def _overfull(self, answer: Bound | Preempt, needs: Needs) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Nodes with too little room for the pods there, and the cells of those that fit."""
@@ -229,17 +189,17 @@ class JobsDecider:
 
     def _leaving(self, victims: Sequence[str]) -> Iterator[TaskUid]:
         for name in victims:
-            yield from self._memory.party(name).uids
+            yield from self._units.party(name).uids
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
     def suggest(self, entry: Entry) -> Collection[str]:
         """Nodes on which now at least one pod of the entry's group could be."""
-        return self._nodes(self._memory.units[entry.group.name].needs_of(entry.group), self._room.having)
+        return self._nodes(self._units.by_name[entry.group.name].needs_of(entry.group), self._room.having)
 
     def could_use(self, entry: Entry) -> Collection[str]:
         """Nodes on which one could be if nothing ran there."""
-        return self._nodes(self._memory.units[entry.group.name].needs_of(entry.group), self._room.large_enough)
+        return self._nodes(self._units.by_name[entry.group.name].needs_of(entry.group), self._room.large_enough)
 
     def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
         """Whether one of its tasks could be on one of these nodes now, as far as cells do not count.
@@ -248,7 +208,7 @@ class JobsDecider:
         """
         if entry.others:
             return True
-        needs = {need.kind: need for need in self._memory.units[entry.group.name].needs}
+        needs = {need.kind: need for need in self._units.by_name[entry.group.name].needs}
         return any(not self._room.having(need).isdisjoint(nodes) for need in needs.values())
 
     def could_stand(self, group: Group, needs: Needs) -> bool:
@@ -267,15 +227,22 @@ class JobsDecider:
         return frozenset(name for name in names if self.allows(self._room.nodes[name], need))
 
 
-def _spots(decision: Bound | Preempt, needs: Needs) -> list[tuple[Need, str]]:
-    return [(needs[pod.ordinal], pod.node) for pod in decision.placement.pods]
+def _holds(decision: Bound | Preempt, unit: Unit) -> Holds:
+    """What the pods of a group take of their nodes."""
+    if not decision.placement.pods:
+        return ()
+    needs = unit.needs_of(decision.placement.group)
+    return tuple((needs[pod.ordinal], pod.node) for pod in decision.placement.pods)
 
 
-def _joint(found: Sequence[Bound | Preempt]) -> Bound | Preempt:
-    """What several decisions mean together, told by the place of the first."""
+def _joint(
+    entry: Entry, found: Sequence[Bound | Preempt], steps: Sequence[Step], loose: Holds | None = None
+) -> Bound | Preempt:
+    """What several decisions mean together, told by the place of the first; without ``loose`` the cells are kept."""
+    placement = found[0].placement if found else Placement(entry.group, "", ())
     displaced = tuple(dict.fromkeys(name for each in found for name in each.displaced))
     cancelled = tuple(dict.fromkeys(name for each in found for name in each.cancelled))
-    victims = tuple(dict.fromkeys(name for each in found if isinstance(each, Preempt) for name in each.victims))
-    if victims:
-        return Preempt(found[0].placement, victims, displaced, cancelled)
-    return Bound(found[0].placement, displaced, cancelled)
+    if loose is None:
+        victims = tuple(dict.fromkeys(name for each in found if isinstance(each, Preempt) for name in each.victims))
+        return Preempt(placement, victims, displaced, cancelled, steps=tuple(steps))
+    return Bound(placement, displaced, cancelled, steps=tuple(steps), holds=loose)

@@ -17,19 +17,16 @@ from pai_backend.model.labels import NodeRule
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.core.cluster import Cluster
-from pai_backend.scheduling.core.place import displace
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.reconfigure import Effects
-from pai_backend.scheduling.core.restore import RECONFIGURED
 from pai_backend.scheduling.jobs.answers import Claim, Place, Preemption, Round, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
-from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.places import places_of, preemptions_of
 from pai_backend.scheduling.jobs.recovery import Recovered, needs_of, recovered_units
 from pai_backend.scheduling.jobs.run_times import RunTime, unknown
 from pai_backend.scheduling.jobs.telling import Teller
-from pai_backend.scheduling.jobs.unit import Unit, units_of
+from pai_backend.scheduling.jobs.unit import Unit, Units, units_of
 from pai_backend.scheduling.queue import Policy, Preempting, Queue
 from pai_backend.scheduling.terms import NodeRules
 
@@ -53,13 +50,13 @@ class Placer:
         self.run_time = run_time
         self._cells_for_all = cells_for_all
         self._rules = rules or NodeRules()
-        self.cluster = Cluster(config or derive(()))
+        self.cluster = Ledger(config or derive(()))
         self.sizing = self._sizing()
-        self.memory = Memory()
-        self.room = self.memory.room
-        self.decider = JobsDecider(self.cluster, self.memory)
+        self.units = Units()
+        self.room = self.cluster.room
+        self.decider = JobsDecider(self.cluster, self.units)
         self.queue = Queue(self.cluster, policy, ends=self.ends, decider=self.decider)
-        self._teller = Teller(self.queue, self.decider, self.memory)
+        self._teller = Teller(self.queue, self.decider, self.room)
         self._recovered: list[Recovered] = []
         self._changed: set[str] = set()
         """Nodes that are to be looked at."""
@@ -99,7 +96,7 @@ class Placer:
         """Take changes of nodes over into the cells. To be called before deciding, once all nodes are known."""
         if self._changed or self._look_at_all:
             changed, self._changed = self._changed, set()
-            self.memory.nowhere.clear()
+            self.room.nowhere.clear()
             self._teller.nodes_changed()
             if self.config is None:
                 derived = derive(self.room.nodes.values())
@@ -135,7 +132,7 @@ class Placer:
         self.sizing = self._sizing()
         vcs: dict[str, str] = {}
         for job in jobs:
-            for unit in self.memory.of_job(job.uid):
+            for unit in self.units.of_job(job.uid):
                 if unit.name in self.queue.running:
                     self._move_to(unit, self.sizing.vc(job.spec))
                     vcs.update(dict.fromkeys((party.name for party in unit.parties), self.sizing.vc(job.spec)))
@@ -148,10 +145,10 @@ class Placer:
         effects = self.cluster.reconfigure(config, vcs)
         self.queue.catch_up()
         for name in nowhere ^ self._without_any_place():
-            self._untold[self.memory.units[name].job.uid] = None
+            self._untold[self.units.by_name[name].job.uid] = None
         for name in effects.cancelled:
-            unit = self.memory.units[name]
-            if self.memory.release(unit.uids):
+            unit = self.units.by_name[name]
+            if self.cluster.give_back(unit.uids):
                 self._lost[unit.job.uid] = None
             self._untold[unit.job.uid] = None
         self._restated.update(dict.fromkeys((*effects.displaced, *effects.regained)))
@@ -167,20 +164,20 @@ class Placer:
         parties = tuple(replace(each, group=replace(each.group, vc=vc)) for each in unit.parties)
         groups = tuple(each.group for each in parties) or (replace(unit.entry.group, vc=vc),)
         entry = replace(unit.entry, group=groups[0], others=groups[1:])
-        self.memory.know(replace(unit, parties=parties, entry=entry))
+        self.units.know(replace(unit, parties=parties, entry=entry))
         self.queue.running[unit.name] = entry
 
     def _line_up_anew(self) -> None:
         """Who waits asks for other cells now."""
         jobs: dict[JobUid, tuple[Job, list[Task]]] = {}
         for name in [*self.queue.waiting]:
-            unit = self.memory.units[name]
+            unit = self.units.by_name[name]
             tasks = [task for uid in unit.uids if (task := unit.job.task(uid)) is not None]
             jobs.setdefault(unit.job.uid, (unit.job, []))[1].extend(tasks)
             self._leave(unit)
         for job, waiting in jobs.values():
             for unit in units_of(job, waiting, self.sizing):
-                self.memory.know(unit)
+                self.units.know(unit)
                 self.queue.line_up(unit.entry)
             self._untold[job.uid] = None
 
@@ -193,10 +190,10 @@ class Placer:
             for task in job.tasks:
                 place = task.placement if task.holds_place else task.reserved
                 if place is not None:
-                    self.memory.hold(needs[task.uid], place.node)
+                    self.cluster.hold([(needs[task.uid], place.node)])
             self._remember_starts(job.tasks)
             for each in recovered_units(job, self.sizing):
-                self.memory.know(each.unit)
+                self.units.know(each.unit)
                 self._recovered.append(each)
         running = [each for each in self._recovered if not each.reserved]
         result = self.cluster.restore([place for each in running for place in each.placements])
@@ -208,19 +205,17 @@ class Placer:
         """Keep cells for those who had them kept, before those who had lost their claim may have it again."""
         recovered, self._recovered = self._recovered, []
         for place in (place for each in recovered if not each.reserved for place in each.placements):
-            held = self.cluster.groups.get(place.group.name)
-            if place.displaced and held is not None and not held.displaced_by:
-                displace(self.cluster.holding, held, RECONFIGURED)
-                self.cluster.version += 1
+            if place.displaced:
+                self.cluster.displace(place.group.name)
         for each in recovered:
-            if not each.reserved or self.memory.units.get(each.unit.name) is not each.unit:
+            if not each.reserved or self.units.by_name.get(each.unit.name) is not each.unit:
                 continue
             if all(self.cluster.reserve(place) for place in each.placements):
                 self.queue.adopt_preemptor(each.unit.entry)
             else:
                 self._lost[each.unit.job.uid] = None
-                self.memory.release(each.unit.uids)
-                self.memory.forget(each.unit.name)
+                self.cluster.give_back(each.unit.uids)
+                self.units.forget(each.unit.name)
                 for place in each.placements:
                     self.cluster.release(place.group.name)
         self.queue.catch_up()
@@ -233,7 +228,7 @@ class Placer:
         if self._is_known(job, tasks):
             return
         wanted = {unit.name: unit for unit in units_of(job, tasks, self.sizing)}
-        for unit in self.memory.of_job(job.uid):
+        for unit in self.units.of_job(job.uid):
             new = wanted.get(unit.name)
             held = unit.name in self._pending or unit.name in self.queue.running
             if held or (new is not None and self._is_same(unit, new)):
@@ -241,7 +236,7 @@ class Placer:
             else:
                 self._leave(unit)
         for unit in wanted.values():
-            self.memory.know(unit)
+            self.units.know(unit)
             self.queue.line_up(unit.entry)
             if not job.why:
                 self._untold[job.uid] = None
@@ -250,7 +245,7 @@ class Placer:
         """Whether just these tasks wait already, in this turn: of many tasks, few change at a time."""
         waiting: set[TaskUid] = set()
         decided: set[TaskUid] = set()
-        for unit in self.memory.of_job(job.uid):
+        for unit in self.units.of_job(job.uid):
             if unit.name in self._pending:
                 decided.update(unit.uids)
             elif unit.name not in self.queue.running:
@@ -272,18 +267,18 @@ class Placer:
         tasks = list(tasks)
         self._remember_starts(tasks)
         alive = {task.uid for task in tasks if task.holds_place or task.reserved is not None}
-        for unit in self.memory.of_job(uid):
+        for unit in self.units.of_job(uid):
             if unit.name in self._pending:
                 alive.update(unit.uids)
-        return self.give_back(uid, self.memory.held_by(uid) - alive)
+        return self.give_back(uid, self.room.held_by(uid) - alive)
 
     def give_back(self, job: JobUid, uids: Collection[TaskUid]) -> bool:
         """What these tasks of the job hold is free again; whether that was anything. Idempotent."""
-        nodes = self.memory.release(uids)
+        nodes = self.cluster.give_back(uids)
         if not nodes:
             return False
-        held = self.memory.held_by(job)
-        for unit in self.memory.of_job(job):
+        held = self.room.held_by(job)
+        for unit in self.units.of_job(job):
             if unit.name in self.queue.waiting or held.intersection(unit.uids):
                 for party in unit.parties if unit.name in self.queue.running else ():
                     if not held.intersection(party.uids):
@@ -291,20 +286,20 @@ class Placer:
             elif unit.name not in self.queue.claims or not self.queue.claims[unit.name].held_back:
                 self._leave(unit)
         self.queue.nodes_changed(nodes)
-        self._untold.update((self.memory.units[name].job.uid, None) for name in self.queue.claims)
+        self._untold.update((self.units.by_name[name].job.uid, None) for name in self.queue.claims)
         self._restated.update(dict.fromkeys(self.queue.upgrade()))
         return True
 
     def forget(self, uid: JobUid) -> None:
         """The job is over. Idempotent."""
-        for unit in self.memory.of_job(uid):
+        for unit in self.units.of_job(uid):
             self._leave(unit)
 
     def _leave(self, unit: Unit) -> None:
         """The unit neither waits nor runs any more."""
         self.queue.release(unit.name)
-        self.queue.nodes_changed(self.memory.release(unit.uids))
-        self.memory.forget(unit.name)
+        self.queue.nodes_changed(self.cluster.give_back(unit.uids))
+        self.units.forget(unit.name)
         self._pending.discard(unit.name)
         self._teller.asked([unit.name])
         self._placed_at.pop(unit.name, None)
@@ -318,7 +313,7 @@ class Placer:
 
     def ends(self, name: str) -> datetime | None:
         """When a running group is expected to have ended, as far as its job's run time is known."""
-        unit = self.memory.units.get(name)
+        unit = self.units.by_name.get(name)
         lasts = None if unit is None else self.run_time(unit.job)
         if unit is None or lasts is None:
             return None
@@ -336,7 +331,7 @@ class Placer:
         self._restated.update(dict.fromkeys(answer.upgraded))
         started, kept = [], []
         for each in answer.decided:
-            unit = self.memory.units[each.entry.group.name]
+            unit = self.units.by_name[each.entry.group.name]
             self._restated.update(dict.fromkeys(each.displaced))
             self._pending.add(unit.name)
             if isinstance(each, Preempting):
@@ -345,10 +340,10 @@ class Placer:
                 started.append(unit)
                 self._placed_at[unit.name] = now
         for name, wait in answer.refused.items():
-            self._teller.refused(self.memory.units[name], wait)
+            self._teller.refused(self.units.by_name[name], wait)
         self._teller.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
         for name in (*answer.refused, *answer.returned, *answer.held_back, *answer.moved_up):
-            self._untold[self.memory.units[name].job.uid] = None
+            self._untold[self.units.by_name[name].job.uid] = None
         return Round(tuple(started), tuple(kept), answer.more, answer.look_again)
 
     def written(self, unit: Unit) -> None:
@@ -358,7 +353,7 @@ class Placer:
     def put_back(self, unit: Unit) -> None:
         """What was decided about the unit could not be written: it waits again, where it stood."""
         self._pending.discard(unit.name)
-        self.queue.nodes_changed(self.memory.release(unit.uids))
+        self.queue.nodes_changed(self.cluster.give_back(unit.uids))
         if unit.name in self.queue.running:
             self.queue.put_back(unit.name)
         elif unit.name in self.queue.claims:
@@ -367,18 +362,18 @@ class Placer:
     def set_aside(self, unit: Unit, why: str) -> None:
         """The unit's place lacks something that is not known here: it waits until nodes or cells change."""
         self._pending.discard(unit.name)
-        self.queue.nodes_changed(self.memory.release(unit.uids))
+        self.queue.nodes_changed(self.cluster.give_back(unit.uids))
         self.queue.set_aside(unit.name)
         self._teller.set_aside(unit, why)
         self._untold[unit.job.uid] = None
 
     def places(self, unit: Unit) -> dict[TaskUid, Place]:
         """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
-        return places_of(unit, self.cluster, self.memory, self.sizing)
+        return places_of(unit, self.cluster, self.sizing)
 
     def ask_for_nodes_again(self) -> None:
         """Something that nodes have besides cells, and that is not known here, may be free again."""
-        self.memory.nowhere.clear()
+        self.room.nowhere.clear()
         self.queue.nodes_changed()
 
     def has_claim(self, unit: Unit) -> bool:
@@ -389,7 +384,7 @@ class Placer:
 
     def waiting(self, uid: JobUid) -> list[Unit]:
         """The units of a job that have no place, or one that is not free yet, in order."""
-        found = [unit for unit in self.memory.of_job(uid) if unit.name not in self.queue.running]
+        found = [unit for unit in self.units.of_job(uid) if unit.name not in self.queue.running]
         return sorted(found, key=lambda unit: unit.entry.key)
 
     def reserved(self, uid: JobUid) -> dict[TaskUid, Place]:
@@ -417,7 +412,7 @@ class Placer:
 
     def preemptions(self) -> list[Preemption]:
         """Every running group that must end now for one that keeps its cells; the same until it has ended."""
-        return list(preemptions_of(self.queue, self.memory))
+        return list(preemptions_of(self.queue, self.units))
 
     def claims(self) -> list[Claim]:
         """Groups that lost their claim on the quota since the last call, or got it back."""
@@ -426,6 +421,6 @@ class Placer:
         for name in changed:
             held = self.cluster.groups.get(name)
             if held is not None:
-                uids = self.memory.party(name).uids
+                uids = self.units.party(name).uids
                 found.append(Claim(job_of(uids[0]), uids, bool(held.displaced_by)))
         return found

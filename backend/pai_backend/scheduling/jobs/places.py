@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_backend.model.ids import TaskUid, job_of
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.jobs.answers import Place, Preemption
 from pai_backend.scheduling.jobs.demand import Party, Sizing
-from pai_backend.scheduling.jobs.memory import Memory
-from pai_backend.scheduling.jobs.unit import Unit
+from pai_backend.scheduling.jobs.unit import Unit, Units
 from pai_backend.scheduling.queue import Queue
 from pai_backend.scheduling.queue.holdback import in_the_way
 from pai_backend.scheduling.request import PodPlace
 
 
-def places_of(unit: Unit, cluster: Cluster, memory: Memory, sizing: Sizing) -> dict[TaskUid, Place]:
+def places_of(unit: Unit, cluster: Ledger, sizing: Sizing) -> dict[TaskUid, Place]:
     """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
     found = {uid: place for party in unit.parties for uid, place in _of_party(party, cluster, sizing)}
-    found.update((need.uid, Place(node)) for need in unit.loose if (node := memory.node_of(need.uid)) is not None)
+    found.update((need.uid, Place(node)) for need in unit.loose if (node := cluster.room.node_of(need.uid)) is not None)
     return found
 
 
-def _of_party(party: Party, cluster: Cluster, sizing: Sizing) -> Iterator[tuple[TaskUid, Place]]:
+def _of_party(party: Party, cluster: Ledger, sizing: Sizing) -> Iterator[tuple[TaskUid, Place]]:
     held = cluster.groups[party.name].stored
     assert held is not None
     for pod in held.pods:
@@ -34,13 +33,13 @@ def _of_party(party: Party, cluster: Cluster, sizing: Sizing) -> Iterator[tuple[
         yield need.uid, Place(pod.node, tuple(devices[: need.gpus]), pod.devices, chain, pod.owned)
 
 
-def _chain_of(pod: PodPlace, chain: str, cluster: Cluster) -> str:
+def _chain_of(pod: PodPlace, chain: str, cluster: Ledger) -> str:
     """The chain that a pod lies in: its group's, unless that is spread and the pod elsewhere."""
     nodes = [node for node in cluster.nodes.get(pod.node, ()) if node.place.keys() >= set(pod.devices)]
     return chain if not nodes or any(node.chain.name == chain for node in nodes) else nodes[0].chain.name
 
 
-def preemptions_of(queue: Queue, memory: Memory) -> Iterator[Preemption]:
+def preemptions_of(queue: Queue, units: Units) -> Iterator[Preemption]:
     """Every running group that must end now for one that keeps its cells; the same until it has ended."""
     for claim in queue.claims.values():
         if claim.held_back:
@@ -48,5 +47,5 @@ def preemptions_of(queue: Queue, memory: Memory) -> Iterator[Preemption]:
         entry = claim.ticket.entry
         there = {other: None for held in queue.held_by(entry) for other in in_the_way(held)}
         for held in sorted(there, key=lambda other: other.serial):
-            uids = memory.party(held.group.name).uids
+            uids = units.party(held.group.name).uids
             yield Preemption(job_of(uids[0]), uids, entry.group.name.rpartition("/")[0], entry.group.priority)

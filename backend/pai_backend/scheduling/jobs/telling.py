@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from pai_backend.model.errors import PaiError
 from pai_backend.scheduling.core.decision import Wait
+from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.jobs import words
 from pai_backend.scheduling.jobs.answers import Lack, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing
-from pai_backend.scheduling.jobs.memory import Memory
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Queue
 from pai_backend.scheduling.queue.claims import Claim
@@ -23,10 +23,10 @@ from pai_backend.scheduling.request import Need, WaitCode
 class Teller:
     """Tells of units that wait in a queue. What it had to ask the cluster is remembered until :meth:`begin`."""
 
-    def __init__(self, queue: Queue, decider: JobsDecider, memory: Memory) -> None:
+    def __init__(self, queue: Queue, decider: JobsDecider, room: Room) -> None:
         self._queue = queue
         self._decider = decider
-        self._memory = memory
+        self._room = room
         self._known: dict[tuple[KindKey, object], Waits] = {}
         self._refused: dict[tuple[KindKey, object], Wait] = {}
         self._rooms: dict[tuple[object, int], str] = {}
@@ -95,21 +95,21 @@ class Teller:
     def _of_wait(self, unit: Unit, wait: Wait) -> Waits:
         group = next((party.group for party in unit.parties if party.name == wait.group), None)
         if group is None:
-            nowhere = (need for need in unit.loose if not self._memory.room.having(need))
+            nowhere = (need for need in unit.loose if not self._room.having(need))
             need = next(nowhere, largest(unit.loose))
             return Waits(Lack.LINEAR, self._about_room(need, len(unit.loose)))
         needs = unit.needs_of(group)
         if wait.reason.code is WaitCode.NOT_SUGGESTED and self._decider.could_stand(group, needs):
             return Waits(Lack.LINEAR, self._about_room(largest(needs), len(needs)))
         reason = replace(wait.reason, holders=tuple(words.jobs_of(wait.reason.holders)))
-        said = words.about_cells(group, reason, needs[0], self._memory.room.nodes)
+        said = words.about_cells(group, reason, needs[0], self._room.nodes)
         return Waits(Lack.CELLS, said, wait.reason)
 
     def _about_room(self, need: Need, count: int) -> str:
         """The sentence looks at all nodes, which is done once for what is asked for alike."""
         key = need.kind, count
         if key not in self._rooms:
-            self._rooms[key] = words.about_room(need, count, list(self._memory.room.nodes.values()))
+            self._rooms[key] = words.about_room(need, count, list(self._room.nodes.values()))
         return self._rooms[key]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.scheduling.jobs.demand import DEFAULT_GROUP, PRIORITIES, Party, Sizing, Wish, wish_of
 from pai_backend.scheduling.queue import Entry
@@ -118,3 +118,43 @@ def _needs(job: Job, wish: Wish) -> object:
 def _microseconds(at: datetime) -> int:
     """Since 1970."""
     return round(at.timestamp() * 1_000_000)
+
+
+class Units:
+    """Units by name, by group and by job, whether they wait or run."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Unit] = {}
+        """By the name of the entry, and by the names of all of its groups."""
+        self._of_job: dict[JobUid, dict[str, Unit]] = {}
+
+    def know(self, unit: Unit) -> None:
+        """Remember a unit, in place of one with its name."""
+        self.forget(unit.name)
+        for name in _names(unit):
+            self.by_name[name] = unit
+        self._of_job.setdefault(unit.job.uid, {})[unit.name] = unit
+
+    def forget(self, name: str) -> None:
+        """Forget the unit of this name. Idempotent."""
+        unit = self.by_name.get(name)
+        if unit is None:
+            return
+        for each in _names(unit):
+            self.by_name.pop(each, None)
+        own = self._of_job[unit.job.uid]
+        own.pop(unit.name, None)
+        if not own:
+            del self._of_job[unit.job.uid]
+
+    def of_job(self, uid: JobUid) -> list[Unit]:
+        """The known units of a job, in order."""
+        return list(self._of_job.get(uid, {}).values())
+
+    def party(self, group: str) -> Party:
+        """The group of cells of this name. Raises KeyError when it is not known."""
+        return next(party for party in self.by_name[group].parties if party.name == group)
+
+
+def _names(unit: Unit) -> list[str]:
+    return [unit.name, *(party.name for party in unit.parties)]

@@ -14,7 +14,7 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.cells.tree import Held, Quotas, State
 from pai_backend.scheduling.config.derive import DEFAULT_VC
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.jobs.demand import Sizing
 from pai_backend.scheduling.jobs.reorder import Standing, in_order, standing_of
 
@@ -95,7 +95,7 @@ Kind = tuple[str, str]
 """Leaf type, and the pinned cell or ""."""
 
 
-def use_of_clusters(cluster: Cluster, sizing: Sizing, names: Sequence[str], jobs: Iterable[Job]) -> list[ClusterUse]:
+def use_of_clusters(cluster: Ledger, sizing: Sizing, names: Sequence[str], jobs: Iterable[Job]) -> list[ClusterUse]:
     """The virtual clusters of these names. ``jobs`` are all that have not ended."""
     known = {job.id: job for job in jobs}
     used = _leaves(cluster, {name: job.spec.virtual_cluster for name, job in known.items()})
@@ -119,7 +119,7 @@ def job_of_group(group: str) -> str:
     return group.rpartition("/")[0]
 
 
-def _leaves(cluster: Cluster, vc_of: Mapping[str, str]) -> dict[tuple[str, Kind], _Leaves]:
+def _leaves(cluster: Ledger, vc_of: Mapping[str, str]) -> dict[tuple[str, Kind], _Leaves]:
     found: dict[tuple[str, Kind], _Leaves] = {}
     for held in cluster.groups.values():
         vc = vc_of.get(job_of_group(held.group.name), held.group.vc)
@@ -139,7 +139,7 @@ def _count(leaves: _Leaves, held: Held, number: int, *, claimed: bool) -> None:
         leaves.opportunistic += number
 
 
-def _owned(cluster: Cluster) -> dict[tuple[str, Kind], list[Quotas]]:
+def _owned(cluster: Ledger) -> dict[tuple[str, Kind], list[Quotas]]:
     found: dict[tuple[str, Kind], list[Quotas]] = {}
     for quotas in (*cluster.quotas.values(), *cluster.pinned.values()):
         if quotas.leaves:
@@ -219,7 +219,7 @@ def _in_line(jobs: Iterable[Job], *, shared: bool) -> dict[str, list[InLine]]:
     return found
 
 
-def use_of_nodes(cluster: Cluster, sizing: Sizing, nodes: Iterable[Node], jobs: Iterable[Job]) -> list[NodeUse]:
+def use_of_nodes(cluster: Ledger, sizing: Sizing, nodes: Iterable[Node], jobs: Iterable[Job]) -> list[NodeUse]:
     """All nodes by name. GPUs of a node that is not ready, and configured ones that it does not have, are bad."""
     used: dict[str, list[int]] = {}
     for job in jobs:
@@ -239,7 +239,7 @@ def use_of_nodes(cluster: Cluster, sizing: Sizing, nodes: Iterable[Node], jobs: 
     ]
 
 
-def _bad(cluster: Cluster, sizing: Sizing, node: Node) -> int:
+def _bad(cluster: Ledger, sizing: Sizing, node: Node) -> int:
     if not node.ready:
         return len(node.gpus)
     broken = 0

@@ -101,15 +101,15 @@ class _Asked:
 
     def run_time(self, entry: Entry) -> timedelta | None:
         """How long a unit that waits will run."""
-        return self._placer.run_time(self._placer.memory.units[entry.group.name].job)
+        return self._placer.run_time(self._placer.units.by_name[entry.group.name].job)
 
     def rests_on(self, name: str) -> Basis | None:
         """Where a group's run time is known from."""
-        return basis_of(self._placer.memory.units[name].job)
+        return basis_of(self._placer.units.by_name[name].job)
 
     def lacks(self, entry: Entry) -> list[Lack]:
         """What each node that is not suited lacks for the group's largest task."""
-        need = largest(self._placer.memory.units[entry.group.name].needs_of(entry.group))
+        need = largest(self._placer.units.by_name[entry.group.name].needs_of(entry.group))
         suited = self._placer.decider.suggest(entry)
         every = self._placer.room.nodes.values()
         nodes = [node for node in every if node.gpus and node.ready and node.name not in suited]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
 from pai_backend.scheduling.cells.tree import Held
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.claims import Claim
@@ -28,7 +28,7 @@ ANY_NODE = ""
 class Books:
     """State of a queue; :class:`~pai_backend.scheduling.queue.queue.Queue` decides on top of it."""
 
-    def __init__(self, cluster: Cluster, policy: Policy, decider: Decider, ends: Ends) -> None:
+    def __init__(self, cluster: Ledger, policy: Policy, decider: Decider, ends: Ends) -> None:
         self.cluster = cluster
         self.policy = policy
         self.decider = decider
@@ -317,5 +317,5 @@ class Books:
         self.stuck.clear()
 
 
-def _displaced(cluster: Cluster) -> dict[str, None]:
+def _displaced(cluster: Ledger) -> dict[str, None]:
     return dict.fromkeys(held.group.name for held in cluster.groups.values() if held.displaced_by)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Decision
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.queue.entry import Entry
 
 Suggest = Callable[[Entry], Collection[str] | None]
@@ -18,17 +18,15 @@ def anywhere(entry: Entry) -> None:
 
 
 class Decider(Protocol):
-    """Decides about entries and carries decisions out; both are about all groups of an entry together.
+    """Decides about entries: about all groups of one together.
 
-    A decision tells the place of the entry's own group, and the victims of all. A ``Wait`` names the group without
-    place: when it is not the entry's own, or the reason is one of nodes, others of the same kind may still start.
+    A decision tells the place of the entry's own group and the victims of all, and holds all that is to be written. A
+    ``Wait`` names the group without place: when it is not the entry's own, or the reason is one of nodes, others of the
+    same kind may still start.
     """
 
     def decide(self, entry: Entry) -> Decision:
         """A place for the entry, a place that is kept for it included; changes nothing."""
-
-    def carry_out(self, entry: Entry, decision: Decision) -> None:
-        """Make a decision true in the cluster's memory; of a ``Wait``, give up what was kept. To be done at once."""
 
     def suggest(self, entry: Entry) -> Collection[str] | None:
         """Nodes that have now what the entry's group needs besides cells."""
@@ -43,18 +41,14 @@ class Decider(Protocol):
 class CellsOnly:
     """A :class:`Decider` that asks the cluster about one group, on the nodes that have what else it needs."""
 
-    def __init__(self, cluster: Cluster, suggest: Suggest = anywhere, could_use: Suggest = anywhere) -> None:
+    def __init__(self, cluster: Ledger, suggest: Suggest = anywhere, could_use: Suggest = anywhere) -> None:
         self._cluster = cluster
         self._suggest = suggest
         self._could_use = could_use
 
     def decide(self, entry: Entry) -> Decision:
         """See :class:`Decider`."""
-        return self._cluster.try_place(entry.group, self.suggest(entry))
-
-    def carry_out(self, entry: Entry, decision: Decision) -> None:
-        """See :class:`Decider`."""
-        self._cluster.commit(decision)
+        return self._cluster.decide(entry.group, self.suggest(entry))
 
     def suggest(self, entry: Entry) -> Collection[str] | None:
         """See :class:`Decider`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from pai_backend.scheduling.core.ledger import Receipt
 from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.queue.answer import Pass
 from pai_backend.scheduling.queue.books import Books
@@ -104,17 +105,20 @@ class Fronts:
         if books.gates.stop(front):
             books.index.touch(kind)
             return False
+        done: list[Receipt] = []
         for group in entry.groups:
             limits = (
                 None if group.ignore_suggested else books.cluster.limits(books.decider.could_use(entry.led_by(group)))
             )
             options = check_group(books.cluster, group)
-            if keep_cells(books.cluster, group, options, limits, books.ends) is None:
-                for other in entry.groups:
-                    books.cluster.release(other.name)
+            keep = keep_cells(books.cluster, group, options, limits, books.ends)
+            if keep is None:
+                for receipt in reversed(done):
+                    books.cluster.undo(receipt)
                 kind.stuck = True
                 books.stuck.append(kind)
                 return False
+            done.append(books.cluster.apply(keep))
         claim = Claim(front, lanes, list(kind.options), kind.least, held_back=True)
         books.leave(front)
         books.gates.usage.add(entry)

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from pai_backend.scheduling.cells.tree import Held, State
-from pai_backend.scheduling.core.cluster import Cluster
+from pai_backend.scheduling.core.decision import Keep
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
-from pai_backend.scheduling.request import Group, Placement, PodPlace
+from pai_backend.scheduling.request import Group
 
 Ends = Callable[[str], datetime | None]
 """When a running group is expected to end; None when nobody knows. Asked of groups that have only just started, too."""
@@ -27,9 +28,9 @@ def never_known(name: str) -> None:
 
 
 def keep_cells(
-    cluster: Cluster, group: Group, options: Sequence[Option], limits: Limits | None, ends: Ends
-) -> Held | None:
-    """Reserve the cells on which a guaranteed group could start soonest; None when it could not on any.
+    cluster: Ledger, group: Group, options: Sequence[Option], limits: Limits | None, ends: Ends
+) -> Keep | None:
+    """The cells on which a guaranteed group could start soonest, to be kept for it; None when it could not on any.
 
     Costs one search per halving of the number of groups that run in its way: about ten among a thousand.
     """
@@ -43,7 +44,7 @@ def keep_cells(
         best = _soonest(cluster, group, option, limits, going)
         if best is not None and (found is None or best[0] < found[0]):
             found = best
-    return None if found is None else reserve_place(cluster, group, found[1])
+    return None if found is None else cluster.keeping(group, found[1])
 
 
 def in_the_way(held: Held) -> Iterator[Held]:
@@ -59,11 +60,10 @@ def is_good(held: Held) -> bool:
     return not any(spot.mask & spot.node.broken for spot in held.spots)
 
 
-def fits_elsewhere(cluster: Cluster, held: Held, options: Sequence[Option], limits: Limits | None) -> bool:
+def fits_elsewhere(cluster: Ledger, held: Held, options: Sequence[Option], limits: Limits | None) -> bool:
     """Whether a group that cells are kept for could start right now, on others or with others; changes nothing."""
-    with cluster.journal.trial():
-        for spot in held.spots:
-            cluster.holding.cancel(held, spot)
+    with cluster.trial():
+        cluster.release(held.group.name)
         cluster.settle(options)
         return any(_place(cluster, held.group, option, limits, ()) is not None for option in options)
 
@@ -79,7 +79,7 @@ def _expected(held: Held, ends: Ends) -> tuple[bool, float, int]:
 
 
 def _soonest(
-    cluster: Cluster, group: Group, option: Option, limits: Limits | None, going: Sequence[Held]
+    cluster: Ledger, group: Group, option: Option, limits: Limits | None, going: Sequence[Held]
 ) -> Pick | None:
     """The place that opens when the fewest of ``going``, from the first on, have ended. Bisected: more opens more."""
     low, high = 0, len(going)
@@ -96,7 +96,7 @@ def _soonest(
     return high, best
 
 
-def _place(cluster: Cluster, group: Group, option: Option, limits: Limits | None, ended: Sequence[Held]) -> Plan | None:
+def _place(cluster: Ledger, group: Group, option: Option, limits: Limits | None, ended: Sequence[Held]) -> Plan | None:
     chosen = set(ended)
     least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
 
@@ -104,19 +104,3 @@ def _place(cluster: Cluster, group: Group, option: Option, limits: Limits | None
         return held in chosen or (held.priority < 0 and _may_end(held))
 
     return Planner(cluster.holding, group, parts_of(group, least), limits).look(option, spare)
-
-
-def reserve_place(cluster: Cluster, group: Group, plan: Plan) -> Held:
-    """Take the place as a preemptor takes it, except that nobody is asked to end."""
-    ordinals = sorted(plan.spots)
-    spots = [plan.spots[ordinal] for ordinal in ordinals]
-    pods = tuple(
-        PodPlace(ordinal, spot.node.name, spot.node.devices(spot.mask), spot.owned)
-        for ordinal, spot in zip(ordinals, spots, strict=True)
-    )
-    held = cluster.enroll(Placement(group, spots[0].node.chain.name, pods), spots, ordinals)
-    held.state = State.PREEMPTING
-    for spot in spots:
-        cluster.holding.reserve(held, spot)
-    cluster.version += 1
-    return held

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from pai_backend.scheduling.cells.tree import Held
-from pai_backend.scheduling.core.cluster import Cluster
 from pai_backend.scheduling.core.decision import Bound, Preempt, Wait
+from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
 from pai_backend.scheduling.queue.books import Books
@@ -37,7 +37,7 @@ class Queue(Books):
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Ledger,
         policy: Policy | None = None,
         suggest: Suggest = anywhere,
         could_use: Suggest = anywhere,
@@ -125,14 +125,14 @@ class Queue(Books):
         return decision.reason.code in ABOUT_NODES and self.decider.suggest(entry) is not None
 
     def _carry_out(self, ticket: Ticket, decision: Bound | Preempt, answer: Pass) -> None:
-        """Commit a decision for a group that waits."""
+        """Apply a decision for a group that waits."""
         for _, front in self._fronts.overtaken_by(ticket, decision.placement.chain):
             front.overtaken += 1
         kind, name = kind_at(ticket), ticket.entry.group.name
         lanes = tuple(lane_of(group) for group in ticket.entry.groups)
         claim = Claim(ticket, lanes, list(kind.options), kind.least, held_back=False)
         self.leave(ticket)
-        self.decider.carry_out(ticket.entry, decision)
+        self.cluster.apply(decision, final=True)
         self.gates.usage.add(ticket.entry)
         self.claims[name] = claim
         following = kind.first()
@@ -188,7 +188,7 @@ class Queue(Books):
         entry = claim.ticket.entry
         answer.asked += 1
         decision = self.decider.decide(entry)
-        self.decider.carry_out(entry, decision)
+        self.cluster.apply(decision, final=True)
         if isinstance(decision, Wait):
             self.lose(claim)
             answer.returned.append(entry.group.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pai_backend.model.node import Gpu, Node
-from pai_backend.scheduling import Bound, Cluster, Group, Member, derive, read_config, to_yaml
+from pai_backend.scheduling import Bound, Group, Ledger, Member, derive, read_config, to_yaml
 from pai_backend.scheduling.config.derive import DEFAULT_VC
 
 
@@ -42,8 +42,8 @@ def test_the_order_of_nodes_does_not_matter() -> None:
 
 def test_devices_keep_their_numbers() -> None:
     config = derive([node("m", "T4", "A100")])
-    cluster = Cluster(config)
-    answer = cluster.try_place(Group("g", DEFAULT_VC, (Member(1, 1),), leaf_type="A100"))
+    cluster = Ledger(config)
+    answer = cluster.decide(Group("g", DEFAULT_VC, (Member(1, 1),), leaf_type="A100"))
     assert isinstance(answer, Bound)
     assert answer.placement.pods[0].devices == (1,)
 

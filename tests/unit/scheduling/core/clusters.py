@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pai_backend.scheduling import Bound, Cluster, Group, Member, Preempt, Reason, Wait, read_config
+from pai_backend.scheduling import Bound, Group, Ledger, Member, Preempt, Reason, Wait, read_config
 
 LAB = """
 physicalCluster:
@@ -49,8 +49,8 @@ virtualClusters:
 """
 
 
-def cluster(text: str) -> Cluster:
-    return Cluster(read_config(text))
+def cluster(text: str) -> Ledger:
+    return Ledger(read_config(text))
 
 
 def group(
@@ -61,26 +61,26 @@ def group(
     return Group(name, vc, members, priority, lazy_preemption=lazy, within=within)
 
 
-def place(of: Cluster, asked: Group, suggested: Collection[str] | None = None) -> list[tuple[str, tuple[int, ...]]]:
+def place(of: Ledger, asked: Group, suggested: Collection[str] | None = None) -> list[tuple[str, tuple[int, ...]]]:
     """Bind the group; where its pods are."""
-    answer = of.try_place(asked, suggested)
+    answer = of.decide(asked, suggested)
     assert isinstance(answer, Bound), answer
-    of.commit(answer)
+    of.apply(answer)
     of.check()
     return [(pod.node, pod.devices) for pod in answer.placement.pods]
 
 
-def preempt(of: Cluster, asked: Group) -> Preempt:
+def preempt(of: Ledger, asked: Group) -> Preempt:
     """Reserve the group's place."""
-    answer = of.try_place(asked)
+    answer = of.decide(asked)
     assert isinstance(answer, Preempt), answer
-    of.commit(answer)
+    of.apply(answer)
     of.check()
     return answer
 
 
-def why(of: Cluster, asked: Group, suggested: Collection[str] | None = None) -> Reason:
+def why(of: Ledger, asked: Group, suggested: Collection[str] | None = None) -> Reason:
     """Why the group waits."""
-    answer = of.try_place(asked, suggested)
+    answer = of.decide(asked, suggested)
     assert isinstance(answer, Wait), answer
     return answer.reason

@@ -67,7 +67,7 @@ def test_d7_a_gang_of_unequal_pods_is_placed_when_it_fits() -> None:
     wide = cluster(WIDE)
     place(wide, group("low", "vc", (1, 8), priority=10))
     place(wide, group("keep", "vc", (1, 7), priority=100))
-    answer = wide.try_place(group("gang", "vc", (1, 1), (1, 8), priority=100))
+    answer = wide.decide(group("gang", "vc", (1, 1), (1, 8), priority=100))
     assert isinstance(answer, Preempt)
     assert answer.victims == ("low",)
     assert [(pod.node, len(pod.devices)) for pod in answer.placement.pods] == [("B", 1), ("A", 8)]
@@ -112,7 +112,7 @@ def test_a_cheaper_victim_is_found_across_the_pods_of_a_gang() -> None:
     place(pool, group("spread", "a", (2, 3), priority=0))
     place(pool, group("fill", "a", (2, 1), priority=0))
     place(pool, group("solo", "a", (1, 4), priority=0))
-    answer = pool.try_place(group("gang", "a", (2, 3)))
+    answer = pool.decide(group("gang", "a", (2, 3)))
     assert isinstance(answer, Preempt)
     assert answer.victims == ("spread",)
 
@@ -130,10 +130,10 @@ def test_the_cheapest_victim_of_an_uneven_gang_is_found_among_hundreds() -> None
     spread = group("spread", "vc", (2, 3), priority=0)
     kept = group("kept", "vc", (2, 1), priority=200)
     for each in (*small[:200], spread, kept, *small[200:]):
-        answer = many.try_place(each)
+        answer = many.decide(each)
         assert isinstance(answer, Bound)
-        many.commit(answer)
-    answer = many.try_place(group("gang", "vc", (1, 3), (1, 2)))
+        many.apply(answer)
+    answer = many.decide(group("gang", "vc", (1, 3), (1, 2)))
     assert isinstance(answer, Preempt)
     assert answer.victims == ("spread",)
 
@@ -143,7 +143,7 @@ def test_no_opportunistic_group_ends_while_another_leaf_is_idle() -> None:
     place(pool, group("mine", "a", (1, 1)))
     for name in ("o1", "o2", "o3"):
         place(pool, group(name, "b", (1, 1), priority=-1))
-    answer = pool.try_place(group("next", "a", (1, 3)))
+    answer = pool.decide(group("next", "a", (1, 3)))
     assert isinstance(answer, Bound)
 
 
@@ -166,6 +166,6 @@ def test_a_reservation_is_given_up_rather_than_a_group_ended() -> None:
     preempt(pool, group("mid", "a", (1, 4), priority=5))
     victim = next(name for name, held in pool.groups.items() if held.pursuers)
     pool.release(victim)
-    answer = pool.try_place(group("high", "a", (1, 4)))
+    answer = pool.decide(group("high", "a", (1, 4)))
     assert isinstance(answer, Bound)
     assert answer.cancelled == ("mid",)

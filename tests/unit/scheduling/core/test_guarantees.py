@@ -25,7 +25,7 @@ def test_a_higher_priority_reserves_and_takes_over_when_the_victim_has_ended() -
     prod = group("prod", "vc1", (1, 1), priority=100)
     assert preempt(lab, prod).victims == ("test",)
     assert lab.groups["test"].state is State.BEING_PREEMPTED
-    again = lab.try_place(prod)
+    again = lab.decide(prod)
     assert isinstance(again, Preempt)
     lab.release("test")
     assert why(lab, group("test", "vc1", (1, 1))).code is WaitCode.RESERVED
@@ -36,7 +36,7 @@ def test_a_higher_priority_reserves_and_takes_over_when_the_victim_has_ended() -
 def test_equal_priority_never_preempts() -> None:
     lab = cluster(LAB)
     place(lab, group("first", "vc1", (1, 1)))
-    assert isinstance(lab.try_place(group("second", "vc1", (1, 1))), Wait)
+    assert isinstance(lab.decide(group("second", "vc1", (1, 1))), Wait)
 
 
 def test_opportunistic_groups_use_what_idles_and_go_when_its_owner_comes() -> None:
@@ -58,7 +58,7 @@ def test_opportunistic_groups_never_evict() -> None:
 def test_a_gang_starts_as_a_whole_or_not_at_all() -> None:
     pool = cluster(POOL)
     place(pool, group("one", "a", (1, 4)))
-    assert isinstance(pool.try_place(group("gang", "a", (3, 4))), Wait)
+    assert isinstance(pool.decide(group("gang", "a", (3, 4))), Wait)
     assert len(place(pool, group("smaller", "a", (2, 4)))) == 2
 
 
@@ -70,11 +70,11 @@ def test_pods_of_a_group_fill_one_node_before_another() -> None:
 
 def test_deciding_does_not_change_anything_and_a_late_commit_is_refused() -> None:
     pool = cluster(POOL)
-    early = pool.try_place(group("early", "a", (1, 4)))
+    early = pool.decide(group("early", "a", (1, 4)))
     place(pool, group("other", "a", (1, 4)))
     assert isinstance(early, Bound)
     with pytest.raises(Outdated, match="early"):
-        pool.commit(early)
+        pool.apply(early)
     assert "early" not in pool.groups
     pool.check()
 
@@ -97,7 +97,7 @@ def test_a_still_higher_priority_takes_over_the_reservation() -> None:
     assert (answer.victims, answer.cancelled) == (("low",), ("mid",))
     assert "mid" not in lab.groups
     lab.release("low")
-    assert isinstance(lab.try_place(group("mid", "vc1", (1, 1), priority=100)), Wait)
+    assert isinstance(lab.decide(group("mid", "vc1", (1, 1), priority=100)), Wait)
 
 
 def test_reserved_leaves_without_a_victim_left_are_bound_at_once_by_a_higher_priority() -> None:
@@ -106,12 +106,12 @@ def test_reserved_leaves_without_a_victim_left_are_bound_at_once_by_a_higher_pri
     place(lab, group("low", "vc1", (1, 1)))
     preempt(lab, group("mid", "vc1", (1, 1), priority=100))
     lab.release("low")
-    answer = lab.try_place(group("high", "vc1", (1, 1), priority=1000))
+    answer = lab.decide(group("high", "vc1", (1, 1), priority=1000))
     assert isinstance(answer, Bound)
     assert answer.cancelled == ("mid",)
-    lab.commit(answer)
+    lab.apply(answer)
     lab.check()
-    assert isinstance(lab.try_place(group("mid", "vc1", (1, 1), priority=100)), Wait)
+    assert isinstance(lab.decide(group("mid", "vc1", (1, 1), priority=100)), Wait)
 
 
 def test_a_reservation_moves_when_its_node_is_not_suggested_any_more_and_only_then() -> None:
@@ -121,17 +121,17 @@ def test_a_reservation_moves_when_its_node_is_not_suggested_any_more_and_only_th
     high = group("high", "a", (1, 4))
     first = preempt(pool, high).placement.pods[0].node
     others = sorted({"n0", "n1", "n2", "n3"} - {first})
-    assert pool.try_place(high, [first]) == pool.try_place(high)
-    moved = pool.try_place(high, others)
+    assert pool.decide(high, [first]) == pool.decide(high)
+    moved = pool.decide(high, others)
     assert isinstance(moved, Preempt)
     assert moved.placement.pods[0].node in others
     assert pool.groups["high"].spots[0].node.name == first, "deciding moved it already"
-    pool.commit(moved)
+    pool.apply(moved)
     pool.check()
-    given_up = pool.try_place(high, [])
+    given_up = pool.decide(high, [])
     assert isinstance(given_up, Wait)
     assert given_up.drops_reservation
-    pool.commit(given_up)
+    pool.apply(given_up)
     assert "high" not in pool.groups
     assert all(held.state is State.ALLOCATED for held in pool.groups.values())
 
@@ -140,13 +140,13 @@ def test_lazy_preemption_lets_the_victim_run_on_until_its_leaves_are_needed() ->
     pool = cluster(POOL)
     for number in range(3):
         place(pool, group(f"low{number}", "a", (1, 4), priority=0, lazy=True))
-    answer = pool.try_place(group("high", "a", (1, 4)))
+    answer = pool.decide(group("high", "a", (1, 4)))
     assert isinstance(answer, Bound)
     assert len(answer.displaced) == 1
-    pool.commit(answer)
+    pool.apply(answer)
     pool.check()
     assert answer.placement.pods[0].node == "n1", "there was an idle node"
-    owner = pool.try_place(group("owner", "b", (1, 4), priority=0))
+    owner = pool.decide(group("owner", "b", (1, 4), priority=0))
     assert isinstance(owner, Preempt)
     assert owner.victims == answer.displaced
 
@@ -156,9 +156,9 @@ def test_a_displaced_group_is_upgraded_when_its_quota_is_free_again() -> None:
     pool = cluster(POOL)
     for number in range(3):
         place(pool, group(f"low{number}", "a", (1, 4), priority=0, lazy=True))
-    answer = pool.try_place(group("high", "a", (1, 4)))
+    answer = pool.decide(group("high", "a", (1, 4)))
     assert isinstance(answer, Bound)
-    pool.commit(answer)
+    pool.apply(answer)
     assert pool.upgrade() == ()
     pool.release("high")
     assert pool.upgrade() == answer.displaced
@@ -179,7 +179,7 @@ def test_pinned_cells_are_for_groups_that_name_them_and_for_opportunistic_ones()
     for number in range(4):
         place(pool, group(f"oppo{number}", "a", (1, 4), priority=-1))
     assert {held.spots[0].node.name for held in pool.groups.values()} == {"n0", "n1", "n2", "n3"}
-    answer = pool.try_place(named)
+    answer = pool.decide(named)
     assert isinstance(answer, Preempt)
     assert answer.placement.pods[0].node == "n3"
 
@@ -203,14 +203,14 @@ def test_pinned_cells_are_for_groups_that_name_them_and_for_opportunistic_ones()
 def test_a_request_that_can_never_be_right_is_refused_with_its_field(asked: Group, field: str) -> None:
     lab = cluster(LAB)
     with pytest.raises(InvalidParameters) as caught:
-        lab.try_place(asked)
+        lab.decide(asked)
     assert caught.value.errors[0].path == field
     assert caught.value.hint
 
 
 def test_an_unknown_virtual_cluster_is_named_with_those_there_are() -> None:
     with pytest.raises(NoVirtualCluster) as caught:
-        cluster(LAB).try_place(group("g", "vc9", (1, 1)))
+        cluster(LAB).decide(group("g", "vc9", (1, 1)))
     assert "default, vc1" in caught.value.hint
 
 
@@ -218,7 +218,7 @@ def test_a_group_that_has_a_place_is_not_placed_again() -> None:
     lab = cluster(LAB)
     place(lab, group("g", "vc1", (1, 1)))
     with pytest.raises(PaiError, match="already has a place"):
-        lab.try_place(group("g", "vc1", (1, 1)))
+        lab.decide(group("g", "vc1", (1, 1)))
 
 
 def test_releasing_what_is_unknown_does_nothing() -> None:

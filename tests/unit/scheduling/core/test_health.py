@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling import Cluster, Preempt, Wait, WaitCode, read_config
+from pai_backend.scheduling import Ledger, Preempt, Wait, WaitCode, read_config
 from tests.unit.scheduling.core.clusters import POOL, RACKS, cluster, group, place, why
 
 
@@ -53,7 +53,7 @@ def test_a_bad_node_inside_a_rack_takes_a_place_of_its_owner() -> None:
     racks.set_node_health("n1", healthy=False)
     racks.check()
     assert len(place(racks, group("two", "a", (2, 8)))) == 2
-    assert isinstance(racks.try_place(group("three", "a", (1, 8))), Wait)
+    assert isinstance(racks.decide(group("three", "a", (1, 8))), Wait)
     racks.set_node_health("n1", healthy=True)
     assert place(racks, group("three", "a", (1, 8))) == [("n1", (0, 1, 2, 3, 4, 5, 6, 7))]
 
@@ -101,7 +101,7 @@ def test_a_rack_that_somebody_counts_on_is_not_split() -> None:
     racks = cluster(SPLIT % 1)
     place(racks, group("first", "nodes", (1, 2)))
     racks.set_node_health("n1", healthy=False)
-    assert isinstance(racks.try_place(group("second", "nodes", (1, 2))), Wait)
+    assert isinstance(racks.decide(group("second", "nodes", (1, 2))), Wait)
     assert len(place(racks, group("whole", "rack", (2, 2)))) == 2
 
 
@@ -110,7 +110,7 @@ def test_an_idle_node_in_a_rack_that_somebody_counts_on_does_not_save_an_opportu
     racks = cluster(SPLIT % 1)
     place(racks, group("first", "nodes", (1, 2)), ["n0"])
     place(racks, group("oppo", "rack", (1, 2), priority=-1), ["n1"])
-    answer = racks.try_place(group("second", "nodes", (1, 2)))
+    answer = racks.decide(group("second", "nodes", (1, 2)))
     assert isinstance(answer, Preempt)
     assert answer.victims == ("oppo",)
 
@@ -127,7 +127,7 @@ physicalCluster:
 virtualClusters:
   a: {virtualCells: [{cellType: NODE, cellNumber: 1}, {cellType: NODE.GPU, cellNumber: 3}]}
 """
-    pair = Cluster(read_config(text), by_size=False)
+    pair = Ledger(read_config(text), by_size=False)
     pair.set_node_health("n0", healthy=True, bad_devices=[0, 1])
     found = place(pair, group("five", "a", (5, 1)))
     assert found[-1] == ("n0", (2,))

@@ -17,8 +17,8 @@ def test_a_restart_gives_every_group_its_place_and_its_quota() -> None:
     assert not fresh.restore(pool.placements().values()).displaced
     fresh.check()
     assert fresh.placements() == pool.placements()
-    assert isinstance(fresh.try_place(group("more", "a", (1, 1))), Wait)
-    assert isinstance(fresh.try_place(group("other", "b", (1, 4))), Preempt)
+    assert isinstance(fresh.decide(group("more", "a", (1, 1))), Wait)
+    assert isinstance(fresh.decide(group("other", "b", (1, 4))), Preempt)
 
 
 def test_two_stored_groups_on_one_leaf_are_refused() -> None:
@@ -80,7 +80,7 @@ def test_reconfiguring_drops_reservations_and_keeps_health() -> None:
 
 def test_decisions_of_before_a_reconfiguration_are_outdated() -> None:
     pool = cluster(POOL)
-    answer = pool.try_place(group("early", "a", (1, 4)))
+    answer = pool.decide(group("early", "a", (1, 4)))
     assert isinstance(answer, Bound)
     version = pool.version
     pool.reconfigure(read_config(POOL))
@@ -93,9 +93,9 @@ def test_a_trial_answers_what_if_and_leaves_no_trace() -> None:
         place(pool, group(f"a{number}", "a", (1, 4)))
     with pool.trial() as trial:
         trial.release("a1")
-        answer = trial.try_place(group("next", "a", (1, 4)))
+        answer = trial.decide(group("next", "a", (1, 4)))
         assert isinstance(answer, Bound)
-        trial.commit(answer)
+        trial.apply(answer)
     assert set(pool.groups) == {"a0", "a1", "a2"}
     pool.check()
-    assert isinstance(pool.try_place(group("next", "a", (1, 4))), Wait)
+    assert isinstance(pool.decide(group("next", "a", (1, 4))), Wait)

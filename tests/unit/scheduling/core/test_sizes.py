@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_backend.scheduling import Cluster, read_config
+from pai_backend.scheduling import Ledger, read_config
 from tests.unit.scheduling.core.clusters import cluster, group, place
 
 OWNED = """
@@ -50,7 +50,7 @@ def test_an_empty_cell_stays_the_smallest_after_a_release_and_a_restart() -> Non
     place(owned, group("a", "vc", (1, 8)))
     place(owned, group("b", "vc", (1, 4)))
     stored = owned.placements()
-    again = Cluster(read_config(OWNED))
+    again = Ledger(read_config(OWNED))
     again.restore(list(stored.values()))
     for each in (owned, again):
         for name in ("a", "b"):
@@ -60,7 +60,7 @@ def test_an_empty_cell_stays_the_smallest_after_a_release_and_a_restart() -> Non
 
 
 def test_the_order_of_the_reference_can_be_had_and_outlives_a_change() -> None:
-    owned = Cluster(read_config(OWNED), by_size=False)
+    owned = Ledger(read_config(OWNED), by_size=False)
     owned.reconfigure(read_config(OWNED))
     place(owned, group("a", "vc", (1, 4)))
-    assert type(owned.try_place(group("b", "vc", (1, 8)))).__name__ == "Wait"
+    assert type(owned.decide(group("b", "vc", (1, 8)))).__name__ == "Wait"

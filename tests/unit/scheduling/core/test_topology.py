@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from pai_backend.model.errors import InvalidParameters
-from pai_backend.scheduling import Bound, Cluster, Group, Member, Preempt, Wait, WaitCode
+from pai_backend.scheduling import Bound, Group, Ledger, Member, Preempt, Wait, WaitCode
 from pai_backend.scheduling.cells.tree import Unit
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.search import Plan, Spare
@@ -18,12 +18,12 @@ from tests.unit.scheduling.core.clusters import RACKS, cluster, group, place, wh
 
 
 @pytest.fixture
-def racks() -> Cluster:
+def racks() -> Ledger:
     """Three racks of two nodes; ``a`` owns four nodes, ``b`` two."""
     return cluster(RACKS)
 
 
-def test_within_a_node_skips_a_node_that_is_too_full(racks: Cluster) -> None:
+def test_within_a_node_skips_a_node_that_is_too_full(racks: Ledger) -> None:
     place(racks, group("five", "a", (1, 5)))
     first = racks.groups["five"].spots[0].node.name
     found = place(racks, group("four", "a", (4, 1), within="NODE"))
@@ -31,7 +31,7 @@ def test_within_a_node_skips_a_node_that_is_too_full(racks: Cluster) -> None:
     assert sorted(index for _, (index,) in found) == [0, 1, 2, 3]
 
 
-def test_within_a_socket_takes_the_whole_other_one(racks: Cluster) -> None:
+def test_within_a_socket_takes_the_whole_other_one(racks: Ledger) -> None:
     place(racks, group("one", "a", (1, 1)))
     assert [devices for _, devices in place(racks, group("four", "a", (4, 1), within="SOCKET"))] == [
         (4,),
@@ -41,27 +41,27 @@ def test_within_a_socket_takes_the_whole_other_one(racks: Cluster) -> None:
     ]
 
 
-def test_within_a_rack_skips_a_touched_one(racks: Cluster) -> None:
+def test_within_a_rack_skips_a_touched_one(racks: Ledger) -> None:
     place(racks, group("one", "a", (1, 1)))
     assert {node for node, _ in place(racks, group("pair", "a", (2, 8), within="RACK"))} in ({"n2", "n3"}, {"n4", "n5"})
 
 
-def test_within_a_rack_evicts_only_where_every_rack_is_touched(racks: Cluster) -> None:
+def test_within_a_rack_evicts_only_where_every_rack_is_touched(racks: Ledger) -> None:
     for name in ("n0", "n2", "n4"):
         racks.set_node_health(name, healthy=True, bad_devices=[])
         asked = Group(f"on-{name}", "a" if name != "n4" else "b", (Member(1, 5),), 1)
         place(racks, asked, [name])
-    assert isinstance(racks.try_place(group("equal", "a", (2, 8), priority=1, within="RACK")), Wait)
+    assert isinstance(racks.decide(group("equal", "a", (2, 8), priority=1, within="RACK")), Wait)
     reason = why(racks, group("equal", "a", (2, 8), priority=1, within="RACK"))
     assert (reason.code, reason.within) == (WaitCode.FRAGMENTED, "RACK")
-    assert isinstance(racks.try_place(group("free", "a", (2, 8), priority=1)), Bound)
-    answer = racks.try_place(group("higher", "a", (2, 8), priority=2, within="RACK"))
+    assert isinstance(racks.decide(group("free", "a", (2, 8), priority=1)), Bound)
+    answer = racks.decide(group("higher", "a", (2, 8), priority=2, within="RACK"))
     assert isinstance(answer, Preempt)
     assert len(answer.victims) == 1
     assert len({pod.node for pod in answer.placement.pods} & {"n0", "n2"}) == 1
 
 
-def test_members_may_have_cells_of_their_own(racks: Cluster) -> None:
+def test_members_may_have_cells_of_their_own(racks: Ledger) -> None:
     """Three pods in one node, three in another, two in a third, of switches' size, all in one rack: no; else yes."""
     members = [Member(3, 2, within="NODE"), Member(3, 2, within="NODE"), Member(2, 2, within="NODE")]
     place(racks, group("apart", "a", *members))
@@ -70,17 +70,17 @@ def test_members_may_have_cells_of_their_own(racks: Cluster) -> None:
     more = [Member(3, 2, within="NODE"), Member(3, 2, within="NODE"), Member(3, 2, within="NODE")]
     fresh = cluster(RACKS)
     assert why(fresh, group("rack", "a", *more, within="RACK")).code is WaitCode.FRAGMENTED
-    assert isinstance(fresh.try_place(group("any", "a", *more)), Bound)
+    assert isinstance(fresh.decide(group("any", "a", *more)), Bound)
 
 
-def test_an_opportunistic_group_keeps_within_too(racks: Cluster) -> None:
+def test_an_opportunistic_group_keeps_within_too(racks: Ledger) -> None:
     place(racks, group("one", "a", (1, 1), priority=-1))
     found = place(racks, group("pair", "b", (2, 8), priority=-1, within="RACK"))
     assert {node for node, _ in found} in ({"n2", "n3"}, {"n4", "n5"})
 
 
 def test_an_elastic_group_of_a_thousand_pods_is_not_looked_for_a_thousand_times(
-    racks: Cluster, monkeypatch: pytest.MonkeyPatch
+    racks: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be by counting is not searched, when it starts and when it grows."""
     looks = []
@@ -95,48 +95,48 @@ def test_an_elastic_group_of_a_thousand_pods_is_not_looked_for_a_thousand_times(
     monkeypatch.setattr(Planner, "look", counted)
     assert len(place(racks, group("elastic", "b", Member(1000, 4, min_pods=1)))) == 4
     assert len(looks) == 2, "all pods, then those that fit"
-    assert isinstance(racks.try_grow("elastic"), Wait)
+    assert isinstance(racks.decide_growth("elastic"), Wait)
     assert len(looks) == 2
 
 
-def test_an_elastic_group_starts_with_what_fits_and_grows(racks: Cluster) -> None:
+def test_an_elastic_group_starts_with_what_fits_and_grows(racks: Ledger) -> None:
     place(racks, group("other", "b", (1, 8)))
     elastic = group("elastic", "b", Member(4, 4, min_pods=1))
     assert len(place(racks, elastic)) == 2
-    assert isinstance(racks.try_grow("elastic"), Wait)
+    assert isinstance(racks.decide_growth("elastic"), Wait)
     racks.release("other")
-    answer = racks.try_grow("elastic")
+    answer = racks.decide_growth("elastic")
     assert isinstance(answer, Bound)
     assert [pod.ordinal for pod in answer.placement.pods] == [0, 1, 2, 3]
-    racks.commit(answer)
+    racks.apply(answer)
     racks.check()
     with pytest.raises(InvalidParameters, match="cannot grow"):
-        racks.try_grow("elastic")
+        racks.decide_growth("elastic")
     racks.release("elastic")
     racks.check()
 
 
-def test_growing_keeps_within_the_cell_the_group_is_in(racks: Cluster) -> None:
+def test_growing_keeps_within_the_cell_the_group_is_in(racks: Ledger) -> None:
     place(racks, group("other", "a", (1, 4)))
     at = racks.groups["other"].spots[0].node.name
     elastic = Group("elastic", "a", (Member(2, 4, min_pods=1),), 10, within="NODE")
     place(racks, elastic, [at])
     assert len(racks.groups["elastic"].spots) == 1
-    assert isinstance(racks.try_grow("elastic"), Wait)
+    assert isinstance(racks.decide_growth("elastic"), Wait)
     racks.release("other")
-    answer = racks.try_grow("elastic")
+    answer = racks.decide_growth("elastic")
     assert isinstance(answer, Bound)
     assert {pod.node for pod in answer.placement.pods} == {at}
 
 
-def test_an_elastic_group_evicts_for_its_least_size_only(racks: Cluster) -> None:
+def test_an_elastic_group_evicts_for_its_least_size_only(racks: Ledger) -> None:
     for number in range(4):
         place(racks, group(f"low{number}", "a", (1, 8), priority=0))
-    answer = racks.try_place(group("high", "a", Member(3, 8, min_pods=1)))
+    answer = racks.decide(group("high", "a", Member(3, 8, min_pods=1)))
     assert isinstance(answer, Preempt)
     assert len(answer.victims) == len(answer.placement.pods) == 1
 
 
-def test_growing_an_unknown_group_is_refused(racks: Cluster) -> None:
+def test_growing_an_unknown_group_is_refused(racks: Ledger) -> None:
     with pytest.raises(InvalidParameters):
-        racks.try_grow("nobody")
+        racks.decide_growth("nobody")

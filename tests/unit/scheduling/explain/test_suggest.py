@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pai_backend.model.waiting import Change, ChangeKind
-from pai_backend.scheduling import Cluster, Decision, Group, Member
+from pai_backend.scheduling import Decision, Group, Ledger, Member
 from pai_backend.scheduling.explain import apply, changes, explain
 from pai_backend.scheduling.explain.suggest import MOST_TRIALS
 from pai_backend.scheduling.queue import Cap, Policy, VcCaps
@@ -153,12 +153,12 @@ def test_an_explanation_asks_only_so_often(monkeypatch: pytest.MonkeyPatch) -> N
     line.submit("b0", (1, 4), vc="b")
     line.submit("g", (300, 4), (200, 3), (100, 2), (50, 1), (20, 1))
     asked = []
-    ask = Cluster.try_place
+    ask = Ledger.decide
 
-    def counting(self: Cluster, group: Group, suggested: object = None) -> Decision:
+    def counting(self: Ledger, group: Group, suggested: object = None) -> Decision:
         asked.append(group)
         return ask(self, group, suggested)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Cluster, "try_place", counting)
+    monkeypatch.setattr(Ledger, "decide", counting)
     explain(line.queue, "g", line.now, vcs=("a", "b"))
     assert 10 < len(asked) <= MOST_TRIALS + 1

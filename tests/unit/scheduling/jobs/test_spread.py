@@ -155,7 +155,7 @@ def test_after_a_restart_it_holds_just_what_it_held() -> None:
     again.recover([running])
     again.catch_up()
     again.cluster.check()
-    (unit,) = again.memory.of_job(gang.uid)
+    (unit,) = again.units.of_job(gang.uid)
     assert where(dict(again.places(unit))) == where(dict(found))
     assert code_of(again, job(2, 1)) is WaitCode.BEYOND_PRIORITY
     again.forget(make_uid(2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PriorityClass
-from pai_backend.scheduling import Cluster, read_config
+from pai_backend.scheduling import Ledger, read_config
 from pai_backend.scheduling.jobs.demand import Sizing, sizing_of
 from pai_backend.scheduling.jobs.usage import CellsUse, ClusterUse, use_of_clusters, use_of_nodes
 from pai_backend.testing.builders import make_job, make_placement, make_role, make_spec, make_uid
@@ -23,7 +23,7 @@ virtualClusters:
 """
 
 
-def used(cells: Cluster, *jobs: Job, sizing: Sizing | None = None) -> dict[str, ClusterUse]:
+def used(cells: Ledger, *jobs: Job, sizing: Sizing | None = None) -> dict[str, ClusterUse]:
     names = list(cells.config.virtual_clusters)
     return {each.name: each for each in use_of_clusters(cells, sizing or sizing_of(cells.config), names, jobs)}
 
@@ -78,7 +78,7 @@ def test_cells_that_cannot_be_had_in_health_are_not_free() -> None:
 
 
 def test_pinned_cells_are_counted_by_themselves() -> None:
-    cells = Cluster(read_config(PINNED))
+    cells = Ledger(read_config(PINNED))
     place(cells, group("ann~one/default", "a", (1, 2)))
     own, pinned = used(cells)["a"].cells
     assert (own.pinned_id, counts(own)) == ("", (4, 2, 0, 0, 0, 2))

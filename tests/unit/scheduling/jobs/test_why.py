@@ -10,7 +10,7 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import JobSpec, PriorityClass
 from pai_backend.model.waiting import Cause, Change, ChangeKind, Waiting
-from pai_backend.scheduling import Cluster, State
+from pai_backend.scheduling import Ledger, State
 from pai_backend.scheduling.jobs import why as module
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.why import why
@@ -49,7 +49,7 @@ def asked(of: Placer, waiting: Job) -> Waiting | None:
     return told
 
 
-def state_of(cluster: Cluster) -> object:
+def state_of(cluster: Ledger) -> object:
     groups = {
         name: (held.state, [(spot.node.name, spot.mask) for spot in held.spots], len(held.pursuers))
         for name, held in cluster.groups.items()

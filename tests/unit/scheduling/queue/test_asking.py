@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_backend.scheduling import Cluster, Decision, Group
+from pai_backend.scheduling import Decision, Group, Ledger
 from pai_backend.scheduling.queue import MOST_ASKED, Entry
 from tests.unit.scheduling.core.clusters import group
 from tests.unit.scheduling.queue.line import Line
@@ -14,13 +14,13 @@ from tests.unit.scheduling.queue.line import Line
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the groups that the cluster was asked about."""
     names: list[str] = []
-    ask = Cluster.try_place
+    ask = Ledger.decide
 
-    def listening(self: Cluster, group: Group, suggested: object = None) -> Decision:
+    def listening(self: Ledger, group: Group, suggested: object = None) -> Decision:
         names.append(group.name)
         return ask(self, group, suggested)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Cluster, "try_place", listening)
+    monkeypatch.setattr(Ledger, "decide", listening)
     return names
 
 

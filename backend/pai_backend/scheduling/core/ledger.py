@@ -1,46 +1,78 @@
-"""The cluster: decides where groups go and keeps what was decided. Pure: no clock, no I/O, no randomness."""
+"""The ledger: which cells, CPU and memory are held by whom, and the decisions that change it.
+
+Pure: no clock, no I/O, no randomness. Deciding reads. Only :meth:`Ledger.apply` and :meth:`Ledger.undo` write what was
+decided; the methods under "events" write what comes from outside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType
 from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters
+from pai_backend.model.ids import TaskUid
 from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core import elastic
 from pai_backend.scheduling.core.audit import audit
-from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
+from pai_backend.scheduling.core.decision import Bound, Decision, Holds, Keep, Preempt, Release, Wait
 from pai_backend.scheduling.core.diagnose import diagnose
 from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option, Planner, displace
-from pai_backend.scheduling.core.reconfigure import Effects, refill
-from pai_backend.scheduling.core.restore import Restored, reserve, restore, upgrade
+from pai_backend.scheduling.core.reconfigure import Effects, refill, standing
+from pai_backend.scheduling.core.restore import RECONFIGURED, Restored, reserve, restore, upgrade
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.spread import has_to_spread, spread
 from pai_backend.scheduling.core.trees import Suggested, Trees
-from pai_backend.scheduling.request import Group, Placement, PodPlace
+from pai_backend.scheduling.request import Group, Need, Placement, PodPlace
 
 _SAME: Mapping[str, str] = MappingProxyType({})
 
 
 class Outdated(Exception):
-    """The cluster changed since the decision was made: ask again."""
+    """The ledger changed since the decision was made, or was applied: ask again."""
 
 
-class Cluster(Trees):
-    """All cells of a configuration and all groups that hold some.
+@dataclass(frozen=True, slots=True, eq=False)
+class Receipt:
+    """A decision was applied: what :meth:`Ledger.undo` takes."""
 
-    Deciding (:meth:`try_place`, :meth:`try_grow`) changes nothing; :meth:`commit` does. Give a fresh cluster the stored
-    placements with :meth:`restore`.
+    before: tuple[int, int, int]
+    after: int
+    entries: list[tuple[Callable[..., object], tuple[object, ...]]] | None = None
+    """How to take it back; None when it was final."""
+
+
+class Written(Enum):
+    """What a decision has changed."""
+
+    NOTHING = 0
+    ROOM = 1
+    CELLS = 2
+
+
+class Ledger(Trees):
+    """All cells of a configuration, all groups that hold some, and the CPU and memory that tasks hold.
+
+    Deciding (:meth:`decide`, :meth:`decide_growth`) changes nothing. Give a fresh ledger the stored placements with
+    :meth:`restore`.
     """
+
+    def __init__(self, config: ClusterConfig, *, by_size: bool = True) -> None:
+        super().__init__(config, by_size=by_size)
+        self._writes = 0
+        """How often anything was written; no number is given twice, not even after an undo."""
+        self._last = 0
+        """The number of the last write that stands."""
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def try_place(self, group: Group, suggested: Suggested = None) -> Decision:
+    def decide(self, group: Group, suggested: Suggested = None) -> Decision:
         """Where the group goes, whom it waits for to end, or why it waits. Changes nothing.
 
         ``suggested`` are the nodes that CPU, memory, ports and selectors allow, if need be with the devices of each
@@ -89,7 +121,7 @@ class Cluster(Trees):
             return spread(self.holding, group, options, limits, evicting=False)
         return None
 
-    def try_grow(self, name: str, suggested: Collection[str] | None = None) -> Bound | Wait:
+    def decide_growth(self, name: str, suggested: Collection[str] | None = None) -> Bound | Wait:
         """More pods for an elastic group that runs with fewer than it asked for; never evicts. Changes nothing.
 
         The answer's placement has all pods, those that run where they are. Raises InvalidParameters when the group does
@@ -114,41 +146,97 @@ class Cluster(Trees):
         return Wait(name, diagnose(self, held.group, options, allowed), version=self.version)
 
     def _answer(self, group: Group, plan: Plan) -> Bound | Preempt:
-        plan.version = self.version
-        pods = tuple(
-            PodPlace(ordinal, spot.node.name, spot.node.devices(spot.mask), spot.owned)
-            for ordinal, spot in sorted(plan.spots.items())
-        )
-        placement = Placement(group, next(iter(plan.spots.values())).node.chain.name, pods)
+        placement = _placement(group, plan)
         displaced = tuple(held.group.name for held in plan.displaced)
         cancelled = tuple(held.group.name for held in plan.cancelled)
         if plan.evicted:
-            return Preempt(placement, tuple(held.group.name for held in plan.evicted), displaced, cancelled, plan)
-        return Bound(placement, displaced, cancelled, plan)
+            victims = tuple(held.group.name for held in plan.evicted)
+            return Preempt(placement, victims, displaced, cancelled, plan, self.version)
+        return Bound(placement, displaced, cancelled, plan, self.version)
 
-    # -- changing --------------------------------------------------------------------------------------------------
+    def keeping(self, group: Group, plan: Plan) -> Keep:
+        """The decision to keep the place of a plan, without a search."""
+        return Keep(_placement(group, plan), plan, self.version)
 
-    def commit(self, decision: Decision) -> None:
-        """Carry out a decision: the group holds its place, or reserves it while its victims end.
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def apply(self, decision: Decision | Keep | Release, *, final: bool = False) -> Receipt:
+        """Carry out a decision: groups hold their places, or reserve them while victims end; tasks hold CPU and memory.
 
         Of a :class:`Wait`, only giving up a reservation that is no longer good. Raises :class:`Outdated`, and changes
-        nothing, when the cluster changed since the decision was made.
+        nothing, when the cells changed since the decision was made. Nothing is searched. What is ``final`` can only be
+        undone by a :meth:`trial` around it: to note how costs some 7 % of a decision.
         """
-        version = (
-            decision.version if isinstance(decision, Wait) else None if not decision.plan else decision.plan.version
-        )
-        name = decision.group if isinstance(decision, Wait) else decision.placement.group.name
-        if version != self.version:
-            raise Outdated(f"the cluster changed since {name} was decided")
-        if isinstance(decision, Wait):
-            if decision.drops_reservation:
-                self.release(name)
-            return
-        assert decision.plan is not None
-        self.version += 1
-        self._carry_out(decision.placement, decision.plan)
+        if not isinstance(decision, Release) and decision.version != self.version:
+            raise Outdated(f"the cells changed since {_name(decision)} was decided")
+        before = self.version, self._last, self.serial
+        if final:
+            self._wrote(self._write(decision))
+            return Receipt(before, self._last)
+        outer, written = self.journal.begin(), Written.NOTHING
+        try:
+            written = self._write(decision)
+        finally:
+            entries = self.journal.end(outer)
+        self._wrote(written)
+        return Receipt(before, self._last, entries)
 
-    def _carry_out(self, placement: Placement, plan: Plan) -> None:
+    def undo(self, receipt: Receipt) -> None:
+        """Put everything back as it was before a decision was applied, in its order, too.
+
+        Raises :class:`Outdated`, and changes nothing, when anything was written since, or the decision was final.
+        """
+        if self._last != receipt.after or receipt.entries is None:
+            raise Outdated("something was written since the decision was applied, or it was final")
+        self.journal.undo(receipt.entries)
+        self.version, self._last, self.serial = receipt.before
+
+    @contextmanager
+    def trial(self) -> Iterator[Ledger]:
+        """A what-if: whatever is applied to the ledger inside is undone at the end. Not for events."""
+        before = self.version, self._last, self.serial
+        try:
+            with self.journal.trial():
+                yield self
+        finally:
+            self.version, self._last, self.serial = before
+
+    def release(self, name: str) -> Receipt:
+        """All pods of the group have ended, or it gives up its reservation. Idempotent."""
+        return self.apply(Release(name), final=True)
+
+    def _wrote(self, what: Written = Written.CELLS) -> None:
+        """Something was written: a new number, also for the version when it was cells."""
+        if what is not Written.NOTHING:
+            self._writes += 1
+            self._last = self._writes
+            if what is Written.CELLS:
+                self.version = self._writes
+
+    def _write(self, decision: Decision | Keep | Release) -> Written:
+        if isinstance(decision, Release):
+            return self._release(decision.group)
+        if isinstance(decision, Keep):
+            self._keep(decision)
+            self._hold_room(decision.holds)
+            return Written.CELLS
+        for uid in decision.frees:
+            self.room.release(uid)
+        if isinstance(decision, Wait):
+            found = self._release(decision.group) if decision.drops_reservation else Written.NOTHING
+            return Written.ROOM if decision.frees and found is Written.NOTHING else found
+        for step in decision.steps:
+            self._write(step)
+        if decision.plan is not None:
+            self._place(decision.placement, decision.plan)
+        self._hold_room(decision.holds)
+        return Written.CELLS if decision.steps or decision.plan is not None else Written.ROOM
+
+    def _hold_room(self, needs: Holds) -> None:
+        for need, node in needs:
+            self.room.hold(need, node)
+
+    def _place(self, placement: Placement, plan: Plan) -> None:
         held = self.groups.get(placement.group.name)
         if held is not None and held.state is State.PREEMPTING:
             if held.spots == [spot for _, spot in sorted(plan.spots.items())]:
@@ -178,17 +266,31 @@ class Cluster(Trees):
         for spot in held.spots:
             self.holding.reserve(held, spot)
         for victim in plan.evicted:
-            held.pursue(victim)
+            self.pursue(held, victim)
+
+    def _keep(self, decision: Keep) -> None:
+        """Reserve the leaves as a preemptor does, except that nobody is asked to end."""
+        group, plan = decision.placement.group, decision.plan
+        held = self.groups.get(group.name)
+        if held is not None:
+            if held.stored is not None and held.stored.pods == decision.placement.pods:
+                return
+            self._release(group.name)
+        ordinals = sorted(plan.spots)
+        held = self.enroll(decision.placement, [plan.spots[ordinal] for ordinal in ordinals], ordinals)
+        held.state = State.PREEMPTING
+        for spot in held.spots:
+            self.holding.reserve(held, spot)
 
     def _extend(self, held: Held, placement: Placement, plan: Plan) -> None:
         """Give a running group the pods it did not have."""
-        held.stored = placement
+        for name in ("stored", "ordinals", "spots"):
+            self.journal.note(setattr, held, name, getattr(held, name))
         have = set(held.ordinals)
-        for ordinal, spot in sorted(plan.spots.items()):
-            if ordinal not in have:
-                held.ordinals.append(ordinal)
-                held.spots.append(spot)
-                self.holding.run(held, spot)
+        new = {ordinal: spot for ordinal, spot in sorted(plan.spots.items()) if ordinal not in have}
+        held.stored, held.ordinals, held.spots = placement, [*held.ordinals, *new], [*held.spots, *new.values()]
+        for spot in new.values():
+            self.holding.run(held, spot)
 
     def _advance(self, held: Held, plan: Plan) -> None:
         """A reservation whose victims are gone becomes a place."""
@@ -196,88 +298,116 @@ class Cluster(Trees):
             return
         for spot in held.spots:
             self.holding.confirm(held, spot)
+        self.journal.note(setattr, held, "state", held.state)
         held.state = State.ALLOCATED
 
     def _cancel(self, held: Held) -> None:
         """Give up a reservation; victims that nobody else pursues are safe again."""
         for spot in held.spots:
             self.holding.cancel(held, spot)
-        del self.groups[held.group.name]
-        self.journal.note(self.groups.__setitem__, held.group.name, held)
+        self.strike(held)
         for other in held.victims:
             if held in other.pursuers:
+                self.journal.note(setattr, other, "pursuers", dict(other.pursuers))
                 del other.pursuers[held]
-                self.journal.note(other.pursuers.__setitem__, held, None)
                 if not other.pursuers:
+                    self.journal.note(setattr, other, "state", other.state)
                     other.state = State.ALLOCATED
-                    self.journal.note(setattr, other, "state", State.BEING_PREEMPTED)
 
-    def release(self, name: str) -> None:
-        """All pods of the group have ended, or it gives up its reservation. Idempotent."""
+    def _release(self, name: str) -> Written:
         held = self.groups.get(name)
         if held is None:
-            return
-        self.version += 1
+            return Written.NOTHING
         if held.state is State.PREEMPTING:
             self._cancel(held)
-            return
-        del self.groups[name]
+            return Written.CELLS
+        self.strike(held)
         for spot in held.spots:
             self.holding.stop(held, spot)
+        return Written.CELLS
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
+        """A node is well, or bad as a whole, or well but for some devices.
+
+        Groups that run there stay; nothing new is placed on what is bad. A name that is in no chain is ignored: such
+        nodes have no cells.
+        """
+        if self.set_broken(name, healthy=healthy, bad_devices=bad_devices):
+            self._wrote()
 
     def upgrade(self) -> tuple[str, ...]:
         """Give lazily preempted groups their claim on the quota back where there is room; answers which.
 
-        To be called after releases. The reference never does this.
+        The reference never does this.
         """
         names = upgrade(self)
-        self.version += bool(names)
+        if names:
+            self._wrote()
         return names
 
-    # -- rebuilding ------------------------------------------------------------------------------------------------
+    def displace(self, name: str) -> None:
+        """A group lost its claim on the quota before a restart: it runs on without. Idempotent."""
+        held = self.groups.get(name)
+        if held is not None and not held.displaced_by:
+            displace(self.holding, held, RECONFIGURED)
+            self._wrote()
+
+    def hold(self, needs: Iterable[tuple[Need, str]]) -> None:
+        """Tasks have CPU and memory on these nodes, as is stored."""
+        self._hold_room(tuple(needs))
+        self._wrote(Written.ROOM)
+
+    def give_back(self, uids: Iterable[TaskUid]) -> set[str]:
+        """These tasks hold no CPU and memory any more; the nodes where that was. Idempotent."""
+        nodes = {node for uid in uids if (node := self.room.release(uid)) is not None}
+        if nodes:
+            self._wrote(Written.ROOM)
+        return nodes
 
     def restore(self, placements: Collection[Placement]) -> Restored:
         """Put running groups where they are, in the order given, which should be that of submission.
 
         Raises ValueError when two groups claim the same leaf.
         """
+        self._wrote()
         return restore(self, placements)
 
     def reserve(self, placement: Placement) -> bool:
-        """After :meth:`restore`: keep these cells again for a preemptor that had them. False when that cannot be."""
+        """Keep these cells again for a preemptor that had them, beside what is restored. False when that cannot be."""
+        self._wrote()
         return reserve(self, placement)
 
     def preview(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """What :meth:`reconfigure` would do; changes nothing."""
-        return refill(self, type(self)(config, by_size=self.by_size), vcs)
+        return refill(Trees(config, by_size=self.by_size), standing(self), vcs)
 
     def reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """Another configuration, at once, with everything running on. Reservations are dropped: decide them again.
 
         ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
         """
-        fresh = type(self)(config, by_size=self.by_size)
-        effects = refill(self, fresh, vcs)
-        fresh.version += self.version + 1
-        self.__dict__.update(fresh.__dict__)
-        return effects
-
-    @contextmanager
-    def trial(self) -> Iterator[Cluster]:
-        """A what-if: whatever is done to the cluster inside is undone at the end. Not for :meth:`reconfigure`."""
-        groups, version, serial = dict(self.groups), self.version, self.serial
-        records = [(held, held.record()) for held in groups.values()]
-        try:
-            with self.journal.trial():
-                yield self
-        finally:
-            self.groups, self.version, self.serial = groups, version, serial
-            for held, record in records:
-                held.put_back(record)
+        was = standing(self)
+        self.load(config)
+        self._wrote()
+        return refill(self, was, vcs)
 
     def check(self) -> None:
         """Raise Bug when a count is not what the trees say, or a promise could not be kept. For tests; costs a walk."""
         audit(self)
+
+
+def _placement(group: Group, plan: Plan) -> Placement:
+    pods = tuple(
+        PodPlace(ordinal, spot.node.name, spot.node.devices(spot.mask), spot.owned)
+        for ordinal, spot in sorted(plan.spots.items())
+    )
+    return Placement(group, next(iter(plan.spots.values())).node.chain.name, pods)
+
+
+def _name(decision: Decision | Keep) -> str:
+    return decision.group if isinstance(decision, Wait) else decision.placement.group.name
 
 
 def _room_in(options: Sequence[Option]) -> elastic.Holds:
