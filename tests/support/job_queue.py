@@ -7,7 +7,8 @@ from datetime import datetime
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
-from pai_backend.scheduling.jobs.answers import Place, Round, Waits
+from pai_backend.model.node import Placement
+from pai_backend.scheduling.jobs.answers import Round, Waits
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.testing.builders import T0
@@ -30,7 +31,7 @@ def served(placer: Placer, job: Job, tasks: Sequence[Task] | None = None, *, now
     return Round(tuple(started), tuple(kept))
 
 
-def placed(placer: Placer, job: Job, tasks: Sequence[Task] | None = None) -> dict[TaskUid, Place]:
+def placed(placer: Placer, job: Job, tasks: Sequence[Task] | None = None) -> dict[TaskUid, Placement]:
     """The places of the job's tasks that start at once."""
     found = served(placer, job, tasks)
     return {

@@ -15,7 +15,7 @@ from pai_backend.engine.base import Engine
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
-from pai_backend.scheduling.jobs.answers import Lack, Place, Waits
+from pai_backend.scheduling.jobs.answers import Lack, Waits
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.request import Need, WaitCode
@@ -102,13 +102,9 @@ class Placing:
 
     def reserved(self, job: Job) -> dict[TaskUid, Placement]:
         """The places that are kept for tasks of a job while others are stopped there; they have no ports yet."""
-        nodes, places = self.placer.room.nodes, self.placer.reserved(job.uid)
+        places = self.placer.reserved(job.uid)
         there = [(task, places[task.uid]) for task in job.tasks if task.uid in places] if places else []
-        return {
-            task.uid: self._placement(task, nodes[place.node], place, {})
-            for task, place in there
-            if place.node in nodes
-        }
+        return {task.uid: self._addressed(task, place, {}) for task, place in there}
 
     def told(self, unit: Unit) -> Waits:
         """Why a unit waits: for a port when nothing else keeps its tasks from a node."""
@@ -175,39 +171,29 @@ class Placing:
         new: dict[str, set[int]] = {}
         for task in tasks:
             owner = slot_of(task.uid)
-            node = self.placer.room.nodes[places[task.uid].node]
+            place = places[task.uid]
             wanted = job.spec.role(task.role).ports
             old = last.get(owner)
-            if old is not None and old.machine == node.machine and fits(old.ports, wanted):
+            if old is not None and old.machine == place.machine and fits(old.ports, wanted):
                 ports = old.ports
             else:
                 if owner in last:
                     released.append(owner)
-                mine = new.setdefault(node.machine, set())
-                taken = {p for p, who in self.ports.taken(node.machine).items() if who != owner}
+                mine = new.setdefault(place.machine, set())
+                taken = {p for p, who in self.ports.taken(place.machine).items() if who != owner}
                 ports = choose(
                     wanted,
                     within=self._within,
-                    taken=taken | mine | busy.get(node.machine, set()),
-                    machine=node.machine,
+                    taken=taken | mine | busy.get(place.machine, set()),
+                    machine=place.machine,
                     rng=self._rng,
                 )
                 mine.update(port for group in ports.values() for port in group)
-                leases.extend(PortLease(node.machine, port, owner) for group in ports.values() for port in group)
-            placements[task.uid] = self._placement(task, node, places[task.uid], ports)
+                leases.extend(PortLease(place.machine, port, owner) for group in ports.values() for port in group)
+            placements[task.uid] = self._addressed(task, place, ports)
         return Decision(unit, placements, tuple(leases), tuple(released))
 
-    def _placement(self, task: Task, node: Node, place: Place, ports: dict[str, tuple[int, ...]]) -> Placement:
-        gpus = [gpu for gpu in node.gpus if gpu.index in place.gpus]
-        return Placement(
-            node=node.name,
-            address=self._engine.task_address(node, task.role, task.index),
-            machine=node.machine,
-            gpus=place.gpus,
-            gpu_type=gpus[0].type if gpus else "",
-            simulated_gpu=any(gpu.simulated for gpu in gpus),
-            ports=ports,
-            cells=place.cells,
-            chain=place.chain,
-            owned=place.owned,
-        )
+    def _addressed(self, task: Task, place: Placement, ports: dict[str, tuple[int, ...]]) -> Placement:
+        """The place with the address and the ports that the task is reached by."""
+        address = self._engine.task_address(self.placer.room.nodes[place.node], task.role, task.index)
+        return place.model_copy(update={"address": address, "ports": ports})

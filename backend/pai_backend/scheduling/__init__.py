@@ -25,7 +25,7 @@ from pai_backend.scheduling.core.inspect import cluster_status, group_status, ph
 from pai_backend.scheduling.core.ledger import Ledger, Outdated
 from pai_backend.scheduling.core.reconfigure import Effects
 from pai_backend.scheduling.core.restore import Restored
-from pai_backend.scheduling.request import Group, Member, Placement, PodPlace, Reason, WaitCode
+from pai_backend.scheduling.request import Group, GroupPlace, Member, PodPlace, Reason, WaitCode
 
 __all__ = [
     "Bound",
@@ -33,10 +33,10 @@ __all__ = [
     "Decision",
     "Effects",
     "Group",
+    "GroupPlace",
     "Ledger",
     "Member",
     "Outdated",
-    "Placement",
     "PodPlace",
     "Preempt",
     "Reason",

@@ -92,8 +92,8 @@ class PodPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """A group's place as stored by the caller; enough to rebuild the cluster from after a restart.
+class GroupPlace:
+    """Where a group's pods go; enough to rebuild the ledger from after a restart.
 
     ``displaced``: it was lazily preempted and runs opportunistically.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.decision import Bound
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.request import Placement
+from pai_backend.scheduling.request import GroupPlace
 from pai_backend.simulation.life import Life
 
 
@@ -34,7 +34,7 @@ class Growing:
         """Something became free, or well."""
         self._stirred = True
 
-    def grow(self) -> Iterator[tuple[Life, Placement]]:
+    def grow(self) -> Iterator[tuple[Life, GroupPlace]]:
         """The groups that have more tasks from now on, with all of their places; done in the cluster's memory."""
         if not self._stirred:
             return

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from pai_backend.scheduling.queue import Entry
-from pai_backend.scheduling.request import OPPORTUNISTIC, Placement
+from pai_backend.scheduling.request import OPPORTUNISTIC, GroupPlace
 from pai_backend.simulation.fate import Fate, Outcome, Place, Spell
 from pai_backend.simulation.moments import date, seconds
 from pai_backend.simulation.trace import Arrival
@@ -23,7 +23,7 @@ class Life:
         self.entry = entry
         self.run = 0
         self.end = 0
-        self.placement: Placement | None = None
+        self.placement: GroupPlace | None = None
         self.capped_s = 0.0
         self.estimated_s: float | None = None
         self._opportunistic = False
@@ -73,7 +73,7 @@ class Life:
         """Whether it runs with all its tasks."""
         return self.placement is not None and len(self.placement.pods) == self.entry.group.pods
 
-    def start(self, placement: Placement, now: datetime) -> datetime:
+    def start(self, placement: GroupPlace, now: datetime) -> datetime:
         """It runs from now on, anew; when it will have ended with the tasks that it has."""
         self.run += 1
         self._left = self.arrival.duration * self.entry.group.leaves
@@ -81,7 +81,7 @@ class Life:
         self._started = now
         return self._go_on(placement, now)
 
-    def grow(self, placement: Placement, now: datetime) -> datetime:
+    def grow(self, placement: GroupPlace, now: datetime) -> datetime:
         """It has more tasks from now on; when it will have ended with these."""
         self._close(now)
         self._grown += 1
@@ -95,7 +95,7 @@ class Life:
             self._since = now
             self._opportunistic = opportunistic
 
-    def stop(self, outcome: Outcome, now: datetime) -> Placement:
+    def stop(self, outcome: Outcome, now: datetime) -> GroupPlace:
         """Its run is over; the place that it had."""
         self._close(now)
         placement, self.placement = self.placement, None
@@ -151,7 +151,7 @@ class Life:
             spells=runs,
         )
 
-    def _go_on(self, placement: Placement, now: datetime) -> datetime:
+    def _go_on(self, placement: GroupPlace, now: datetime) -> datetime:
         self.placement, self._since = placement, now
         if self.is_full:
             self._full = self._full or now
@@ -178,7 +178,7 @@ class Life:
         )
 
 
-def _gpus(placement: Placement) -> int:
+def _gpus(placement: GroupPlace) -> int:
     return sum(len(pod.devices) for pod in placement.pods)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pai_backend.scheduling.request import Placement
+from pai_backend.scheduling.request import GroupPlace
 
 
 class Moment(NamedTuple):
@@ -113,7 +113,7 @@ class Meter:
         if not self.moments or self.moments[-1][1:] != moment[1:]:
             self.moments.append(moment)
 
-    def take(self, placement: Placement, sign: int, *, opportunistic: bool) -> None:
+    def take(self, placement: GroupPlace, sign: int, *, opportunistic: bool) -> None:
         """A group takes its place (1), or gives it back (-1)."""
         vc = placement.group.vc
         for node, count in on_nodes(placement).items():
@@ -136,7 +136,7 @@ class Meter:
         self._broken += machine.broken - was
 
 
-def on_nodes(placement: Placement) -> dict[str, int]:
+def on_nodes(placement: GroupPlace) -> dict[str, int]:
     """GPUs of a group on each node."""
     counts: dict[str, int] = {}
     for pod in placement.pods:

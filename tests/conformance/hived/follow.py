@@ -7,7 +7,7 @@ from pai_backend.scheduling.cells.tree import Held, Spot, State
 from pai_backend.scheduling.core.decision import Preempt
 from pai_backend.scheduling.core.place import displace, make_plan
 from pai_backend.scheduling.core.restore import find_unit
-from pai_backend.scheduling.request import Group, Placement, PodPlace
+from pai_backend.scheduling.request import Group, GroupPlace, PodPlace
 from tests.conformance.hived.answer import Answer
 
 
@@ -40,7 +40,7 @@ def _bind(cluster: Ledger, group: Group, theirs: Answer) -> None:
         for ordinal, ((node, devices), kind) in enumerate(zip(theirs.pods, owned, strict=True))
     )
     try:
-        restored = cluster.restore([Placement(group, theirs.chain, pods)])
+        restored = cluster.restore([GroupPlace(group, theirs.chain, pods)])
     except ValueError as error:
         raise CannotFollow(str(error)) from error
     if restored.displaced:
@@ -61,7 +61,7 @@ def _reserve(cluster: Ledger, group: Group, theirs: Answer) -> None:
                 for n, ((node, devices), spot) in enumerate(zip(theirs.pods, with_spots, strict=True))
             )
             names = tuple(held.group.name for held in plan.evicted)
-            cluster.apply(Preempt(Placement(group, chain.name, pods), names, plan=plan, version=cluster.version))
+            cluster.apply(Preempt(GroupPlace(group, chain.name, pods), names, plan=plan, version=cluster.version))
             return
     raise CannotFollow("no quota cell stands where the reference reserved")
 

@@ -21,11 +21,10 @@ from pai_backend.lifecycle.events import (
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Phase, TaskExit
-from pai_backend.model.node import Gpu, Node, Placement
+from pai_backend.model.node import Gpu, Node
 from pai_backend.model.spec import PriorityClass
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.core.inspect import physical_status
-from pai_backend.scheduling.jobs.answers import Place
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.queue import Patience, Policy
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
@@ -67,18 +66,6 @@ def placer() -> Placer:
     return made
 
 
-def stored_place(place: Place) -> Placement:
-    return Placement(
-        node=place.node,
-        address="127.0.0.1",
-        machine="laptop",
-        gpus=place.gpus,
-        cells=place.cells,
-        chain=place.chain,
-        owned=place.owned,
-    )
-
-
 @dataclass
 class World:
     """Jobs as they are stored, and the placer that knows them."""
@@ -114,7 +101,7 @@ class World:
             found = self.placer.advance(T0)
             self.tell_claims()
             for unit in found.started:
-                places = {uid: stored_place(place) for uid, place in self.placer.places(unit).items()}
+                places = self.placer.places(unit)
                 self.placer.written(unit)
                 self.tell(unit.job.uid, Placed(places))
             for unit in found.kept:
@@ -126,7 +113,7 @@ class World:
     def tell_reserved(self, uid: JobUid) -> None:
         """Write the places that are kept for a job."""
         if self.placer.waiting(uid):
-            kept = {each: stored_place(place) for each, place in self.placer.reserved(uid).items()}
+            kept = self.placer.reserved(uid)
             self.tell(uid, Waiting("waits", kept))
 
     def tell_claims(self) -> None:
@@ -232,7 +219,7 @@ def test_a_reservation_survives_and_leads_to_the_place_that_was_kept() -> None:
     assert [(each.job, each.by) for each in rebuilt.preemptions()] == [(low.uid, high.id)]
     rebuilt.keep_only(low.uid, ())
     found = placed(rebuilt, high)
-    assert [stored_place(found[task.uid]) for task in high.tasks] == kept
+    assert [found[task.uid] for task in high.tasks] == kept
 
 
 def test_forgetting_the_reservation_would_show() -> None:

@@ -14,7 +14,7 @@ from pai_backend.scheduling.cells.buddy import Buddy
 from pai_backend.scheduling.cells.ranking import Ranking
 from pai_backend.scheduling.cells.shape import Shape, bits
 from pai_backend.scheduling.config import model
-from pai_backend.scheduling.request import Group, Placement
+from pai_backend.scheduling.request import Group, GroupPlace
 
 
 class State(StrEnum):
@@ -56,7 +56,7 @@ class Held:
     """Preemptors that wait for it to end."""
     displaced_by: str = ""
     """Who lazily preempted it: it runs on as an opportunistic group. Empty when not displaced."""
-    stored: Placement | None = None
+    stored: GroupPlace | None = None
     """Its place as decided. Kept as it was, also where leaves left the configuration: they run on, uncounted."""
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pai_backend.model.ids import TaskUid
 from pai_backend.scheduling.core.search import Plan
-from pai_backend.scheduling.request import Need, Placement, Reason
+from pai_backend.scheduling.request import GroupPlace, Need, Reason
 
 Holds = tuple[tuple[Need, str], ...]
 """Tasks with the node that has what each needs."""
@@ -21,7 +21,7 @@ Holds = tuple[tuple[Need, str], ...]
 class Bound:
     """There is room now. ``displaced`` run on as opportunistic groups, ``cancelled`` preemptors go back to waiting."""
 
-    placement: Placement
+    placement: GroupPlace
     displaced: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()
     plan: Plan | None = field(default=None, repr=False, compare=False)
@@ -35,7 +35,7 @@ class Bound:
 class Preempt:
     """There will be room when ``victims`` have ended entirely; until then the place can be kept."""
 
-    placement: Placement
+    placement: GroupPlace
     victims: tuple[str, ...]
     displaced: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Preempt:
 class Keep:
     """The place is kept for the group, whoever runs there, and nobody is asked to end for it."""
 
-    placement: Placement
+    placement: GroupPlace
     plan: Plan = field(repr=False, compare=False)
     version: int = field(default=-1, repr=False, compare=False)
     holds: Holds = field(default=(), repr=False, compare=False)

@@ -29,7 +29,7 @@ from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.spread import has_to_spread, spread
 from pai_backend.scheduling.core.trees import Suggested, Trees
-from pai_backend.scheduling.request import Group, Need, Placement, PodPlace
+from pai_backend.scheduling.request import Group, GroupPlace, Need, PodPlace
 
 _SAME: Mapping[str, str] = MappingProxyType({})
 
@@ -236,7 +236,7 @@ class Ledger(Trees):
         for need, node in needs:
             self.room.hold(need, node)
 
-    def _place(self, placement: Placement, plan: Plan) -> None:
+    def _place(self, placement: GroupPlace, plan: Plan) -> None:
         held = self.groups.get(placement.group.name)
         if held is not None and held.state is State.PREEMPTING:
             if held.spots == [spot for _, spot in sorted(plan.spots.items())]:
@@ -254,7 +254,7 @@ class Ledger(Trees):
             else:
                 self._hold(placement, plan)
 
-    def _hold(self, placement: Placement, plan: Plan) -> None:
+    def _hold(self, placement: GroupPlace, plan: Plan) -> None:
         """Take the plan's leaves: for good, or as a reservation."""
         ordinals = sorted(plan.spots)
         held = self.enroll(placement, [plan.spots[ordinal] for ordinal in ordinals], ordinals)
@@ -282,7 +282,7 @@ class Ledger(Trees):
         for spot in held.spots:
             self.holding.reserve(held, spot)
 
-    def _extend(self, held: Held, placement: Placement, plan: Plan) -> None:
+    def _extend(self, held: Held, placement: GroupPlace, plan: Plan) -> None:
         """Give a running group the pods it did not have."""
         for name in ("stored", "ordinals", "spots"):
             self.journal.note(setattr, held, name, getattr(held, name))
@@ -366,7 +366,7 @@ class Ledger(Trees):
             self._wrote(Written.ROOM)
         return nodes
 
-    def restore(self, placements: Collection[Placement]) -> Restored:
+    def restore(self, placements: Collection[GroupPlace]) -> Restored:
         """Put running groups where they are, in the order given, which should be that of submission.
 
         Raises ValueError when two groups claim the same leaf.
@@ -374,7 +374,7 @@ class Ledger(Trees):
         self._wrote()
         return restore(self, placements)
 
-    def reserve(self, placement: Placement) -> bool:
+    def reserve(self, placement: GroupPlace) -> bool:
         """Keep these cells again for a preemptor that had them, beside what is restored. False when that cannot be."""
         self._wrote()
         return reserve(self, placement)
@@ -398,12 +398,12 @@ class Ledger(Trees):
         audit(self)
 
 
-def _placement(group: Group, plan: Plan) -> Placement:
+def _placement(group: Group, plan: Plan) -> GroupPlace:
     pods = tuple(
         PodPlace(ordinal, spot.node.name, spot.node.devices(spot.mask), spot.owned)
         for ordinal, spot in sorted(plan.spots.items())
     )
-    return Placement(group, next(iter(plan.spots.values())).node.chain.name, pods)
+    return GroupPlace(group, next(iter(plan.spots.values())).node.chain.name, pods)
 
 
 def _name(decision: Decision | Keep) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.restore import restore
 from pai_backend.scheduling.core.trees import Trees
-from pai_backend.scheduling.request import Placement
+from pai_backend.scheduling.request import GroupPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Effects:
 class Standing:
     """What is kept when the configuration changes, as plain values: groups by name in order of submission."""
 
-    placements: tuple[Placement, ...]
+    placements: tuple[GroupPlace, ...]
     displaced: dict[str, bool]
     """All groups; whether they run without a claim."""
     reserved: tuple[str, ...]
@@ -83,6 +83,6 @@ def refill(fresh: Trees, was: Standing, vcs: Mapping[str, str]) -> Effects:
     )
 
 
-def _owned_by(placement: Placement, vcs: Mapping[str, str]) -> Placement:
+def _owned_by(placement: GroupPlace, vcs: Mapping[str, str]) -> GroupPlace:
     group = placement.group
     return replace(placement, group=replace(group, vc=vcs.get(group.name, group.vc)))

@@ -13,7 +13,7 @@ from pai_backend.scheduling.cells.health import in_use
 from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, Spot, State, Unit, VirtualCell, units_of
 from pai_backend.scheduling.core.place import displace
 from pai_backend.scheduling.core.trees import Trees
-from pai_backend.scheduling.request import OPPORTUNISTIC, Placement, PodPlace
+from pai_backend.scheduling.request import OPPORTUNISTIC, GroupPlace, PodPlace
 
 RECONFIGURED = "(configuration)"
 """Who displaced a group that lost its quota to a changed configuration rather than to another group."""
@@ -27,7 +27,7 @@ class Restored:
     missing: dict[str, int] = field(default_factory=dict)
 
 
-def restore(cluster: Trees, placements: Iterable[Placement]) -> Restored:
+def restore(cluster: Trees, placements: Iterable[GroupPlace]) -> Restored:
     """Put running groups where they are, in order of submission. Raises ValueError when two claim the same leaf.
 
     Groups that had been displaced come last and get their quota back only where that costs nobody anything.
@@ -48,7 +48,7 @@ def restore(cluster: Trees, placements: Iterable[Placement]) -> Restored:
     return result
 
 
-def _enroll(cluster: Trees, placement: Placement, found: list[tuple[PodPlace, Spot]]) -> Held:
+def _enroll(cluster: Trees, placement: GroupPlace, found: list[tuple[PodPlace, Spot]]) -> Held:
     """Run the group opportunistically for now, so that its leaves are taken."""
     held = cluster.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
     if placement.group.priority != OPPORTUNISTIC:
@@ -67,7 +67,7 @@ def _give_back(cluster: Trees, held: Held, result: Restored | None) -> None:
     claim(cluster, held, result)
 
 
-def _locate(cluster: Trees, placement: Placement) -> tuple[int, list[tuple[PodPlace, Spot]]]:
+def _locate(cluster: Trees, placement: GroupPlace) -> tuple[int, list[tuple[PodPlace, Spot]]]:
     """The leaves on which the pods run, as far as the configuration knows them; how many it does not know."""
     missing, found = 0, []
     for pod in placement.pods:
@@ -269,7 +269,7 @@ def _may_upgrade(held: Held) -> bool:
 # -- places that were kept ---------------------------------------------------------------------------------------------
 
 
-def reserve(cluster: Trees, placement: Placement) -> bool:
+def reserve(cluster: Trees, placement: GroupPlace) -> bool:
     """Keep these cells for the group, whoever still runs there; False, changing nothing, when that cannot be.
 
     To be called once all running groups have been restored.
@@ -306,7 +306,7 @@ def _pursue(cluster: Trees, held: Held) -> None:
                 cluster.pursue(held, other)
 
 
-def _leaves_of(cluster: Trees, placement: Placement) -> list[Spot] | None:
+def _leaves_of(cluster: Trees, placement: GroupPlace) -> list[Spot] | None:
     """The leaves of each pod; None when the configuration no longer has them all."""
     spots = []
     for pod in placement.pods:

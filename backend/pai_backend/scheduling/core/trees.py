@@ -15,7 +15,7 @@ from pai_backend.scheduling.config.model import ClusterConfig, VirtualCluster
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.core.search import Limits
-from pai_backend.scheduling.request import Placement
+from pai_backend.scheduling.request import GroupPlace
 
 Suggested = Collection[str] | Mapping[str, Collection[int] | None] | None
 """Nodes that may be used: their names, or with each name the devices that may be, None for all. None is all nodes."""
@@ -88,7 +88,7 @@ class Trees:
         """The quota that a group of this virtual cluster uses in a chain."""
         return self.pinned.get((vc, pinned_id)) if pinned_id else self.quotas.get((vc, chain.name))
 
-    def enroll(self, placement: Placement, spots: list[Spot], ordinals: list[int]) -> Held:
+    def enroll(self, placement: GroupPlace, spots: list[Spot], ordinals: list[int]) -> Held:
         """A record for a group that is about to hold these spots; for this package only."""
         self.serial += 1
         held = Held(placement.group, spots, State.ALLOCATED, self.serial, ordinals, stored=placement)
@@ -132,7 +132,7 @@ class Trees:
                 self.health.set(node, broken)
         return changed
 
-    def placements(self) -> Mapping[str, Placement]:
+    def placements(self) -> Mapping[str, GroupPlace]:
         """Every group that runs, as it may be stored, in order of submission."""
         ordered = sorted(self.groups.values(), key=lambda held: held.serial)
         return {

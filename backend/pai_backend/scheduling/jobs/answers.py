@@ -12,20 +12,6 @@ from pai_backend.scheduling.request import Reason
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where one task goes. ``gpus`` are the GPUs it is given, ``cells`` all leaves it holds in ``chain``.
-
-    ``owned`` is the type of the quota cell that pays, empty for an opportunistic task and one without cells.
-    """
-
-    node: str
-    gpus: tuple[int, ...] = ()
-    cells: tuple[int, ...] = ()
-    chain: str = ""
-    owned: str = ""
-
-
-@dataclass(frozen=True)
 class Round:
     """What one pass decided, held from now on: ``started`` have their places, ``kept`` wait for others to end there.
 

@@ -18,7 +18,7 @@ from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.jobs.choice import Allows, choose
 from pai_backend.scheduling.jobs.unit import Unit, Units
 from pai_backend.scheduling.queue import Entry
-from pai_backend.scheduling.request import Group, Need, Placement, Reason, WaitCode
+from pai_backend.scheduling.request import Group, GroupPlace, Need, Reason, WaitCode
 
 TRIES = 32
 """How often a group is decided again because a node lacks CPU or memory for all pods that would be put there."""
@@ -239,7 +239,7 @@ def _joint(
     entry: Entry, found: Sequence[Bound | Preempt], steps: Sequence[Step], loose: Holds | None = None
 ) -> Bound | Preempt:
     """What several decisions mean together, told by the place of the first; without ``loose`` the cells are kept."""
-    placement = found[0].placement if found else Placement(entry.group, "", ())
+    placement = found[0].placement if found else GroupPlace(entry.group, "", ())
     displaced = tuple(dict.fromkeys(name for each in found for name in each.displaced))
     cancelled = tuple(dict.fromkeys(name for each in found for name in each.cancelled))
     if loose is None:

@@ -19,7 +19,7 @@ from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.reconfigure import Effects
-from pai_backend.scheduling.jobs.answers import Claim, Place, Preemption, Round, Waits
+from pai_backend.scheduling.jobs.answers import Claim, Preemption, Round, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
 from pai_backend.scheduling.jobs.places import places_of, preemptions_of
@@ -367,8 +367,8 @@ class Placer:
         self._teller.set_aside(unit, why)
         self._untold[unit.job.uid] = None
 
-    def places(self, unit: Unit) -> dict[TaskUid, Place]:
-        """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
+    def places(self, unit: Unit) -> dict[TaskUid, Placement]:
+        """Where the unit's tasks are or will be, without ports; see :func:`places_of`."""
         return places_of(unit, self.cluster, self.sizing)
 
     def ask_for_nodes_again(self) -> None:
@@ -387,9 +387,9 @@ class Placer:
         found = [unit for unit in self.units.of_job(uid) if unit.name not in self.queue.running]
         return sorted(found, key=lambda unit: unit.entry.key)
 
-    def reserved(self, uid: JobUid) -> dict[TaskUid, Place]:
+    def reserved(self, uid: JobUid) -> dict[TaskUid, Placement]:
         """The places that are kept for tasks of a job while others end there."""
-        found: dict[TaskUid, Place] = {}
+        found: dict[TaskUid, Placement] = {}
         for unit in self.waiting(uid):
             claim = self.queue.claims.get(unit.name)
             if claim is not None and not claim.held_back:

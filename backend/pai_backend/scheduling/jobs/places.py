@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_backend.model.ids import TaskUid, job_of
+from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.jobs.answers import Place, Preemption
+from pai_backend.scheduling.jobs.answers import Preemption
 from pai_backend.scheduling.jobs.demand import Party, Sizing
 from pai_backend.scheduling.jobs.unit import Unit, Units
 from pai_backend.scheduling.queue import Queue
@@ -14,23 +15,48 @@ from pai_backend.scheduling.queue.holdback import in_the_way
 from pai_backend.scheduling.request import PodPlace
 
 
-def places_of(unit: Unit, cluster: Ledger, sizing: Sizing) -> dict[TaskUid, Place]:
-    """Where the unit's tasks are or will be: those without cells only once all others have theirs."""
+def places_of(unit: Unit, cluster: Ledger, sizing: Sizing) -> dict[TaskUid, Placement]:
+    """Where the unit's tasks are or will be, without ports: those without cells only once all others have theirs.
+
+    Tasks on nodes that are gone are left out.
+    """
     found = {uid: place for party in unit.parties for uid, place in _of_party(party, cluster, sizing)}
-    found.update((need.uid, Place(node)) for need in unit.loose if (node := cluster.room.node_of(need.uid)) is not None)
+    for need in unit.loose:
+        node = cluster.room.nodes.get(cluster.room.node_of(need.uid) or "")
+        if node is not None:
+            found[need.uid] = _on(node)
     return found
 
 
-def _of_party(party: Party, cluster: Ledger, sizing: Sizing) -> Iterator[tuple[TaskUid, Place]]:
+def _of_party(party: Party, cluster: Ledger, sizing: Sizing) -> Iterator[tuple[TaskUid, Placement]]:
     held = cluster.groups[party.name].stored
     assert held is not None
     for pod in held.pods:
         chain = _chain_of(pod, held.chain, cluster)
         sku = sizing.skus.get(cluster.chains[chain].leaf_type)
         each = 1 if sku is None else sku.gpu
-        need = party.needs[pod.ordinal]
+        need, node = party.needs[pod.ordinal], cluster.room.nodes.get(pod.node)
         devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
-        yield need.uid, Place(pod.node, tuple(devices[: need.gpus]), pod.devices, chain, pod.owned)
+        if node is not None:
+            yield need.uid, _on(node, tuple(devices[: need.gpus]), pod.devices, chain, pod.owned)
+
+
+def _on(
+    node: Node, gpus: tuple[int, ...] = (), cells: tuple[int, ...] = (), chain: str = "", owned: str = ""
+) -> Placement:
+    """A placement on a node as it is; ports, and an address of its own, are given to it by the controller."""
+    given = [gpu for gpu in node.gpus if gpu.index in gpus]
+    return Placement(
+        node=node.name,
+        address=node.address,
+        machine=node.machine,
+        gpus=gpus,
+        gpu_type=given[0].type if given else "",
+        simulated_gpu=any(gpu.simulated for gpu in given),
+        cells=cells,
+        chain=chain,
+        owned=owned,
+    )
 
 
 def _chain_of(pod: PodPlace, chain: str, cluster: Ledger) -> str:

@@ -10,7 +10,7 @@ from pai_backend.model.job import Job, Phase, Task
 from pai_backend.scheduling.jobs.demand import Sizing, Wish, wish_of
 from pai_backend.scheduling.jobs.stored import Stored, stored_groups
 from pai_backend.scheduling.jobs.unit import Unit, unit
-from pai_backend.scheduling.request import Need, Placement
+from pai_backend.scheduling.request import GroupPlace, Need
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Recovered:
     """A unit with the places of its groups. ``reserved``: they are kept for it, and it does not run yet."""
 
     unit: Unit
-    placements: tuple[Placement, ...]
+    placements: tuple[GroupPlace, ...]
     reserved: bool
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pai_backend.model.job import Job, Task
-from pai_backend.model.node import Placement as TaskPlace
+from pai_backend.model.node import Placement
 from pai_backend.scheduling.jobs.demand import PRIORITIES, Party, Sizing, wish_of
-from pai_backend.scheduling.request import Group, Member, Need, Placement, PodPlace
+from pai_backend.scheduling.request import Group, GroupPlace, Member, Need, PodPlace
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Stored:
     """A group that holds cells. ``reserved``: they are kept for it, and it does not run yet."""
 
     party: Party
-    placement: Placement
+    placement: GroupPlace
     reserved: bool
 
 
@@ -34,12 +34,12 @@ def stored_groups(job: Job, sizing: Sizing) -> Iterator[Stored]:
             yield from _stored(party, [task.reserved for task in tasks], reserved=True)
 
 
-def _stored(party: Party, places: Iterable[TaskPlace | None], *, reserved: bool) -> Iterator[Stored]:
+def _stored(party: Party, places: Iterable[Placement | None], *, reserved: bool) -> Iterator[Stored]:
     known = [(number, place) for number, place in enumerate(places) if place is not None and place.cells]
     if known:
         pods = tuple(PodPlace(number, place.node, place.cells, place.owned) for number, place in known)
         displaced = any(place.displaced for _, place in known)
-        yield Stored(party, Placement(party.group, known[0][1].chain, pods, displaced), reserved)
+        yield Stored(party, GroupPlace(party.group, known[0][1].chain, pods, displaced), reserved)
 
 
 def _parties(job: Job, sizing: Sizing) -> Iterator[Party]:

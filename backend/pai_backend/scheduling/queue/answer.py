@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.queue.entry import Entry
-from pai_backend.scheduling.request import Placement
+from pai_backend.scheduling.request import GroupPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Started:
     """The group has its place: start its tasks there. ``displaced`` groups run on opportunistically."""
 
     entry: Entry
-    placement: Placement
+    placement: GroupPlace
     displaced: tuple[str, ...] = ()
 
 
@@ -24,7 +24,7 @@ class Preempting:
     """The place is kept; end ``victims``, report each with :meth:`Queue.release`, and the group will start."""
 
     entry: Entry
-    placement: Placement
+    placement: GroupPlace
     victims: tuple[str, ...]
     displaced: tuple[str, ...] = ()
 

@@ -9,7 +9,6 @@ import pytest
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.model.spec import PriorityClass
-from pai_backend.scheduling.jobs.answers import Place
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.request import WaitCode
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
@@ -38,7 +37,7 @@ def job(
     return make_job(f"job{number}", uid=make_uid(number), spec=spec, submitted_at=T0 + timedelta(seconds=number))
 
 
-def where(found: dict[str, Place]) -> list[tuple[str, tuple[int, ...]]]:
+def where(found: dict[str, Placement]) -> list[tuple[str, tuple[int, ...]]]:
     return sorted((place.node, place.gpus) for place in found.values())
 
 
