@@ -6,11 +6,11 @@ from datetime import datetime
 
 from pai_backend.scheduling import Bound
 from pai_backend.scheduling.queue import Entry, Queue, fronts
-from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.fronts import Fronts
 from pai_backend.scheduling.queue.gates import Gates
 from pai_backend.scheduling.queue.index import Index, Owner
 from pai_backend.scheduling.queue.kind import Line, Ticket
+from pai_backend.scheduling.queue.shelf import Failed
 
 
 def _knows_no_cap(self: Gates, ticket: object) -> bool:

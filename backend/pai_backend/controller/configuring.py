@@ -88,7 +88,7 @@ class Configuring:
                 self._heard = newest
 
     async def take(self, found: Configured, placer: Placer, jobs: Iterable[Job]) -> None:
-        """Let the placer decide by this version. To be called by the deciding loop alone, between two decisions.
+        """Let the placer decide by this version, between two decisions of the loop.
 
         Who lost or regained a claim, or a reservation, is then among the placer's news. Raises Fenced.
         """

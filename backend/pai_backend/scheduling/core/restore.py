@@ -272,7 +272,7 @@ def _may_upgrade(held: Held) -> bool:
 def reserve(cluster: Trees, placement: GroupPlace) -> bool:
     """Keep these cells for the group, whoever still runs there; False, changing nothing, when that cannot be.
 
-    To be called once all running groups have been restored.
+    Running groups are restored before: what nothing runs on is not pursued.
     """
     spots = _leaves_of(cluster, placement)
     if spots is None or placement.group.priority == OPPORTUNISTIC or placement.group.name in cluster.groups:

@@ -12,12 +12,12 @@ from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.explain.eta import RunTime, estimate, unknown_time
 from pai_backend.scheduling.explain.suggest import changes
 from pai_backend.scheduling.explain.texts import LANGUAGES, tell
-from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.holdback import in_the_way
+from pai_backend.scheduling.queue.kind import Claim
+from pai_backend.scheduling.queue.moving import standing
 from pai_backend.scheduling.queue.policy import Excess
 from pai_backend.scheduling.queue.queue import Queue
-from pai_backend.scheduling.queue.standing import standing
 from pai_backend.scheduling.request import MOST_HOLDERS, Group, Reason, WaitCode
 
 Lacks = Callable[[Entry], Sequence[Lack]]

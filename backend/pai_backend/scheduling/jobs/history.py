@@ -1,13 +1,12 @@
 """How long a job is expected to run: as its document says, or as its user's earlier jobs of its kind ran.
 
-Pure; its memory is bounded. :meth:`History.run_time` is the :data:`~pai_backend.scheduling.jobs.run_times.RunTime` of a
-backend.
+Pure; its memory is bounded. :meth:`History.run_time` is the :data:`RunTime` of a backend.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -15,6 +14,14 @@ from pai_backend.model.attempts import KEPT, Ran, Times, kind_of, ran, with_anot
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.model.waiting import Basis
+
+RunTime = Callable[[Job], timedelta | None]
+"""How long an attempt of the job runs: declared in its document, or from its user's history. None when unknown."""
+
+
+def unknown(job: Job) -> None:
+    """A :data:`RunTime` for when nothing is known."""
+
 
 LEAST: Final = 3
 """Attempts of a kind without which nothing is expected: one or two may both have been trials."""

@@ -22,9 +22,9 @@ from pai_backend.scheduling.core.reconfigure import Effects
 from pai_backend.scheduling.jobs.answers import Claim, Preemption, Round, Waits
 from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
+from pai_backend.scheduling.jobs.history import RunTime, unknown
 from pai_backend.scheduling.jobs.places import places_of, preemptions_of
 from pai_backend.scheduling.jobs.recovery import Recovered, needs_of, recovered_units
-from pai_backend.scheduling.jobs.run_times import RunTime, unknown
 from pai_backend.scheduling.jobs.telling import Teller
 from pai_backend.scheduling.jobs.unit import Unit, Units, units_of
 from pai_backend.scheduling.queue import Policy, Preempting, Queue
@@ -93,7 +93,7 @@ class Placer:
         self._changed.add(name)
 
     def catch_up(self) -> None:
-        """Take changes of nodes over into the cells. To be called before deciding, once all nodes are known."""
+        """Take changes of nodes over into the cells, as all that decides does first; for what must be told before."""
         if self._changed or self._look_at_all:
             changed, self._changed = self._changed, set()
             self.room.nowhere.clear()
@@ -184,7 +184,7 @@ class Placer:
     # -- what is stored --------------------------------------------------------------------------------------------
 
     def recover(self, jobs: Iterable[Job]) -> None:
-        """Remember what stored jobs hold, in order of submission. To be called once, before anything is decided."""
+        """Remember what stored jobs hold, in order of submission. Of an empty placer."""
         for job in sorted(jobs, key=lambda each: (each.submitted_at, each.uid)):
             needs = needs_of(job, self.sizing)
             for task in job.tasks:
@@ -223,8 +223,10 @@ class Placer:
     def wait(self, job: Job, tasks: Sequence[Task]) -> None:
         """These tasks of the job wait for a place, and no others; their turn is the job's. Idempotent.
 
-        To be called after :meth:`catch_up`, so that cells are kept again for whom they were kept before a restart.
+        Cells are kept again first for whom they were kept before a restart.
         """
+        if self._recovered or self._changed or self._look_at_all:
+            self.catch_up()
         if self._is_known(job, tasks):
             return
         wanted = {unit.name: unit for unit in units_of(job, tasks, self.sizing)}

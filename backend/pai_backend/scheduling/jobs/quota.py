@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.model import ClusterConfig, PhysicalCell, Sku
 from pai_backend.scheduling.jobs.demand import Sizing, mebibytes
-from pai_backend.scheduling.jobs.misfit import Misfit
-from pai_backend.scheduling.jobs.within import within_misfits
+from pai_backend.scheduling.jobs.within import Misfit, within_misfits
 
 
 def misfits(spec: JobSpec, config: ClusterConfig, sizing: Sizing) -> list[Misfit]:

@@ -14,9 +14,9 @@ from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Queue
-from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.entry import KindKey, kind_of
 from pai_backend.scheduling.queue.holdback import in_the_way
+from pai_backend.scheduling.queue.kind import Claim
 from pai_backend.scheduling.request import Need, WaitCode
 
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pai_backend.model.spec import JobSpec, PriorityClass, TaskRole
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import Sizing
-from pai_backend.scheduling.jobs.misfit import Misfit
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Something that can never be right, with its place in a v2 document and the remedy."""
+
+    path: tuple[str, ...]
+    message: str
+    hint: str
+
 
 _SCHEDULER = ("extras", "hivedScheduler")
 

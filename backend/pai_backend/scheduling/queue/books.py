@@ -10,15 +10,14 @@ from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.decider import Decider
 from pai_backend.scheduling.queue.entry import Entry, Key, kind_of, lane_of, line_of
-from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.gates import Gates
 from pai_backend.scheduling.queue.holdback import Ends, in_the_way
 from pai_backend.scheduling.queue.index import Index, Owner
-from pai_backend.scheduling.queue.kind import Kind, Ticket
+from pai_backend.scheduling.queue.kind import Claim, Kind, Ticket
 from pai_backend.scheduling.queue.policy import Policy
+from pai_backend.scheduling.queue.shelf import Failed
 from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
 ANY_NODE = ""

@@ -9,11 +9,10 @@ from pai_backend.scheduling.core.ledger import Receipt
 from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.queue.answer import Pass
 from pai_backend.scheduling.queue.books import Books
-from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.entry import Entry, Key, Lane, lane_of
 from pai_backend.scheduling.queue.holdback import keep_cells
 from pai_backend.scheduling.queue.index import kind_at
-from pai_backend.scheduling.queue.kind import Ticket
+from pai_backend.scheduling.queue.kind import Claim, Ticket
 
 
 class Fronts:

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Lane
-from pai_backend.scheduling.queue.failed import Failed
 from pai_backend.scheduling.queue.heap import LazyHeap
 from pai_backend.scheduling.queue.kind import Kind, Line, Ticket, Variant
-from pai_backend.scheduling.queue.shelf import BEGIN, Shelf
+from pai_backend.scheduling.queue.shelf import BEGIN, Failed, Shelf
 
 
 class Owner(NamedTuple):

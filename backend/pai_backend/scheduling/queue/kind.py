@@ -14,7 +14,7 @@ from datetime import datetime
 
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.entry import Entry, Key, KindKey
+from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Lane
 from pai_backend.scheduling.queue.heap import LazyHeap
 from pai_backend.scheduling.queue.policy import Scope
 
@@ -30,6 +30,24 @@ class Ticket:
     """How many later groups started in its lane while it was first there."""
     first_since: datetime | None = field(default=None)
     """Since when it has been first; None when it is not."""
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """Cells kept for a group, and for those that start together with it, in ``lanes``.
+
+    ``victims`` were asked to end for it; nobody was when it is ``held_back`` for. ``options`` are the group's own.
+    """
+
+    ticket: Ticket
+    lanes: tuple[Lane, ...]
+    options: list[Option]
+    least: int
+    """Leaves it cannot start without."""
+    held_back: bool
+    victims: frozenset[str] = frozenset()
+    stirred: bool = False
+    """Cells that it could use as well were freed since it was last looked whether they would do."""
 
 
 def _key(ticket: Ticket) -> Key:

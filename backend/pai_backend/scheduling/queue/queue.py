@@ -10,13 +10,12 @@ from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
 from pai_backend.scheduling.queue.books import Books
-from pai_backend.scheduling.queue.claims import Claim
 from pai_backend.scheduling.queue.decider import CellsOnly, Decider, Suggest, anywhere
 from pai_backend.scheduling.queue.entry import Entry, kind_of, lane_of
 from pai_backend.scheduling.queue.fronts import Fronts
 from pai_backend.scheduling.queue.holdback import Ends, fits_elsewhere, in_the_way, is_good, never_known
 from pai_backend.scheduling.queue.index import kind_at
-from pai_backend.scheduling.queue.kind import Ticket
+from pai_backend.scheduling.queue.kind import Claim, Ticket
 from pai_backend.scheduling.queue.policy import Policy
 from pai_backend.scheduling.queue.shelf import capacity
 from pai_backend.scheduling.request import WaitCode

@@ -6,8 +6,7 @@ import pytest
 
 from pai_backend.model.errors import Forbidden, InvalidParameters
 from pai_backend.scheduling.queue import Policy
-from pai_backend.scheduling.queue.moving import Side, move
-from pai_backend.scheduling.queue.standing import standing
+from pai_backend.scheduling.queue.moving import Side, move, standing
 from tests.unit.scheduling.queue.line import Line
 
 
