@@ -123,9 +123,10 @@ format: install ## Format Python and TypeScript
 pictures: install ## Make docs/images anew from the running program
 	@$(BIN)/python -m tools.pictures
 
-docs: install ## Write the generated pages: commands, errors, configuration, diagrams
+docs: install ## Write the generated pages: commands, errors, configuration, diagrams, the walk of a job
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/diagrams.py
+	@$(BIN)/python tools/walk.py --write
 	@$(BIN)/python -m pai_backend.config.reference > docs/configuration.md
 
 shape: install ## Print the size and shape of the code beside good projects'

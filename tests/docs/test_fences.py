@@ -26,7 +26,7 @@ NOT_RUN = {
         "pai cluster orphans                  # what runs, since when, and why it was not taken back",
     ): "as above",
     ("docs/storage.md", "pai upload code pai://alice/code"): "tests/integration/storage/test_commands.py runs the like",
-    ("docs/scheduling.md", "from pai_backend.scheduling import Cluster, Group, Member, Wait, read_config"): (
+    ("docs/scheduling.md", "from pai_backend.scheduling import Group, Ledger, Member, Wait, read_config"): (
         "tests/unit/scheduling/test_example.py runs it on the page's configuration"
     ),
     (

@@ -41,7 +41,7 @@ def texts(node: ast.Call) -> Iterator[str]:
             yield candidate.value
 
 
-@pytest.mark.parametrize("tool", ["diagrams.py", "reference.py"])
+@pytest.mark.parametrize("tool", ["diagrams.py", "reference.py", "walk.py"])
 def test_made_pages_are_current(tool: str) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / tool), "--check"],
