@@ -149,6 +149,11 @@ def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExi
     if _out_of_memory(ended):
         message = f"{how} while the kernel killed processes here for lack of memory"
         return TaskExit(code=code, signal=signal, reason="out-of-memory", message=message, at=at)
+    if record is not None and not record.by_itself and code == 0:
+        # Many programs end well when they are told to end: this is no result of theirs. Whoever is inside may do that,
+        # and so does whoever turns a node off without its kubelet.
+        message = f"it was told to end, and nobody of the cluster says why; {how}"
+        return TaskExit(code=code, reason="lost", message=message, causer=Causer.PLATFORM, at=at, unexplained=True)
     if record is None or not record.by_itself:
         # The launcher was asked to end, and nobody of the cluster says so: whoever is inside may do that.
         return TaskExit(code=code, signal=signal, reason=reason, message=how, at=at)

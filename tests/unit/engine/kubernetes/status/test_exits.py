@@ -11,8 +11,8 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import exit_of
 from pai_backend.engine.kubernetes.status.record import record_of
 from pai_backend.engine.kubernetes.status.view import view_of
-from pai_backend.lifecycle.exits import RULES
-from pai_backend.model.job import Causer, TaskExit
+from pai_backend.lifecycle.exits import RULES, explain
+from pai_backend.model.job import Causer, ExitKind, TaskExit
 
 from .conftest import MakePod, at, stamp, terminated
 
@@ -204,6 +204,14 @@ class TestTakenAway:
         """Whoever is in its container may do that."""
         found = judged(make_pod(self.STOPPED, phase="Failed"))
         assert (found.reason, found.signal) == ("signalled", 15)
+
+    def test_one_that_ends_well_when_nobody_we_know_told_it_to_end_has_not_succeeded(self, make_pod: MakePod) -> None:
+        """As when a node goes down without its kubelet. It may be the task's own doing, so a retry is charged."""
+        task = terminated(0, "Completed", record(code=0, reason="stopped"))
+        found = judged(make_pod(task, phase="Succeeded"))
+        assert (found.reason, found.code, found.causer) == ("lost", 0, PLATFORM)
+        assert explain(found).kind is ExitKind.UNKNOWN
+        assert "told to end" in found.message
 
     @pytest.mark.parametrize("reason", ["ContainerStatusUnknown", "Unknown"])
     def test_an_end_that_nobody_saw_has_no_status(self, make_pod: MakePod, reason: str) -> None:
