@@ -15,6 +15,8 @@ from pai_backend.model.errors import Fault
 MAX_BYTES = 4 << 20
 """A cluster of 10,000 nodes written out node by node is about 0.5 MiB."""
 MAX_DEPTH = 64
+TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+LESS_DEEP = "Close brackets, and name types of cells instead."
 MAX_EVENTS = 400_000  # keys, values, beginnings and ends: ten times those of such a cluster
 _SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 _DIRECTIVE = re.compile(r"(?:\A|[\r\n\x85\u2028\u2029])%")
@@ -63,6 +65,9 @@ def compose(text: str, faults: Faults) -> yaml.MappingNode | None:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "nested too deeply or not text"
+        if "maximum nesting depth" in problem:  # libyaml 0.2.6 gives up before it says of any bracket that it was opened
+            faults.errors.append(_at(mark, TOO_DEEP, LESS_DEEP))
+            return None
         faults.errors.append(_at(mark, f"this is not YAML: {problem}", "Check indentation, colons and quotes here."))
         return None
     if not isinstance(root, yaml.MappingNode):
@@ -91,8 +96,7 @@ def _can_be_composed(text: str, faults: Faults) -> bool:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} deep"
-            faults.errors.append(_at(event.start_mark, message, "Close brackets, and name types of cells instead."))
+            faults.errors.append(_at(event.start_mark, TOO_DEEP, LESS_DEEP))
             return False
         if count > MAX_EVENTS:
             message = f"the configuration has more than {MAX_EVENTS} keys and values"
