@@ -22,6 +22,8 @@ import type {
   IJobDetail,
   IJobPage,
   IMoved,
+  IOrphan,
+  IOrphanList,
   IReleased,
   IShareList,
   ITicket,
@@ -189,6 +191,15 @@ export class PaiClient implements IPaiClient {
 
   async use(): Promise<IClusterUse> {
     return this._json('GET', 'cluster/use');
+  }
+
+  async orphans(): Promise<readonly IOrphan[]> {
+    return (await this._json<IOrphanList>('GET', 'cluster/orphans')).data;
+  }
+
+  async endOrphan(task: string): Promise<void> {
+    const path = `cluster/orphans/${encodeURIComponent(task)}`;
+    await this._request('DELETE', path);
   }
 
   async ticket(

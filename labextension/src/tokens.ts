@@ -14,6 +14,7 @@ import type {
   IJobPage,
   IJobSummary,
   IMoved,
+  IOrphan,
   IReleased,
   IShare,
   ITicket,
@@ -53,6 +54,8 @@ export namespace CommandIDs {
   export const showCluster = 'pai:show-cluster';
   /** Let a waiting job stand elsewhere in its queue. */
   export const moveJob = 'pai:move-job';
+  /** End a task that the database does not know, after asking. */
+  export const endOrphan = 'pai:end-orphan';
   /** Let go of tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
 }
@@ -125,6 +128,10 @@ export interface IPaiClient {
   move(job: string, place: QueuePlace): Promise<IMoved>;
   /** Who uses the cluster, and who waits. */
   use(): Promise<IClusterUse>;
+  /** Running tasks that the database does not know; for administrators. */
+  orphans(): Promise<readonly IOrphan[]>;
+  /** Have one of them end; for administrators. */
+  endOrphan(task: string): Promise<void>;
   /** A one-time sign-in to a service. */
   ticket(
     job: string,
