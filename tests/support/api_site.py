@@ -109,7 +109,7 @@ class ApiSite:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         # No TLS here, so no time to be spent on reading certificates.
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=20, verify=False)
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60, verify=False)
 
     @property
     def websocket_url(self) -> str:

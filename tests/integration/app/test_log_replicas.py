@@ -39,7 +39,7 @@ def test_a_replica_without_the_log_directory_says_that_logs_are_elsewhere(tmp_pa
             assert replica.poll() is None
             token = (tmp_path / "own" / "token").read_text().strip()
             headers = {"Authorization": f"Bearer {token}", "Accept": MEDIA_TYPE}
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as other:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as other:
                 until(lambda: replica.poll() is not None or serves(other))
                 for name in ("told", "silent"):
                     asked = other.get(f"/api/v2/jobs/{name}/logs")

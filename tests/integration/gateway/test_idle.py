@@ -84,7 +84,7 @@ async def test_bytes_keep_a_job_alive_and_keepalives_do_not(tmp_path: Path, monk
                 await is_stopped_with_a_warning(store, job, user, ssh)
         finally:
             stop.set()
-            await asyncio.wait(serving, timeout=20)
+            await asyncio.wait(serving, timeout=60)
     for task in serving:
         task.result()
 

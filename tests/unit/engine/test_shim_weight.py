@@ -30,7 +30,7 @@ except SystemExit as end:
 print(*set(sys.modules) - before)
 """
     command = [sys.executable, "-I", "-S", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return set(done.stdout.split())
 
 
