@@ -18,7 +18,7 @@ from jupyter_pai.connect.guide import Guide, Task, Terms, guide
 from jupyter_pai.connect.ssh_config import Login, config_text, has_jumps, include_line, known_hosts_text
 from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.running import Way
-from jupyter_pai.errors import ClientError, NotFound
+from jupyter_pai.errors import LOCKED_OUT, ClientError, Denied, NotFound
 from jupyter_pai.share_text import owner
 from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 
@@ -323,11 +323,15 @@ def _account(client: Client, files: ClusterFiles) -> Account:
     from jupyter_pai.doctor.diagnosing import Account
 
     public = ssh_files.read(files.identity.with_name(f"{files.identity.name}.pub")) or ""
-    known = client.thread.run(broker.standing(client.api))
-    registered = {key["public_key"].split()[1] for key in known["data"]}
+    try:
+        keys = client.thread.run(broker.keys(client.api))
+    except Denied as error:
+        if error.code != LOCKED_OUT:
+            raise
+        return Account(is_locked_out=True)
+    registered = {key["public_key"].split()[1] for key in keys}
     beside = files.identity.with_name(f"{files.identity.name}-cert.pub")
     return Account(
         is_registered=public.split()[1:2] != [] and public.split()[1] in registered,
-        is_locked_out=known.get("locked_out", False),
         is_over=certificates.over(beside, datetime.now(UTC)),
     )

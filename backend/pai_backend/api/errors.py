@@ -43,6 +43,7 @@ STATUS: dict[str, int] = {
     "OtherQueueError": 409,
     "UnauthorizedUserError": 401,
     "ForbiddenUserError": 403,
+    "LockedOutUserError": 403,
     "NoEnoughQuotaError": 403,
     "ReadOnlyJobError": 403,
     "TooLargeError": 413,

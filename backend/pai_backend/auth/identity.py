@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 from pai_backend.auth.accounts import Account, Accounts, password_fits
 from pai_backend.auth.guessing import Guesses
+from pai_backend.auth.lockouts import Lockouts
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.errors import TooManyRequests, WrongPassword
@@ -46,12 +47,13 @@ class Identity:
         self._checks = asyncio.Semaphore(CHECKS_AT_ONCE)
         self._suspects = asyncio.Semaphore(1)  # likely guesses wait for each other, and nobody waits for them
         self.guesses = Guesses()
+        self.lockouts = Lockouts(store.grants.lockouts)
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 
     async def of_header(self, header: str) -> User | None:
         """The user of an ``Authorization`` header: ``Bearer TOKEN``, or ``Basic`` with a token as the password.
 
-        Source: RFC 6750 §2.1, RFC 7617; OpenPAI takes application tokens in both ways.
+        Source: RFC 6750 §2.1, RFC 7617; OpenPAI takes application tokens in both ways. Raises LockedOut.
         """
         scheme, _, credential = header.partition(" ")
         if scheme.lower() == "bearer" and credential.strip():
@@ -63,35 +65,32 @@ class Identity:
         return user if user is not None and user.name == name else None
 
     async def of_token(self, token: str) -> User | None:
-        """The user of a token."""
+        """The user of a token. Raises LockedOut."""
         return await self.of_digest(digest(token))
 
     async def of_digest(self, token: str) -> User | None:
-        """The user of the token with this digest, as things are now; None when it is good no more."""
-        configured = self._table.of_digest(bytes.fromhex(token))
-        if configured is not None:
-            return configured if self.accounts.get(configured.name) is not None else None
+        """The user of the token with this digest, as things are now; None when it is no longer valid.
+
+        Raises LockedOut, which counts for every use of a token: requests, streams, services, links.
+        """
+        user = self._table.of_digest(bytes.fromhex(token)) or await self._of_kept(token)
+        if user is None or self.accounts.get(user.name) is None:
+            return None
+        await self.lockouts.require_free(user.name)
+        return user
+
+    async def _of_kept(self, token: str) -> User | None:
         kept = await self._store.token(token, self._now())
         account = self.accounts.get(kept.user) if kept is not None else None
         if kept is None or account is None:
             return None
         return User(account.name, account.admin, kept.application, token)
 
-    async def entrant_of(self, token: str) -> User | None:
-        """The user of a token who may enter tasks by their services: as :meth:`entrant`."""
-        return await self.entrant(digest(token))
-
-    async def entrant(self, token: str) -> User | None:
-        """The user of the token with this digest; None when it is good no more or its user is locked out."""
-        user = await self.of_digest(token)
-        if user is None or await self._store.grants.locked_out((user.name,)):
-            return None
-        return user
-
     async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
-        """A session token for a name and password. Raises WrongPassword, TooManyRequests.
+        """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut.
 
-        Nothing tells a wrong name from a wrong password: the same words, the same work, the same lock.
+        Only somebody who knows the password is told of a lock-out. A wrong name and a wrong password give the same
+        words, the same work and the same lock.
         """
         pair, account = (name, source), self.accounts.get(name)
         known = account is not None and bool(account.password_hash)
@@ -116,6 +115,7 @@ class Identity:
                 "token file's token.",
             )
         self.guesses.succeeded(pair)
+        await self.lockouts.require_free(account.name)
         self.sign_ins["accepted"] += 1
         return await self._make(account.name, application=False, life=SESSION_LIFE), account
 

@@ -117,6 +117,12 @@ class Forbidden(PaiError):
     code = "ForbiddenUserError"
 
 
+class LockedOut(PaiError):
+    """An administrator has locked the caller out; nothing is answered until the lock-out ends."""
+
+    code = "LockedOutUserError"
+
+
 class NoSuchPath(PaiError):
     """The URL names nothing."""
 

@@ -9,6 +9,7 @@ from pai_backend.api.queries import Login, UserChange
 from pai_backend.api.services.identity import IdentityService
 from pai_backend.model.errors import (
     Forbidden,
+    LockedOut,
     NoSuchToken,
     NoSuchUser,
     NotSupported,
@@ -50,7 +51,7 @@ class BasicLogin(_IdentityHandler):
             "Sign in with name and password.",
             body=Login,
             answer=SignedIn,
-            raises=(WrongPassword, TooManyRequests, Unavailable),
+            raises=(WrongPassword, TooManyRequests, LockedOut, Unavailable),
         )
     )
     async def post(self, login: Login) -> SignedIn:
