@@ -28,6 +28,7 @@ from pai_backend.engine.local.hints import HintFifo
 from pai_backend.engine.local.locks import HANDOVER_S, take_lock
 from pai_backend.engine.local.reading import is_kept
 from pai_backend.engine.local.shim import launch as launch_file
+from pai_backend.engine.local.shim.groups import groups_of
 from pai_backend.engine.local.ssh_server import Listener, listen
 from pai_backend.engine.local.ssh_session import TaskWorld
 
@@ -179,8 +180,9 @@ class Agent:
     async def _end(self, uid: str, listener: Listener) -> None:
         """Close the server, then end what a session may have started while the task's own sweep was over."""
         await listener.aclose()
-        if not layout.has_reader(str(self._root / layout.TASKS / uid / layout.CONTROL)):
-            await asyncio.to_thread(processes.kill_marked, uid)
+        directory = self._root / layout.TASKS / uid
+        if not layout.has_reader(str(directory / layout.CONTROL)):
+            await asyncio.to_thread(processes.kill_marked, uid, groups_of(str(directory)))
 
     async def aclose(self) -> None:
         """Close all servers; the tasks go on, and so do processes that sessions left in the background."""

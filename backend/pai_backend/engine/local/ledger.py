@@ -232,7 +232,7 @@ class Ledger:
 
     def settle_vanished(self, uid: TaskUid) -> TaskSeen:
         """End a task whose directory was removed, and leave a tombstone so that it cannot start again."""
-        processes.kill_marked(uid)
+        self._kill(uid)
         message = "the task's directory was removed while it ran"
         ended = _exit_now("vanished", message, Causer.PLATFORM, unexplained=True)
         try:
@@ -262,7 +262,7 @@ class Ledger:
             if not held:
                 return seen
             if (ended := read_exit(directory)) is None:
-                if not processes.kill_marked(uid):
+                if not self._kill(uid):
                     message += "; some of its processes could not be killed"
                 ended = _exit_now(reason, message, causer, unexplained=unexplained)
                 try:
@@ -314,9 +314,13 @@ class Ledger:
         with locked(directory) as held:
             if held and not any((directory / name).exists() for name in (layout.STARTED, layout.EXIT)):
                 if (directory / layout.STAGING).exists():
-                    processes.kill_marked(uid)
+                    self._kill(uid)
                 message = "stopped before it started"
                 records.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
+
+    def _kill(self, uid: TaskUid) -> bool:
+        """End all processes of a task that nothing keeps; False when some could not be killed. Blocks."""
+        return processes.kill_marked(uid, [str(group) for group in self._groups().of(uid)])
 
     def end_overdue(self, uid: TaskUid) -> None:
         """Kill a task, and what keeps it, that was asked to end and has not, long after its grace.
@@ -334,12 +338,12 @@ class Ledger:
             keeper = int(started.get("pid", 0))
             if keeper and started.get(records.LIFE) == processes.machine_life():
                 processes.send((keeper, processes.start_time(keeper)), signal.SIGKILL)
-            processes.kill_marked(uid)
+            self._kill(uid)
 
     def _release(self, uid: TaskUid) -> None:
         """End what is going on in a task that was kept, once its directory says that it is kept no more."""
         layout.nudge(str(self.root), uid)  # the agent closes its SSH server
-        processes.kill_marked(uid)
+        self._kill(uid)
 
     def refresh(self, uid: TaskUid, job_info: str) -> None:
         """Replace the job info file of a task that is not over, as a whole for its readers, and what ``ssh`` in it is

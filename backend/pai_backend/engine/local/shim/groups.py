@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from pai_backend.engine.local import layout
 
@@ -47,12 +48,13 @@ def homes_of(groups: list[str]) -> list[str]:
     return homes
 
 
-def admit_no_more(groups: list[str]) -> None:
+def admit_no_more(groups: Sequence[str]) -> None:
     """Let no process of the groups make another one: what is being killed cannot be faster than that."""
     for group in groups:
-        path = os.path.join(group, "pids.max")
-        if os.path.exists(path):
-            _write(path, "0")
+        try:
+            _write(os.path.join(group, "pids.max"), "0")
+        except FileNotFoundError:  # it counts something else, or was removed with its last process
+            continue
 
 
 def oom_counters(groups: list[str]) -> list[str]:
