@@ -121,7 +121,7 @@ fresh: ## Try make demo and make test on minimal Debian 12 and 13 (root, Linux, 
 versions: ## Install the newest packages and write down their versions, which make install takes from then on
 	@rm -rf .venv
 	@VERSIONS= tools/install $(PYTHON)
-	@tools/write-versions > build/versions.txt && mv build/versions.txt tools/versions.txt
+	@$(BIN)/python tools/write-versions > build/versions.txt && mv build/versions.txt tools/versions.txt
 	@touch .venv/.installed
 
 format: install ## Format Python and TypeScript
