@@ -56,11 +56,12 @@ async def job_of(store: Store, uid: JobUid) -> Job | None:
         return None
 
 
-async def ended(store: Store, credential: Credential) -> Refused | None:
-    """Why a credential is good no more; None while it is. Raises Unavailable."""
+async def current(store: Store, credential: Credential) -> Credential | Refused:
+    """The credential on the terms it has now; why it is good no more when it is not. Raises Unavailable."""
     now = utc_now()
-    if await lookup.again(store, credential, now) is not None:
-        return None
+    found = await lookup.again(store, credential, now)
+    if found is not None and found.user == credential.user:
+        return found
     if credential.expires_at is not None and credential.expires_at <= now:
         kind = "certificate" if credential.kind is CredentialKind.CERTIFICATE else "key"
         return Refused(f"Your {kind} has expired.", Reason.RIGHT_ENDED)
@@ -102,9 +103,10 @@ class Door:
 
     async def entry(self, credential: Credential) -> tuple[Entry, Limits]:
         """Where the task is, and what a login with the credential may do there. Raises Refused, Unavailable."""
-        refusal = await ended(self._store, credential)
-        if refusal is not None:
-            raise refusal
+        found = await current(self._store, credential)
+        if isinstance(found, Refused):
+            raise found
+        credential = found
         job = await self._job(credential)
         limits, known = await self._limits(credential, job), await self._is_known(credential, job)
         if job is None:
