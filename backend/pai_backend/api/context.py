@@ -79,6 +79,7 @@ class Site:
     virtual_clusters: tuple[str, ...] = ("default",)
     allowed_origins: tuple[str, ...] = ()
     max_document_bytes: int = 1_048_576
+    anonymous_v1_list: bool = False
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,13 @@ class EventsQuery(Query):
 class TailQuery(Query):
     """Which part of a log its locations name."""
 
-    tail_mode: bool = Field(default=False, alias="tail-mode", description="Only the last 16 KiB.")
+    dashed: bool = Field(default=False, alias="tail-mode", description="Only the last 16 KiB.")
+    tail_mode: bool = Field(default=False, description="The same, as the JavaScript SDK spells it.")
+
+    @property
+    def tail(self) -> bool:
+        """Whether only the end is meant."""
+        return self.dashed or self.tail_mode
 
 
 class Login(Model):
@@ -197,6 +203,12 @@ class UserData(Model):
     old_password: SecretStr | None = Field(default=None, alias="oldPassword")
     new_password: SecretStr | None = Field(default=None, alias="newPassword")
     extension: ExtensionChange | None = None
+
+
+class PodsQuery(Query):
+    """Which pods."""
+
+    namespace: str | None = Field(default=None, description="OpenPAI's; what runs here is told whatever it says.")
 
 
 class UserChange(Model):

@@ -112,6 +112,11 @@ class ApiSettings(Model):
         description="Users who may sign in with a password: a list of `{name, password_hash, admin, email}`. "
         "Secret, so not a flag.",
     )
+    anonymous_v1_list: bool = Field(
+        default=False,
+        description="Whether REST v1 lists the jobs of all users without a token, as OpenPAI's does: names, owners and "
+        "states, and nothing else about them.",
+    )
     requests_per_minute: int = Field(default=0, ge=0, description="Requests of one user in a minute; 0 is no limit.")
     lists_per_minute: int = Field(
         default=0, ge=0, description="Requests of one user for job lists in a minute; 0 is no limit."

@@ -162,6 +162,7 @@ def _site(parts: Parts, base_url: str) -> Site:
         virtual_clusters=settings.virtual_clusters,
         allowed_origins=settings.api.allowed_origins,
         max_document_bytes=settings.api.max_document_bytes,
+        anonymous_v1_list=settings.api.anonymous_v1_list,
     )
 
 

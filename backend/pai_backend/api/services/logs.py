@@ -134,7 +134,7 @@ class LogService:
         """
         job = await self._jobs.find(user, name)
         runs = (await AttemptService(self._ctx).task(user, name, attempt, role, index)).attempts
-        uid = next((each.task_uid for each in runs if each.attempt_id == run), None)
+        uid = next((each.uid for each in runs if each.attempt_id == run), None)
         if uid is None:
             raise NoSuchTask(f"The task {role}-{index} has no run {run}.", hint=f"It has 0 to {len(runs) - 1}.")
         query: dict[str, str | int] = {"role": role, "index": index, "attempt": int(uid.rpartition("-")[2])}
