@@ -45,6 +45,7 @@ EXIT_CODES = {
     "NoCertificateError": USAGE,
     "NoShareError": USAGE,
     "ReadOnlyJobError": USAGE,
+    "NotFinishedJobError": USAGE,
     "NotWaitingJobError": USAGE,
     "OtherQueueError": USAGE,
     "NoTagError": USAGE,

@@ -42,6 +42,7 @@ VERBS = (
     "why",
     "logs",
     "stop",
+    "delete",
     "release",
     "move",
     "ssh",
@@ -72,8 +73,8 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, connect,
-        doctor, open, config, cluster, upload, keys, share, shares, unshare.
+        Verbs: submit, list, show, status, why, logs, stop, delete, release, move, ssh,
+        connect, doctor, open, config, cluster, upload, keys, share, shares, unshare.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -222,6 +223,17 @@ class PaiMagics(Magics):
         client, job = self._connected(), self._name(args.job)
         client.stop(job)
         return Shown(render.stop_line(client.job(job)))
+
+    @verb("pai delete")
+    @argument("jobs", nargs="+", metavar="JOB", help="name, alias or $variable")
+    @argument("--yes", action="store_true", help="delete: a cell cannot be asked, so say that you are sure")
+    def _delete(self, args: Namespace) -> Shown:
+        client = self._connected()
+        found = [client.job(self._name(name)) for name in args.jobs]
+        if not args.yes:
+            named = ", ".join(job["id"] for job in found)
+            raise Trouble(f"Delete {named}, with logs and files?\n\nNothing was deleted. Give --yes to delete.")
+        return Shown("\n".join(client.delete(job["uid"])["message"] for job in found))
 
     @verb("pai release")
     @argument("job", help="name, alias or $variable")

@@ -142,6 +142,12 @@ class JobDetail(_JobCommon):
     doubt: NotRequired[str]
 
 
+class Deleted(TypedDict):
+    """A job that is deleted."""
+
+    message: str
+
+
 class Released(TypedDict):
     """Which kept tasks are let go."""
 

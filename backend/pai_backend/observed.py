@@ -21,7 +21,7 @@ from pai_backend.engine.base import (
     TaskSeen,
 )
 from pai_backend.engine.holding import Claim, Holder
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
 
 if TYPE_CHECKING:
@@ -144,6 +144,10 @@ class ObservedEngine:
     async def forget(self, uid: TaskUid) -> None:
         """As the engine."""
         await self._engine.forget(uid)
+
+    async def erase(self, job: JobUid) -> None:
+        """As the engine."""
+        await self._engine.erase(job)
 
     def task_address(self, node: Node, role: str, index: int) -> str:
         """As the engine."""

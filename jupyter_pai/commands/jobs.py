@@ -1,4 +1,4 @@
-"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``release``, ``move`` and ``open``: jobs that exist."""
+"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``delete``, ``release``, ``move`` and ``open``."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("--stream", choices=STREAMS, default="all")
     verb.add_argument("--offset", type=int, default=0, help="first byte; negative: from the end")
     _job_verb(verbs, common, "stop", "stop a job", stop)
+    verb = verbs.add_parser("delete", parents=[common], help="delete jobs that have ended, for good")
+    verb.add_argument("jobs", nargs="+", metavar="JOB", help="name or alias")
+    verb.add_argument("--yes", action="store_true", help="do not ask")
+    verb.set_defaults(run=delete)
     verb = _job_verb(verbs, common, "release", "let go of failed tasks that are kept for debugging", release)
     verb.add_argument("task", nargs="*", help="names of tasks, such as worker-0; default: all that are kept")
     verb = _job_verb(verbs, common, "move", "let a waiting job stand elsewhere in its queue", move)
@@ -131,6 +135,19 @@ def stop(args: argparse.Namespace, out: Output) -> int:
         client.stop(args.job)
         job = client.job(args.job)
     out.result(job, render.stop_line(job))
+    return OK
+
+
+def delete(args: argparse.Namespace, out: Output) -> int:
+    """Delete jobs with their documents, histories, logs and files. All have to exist, or none is deleted."""
+    with connected() as client:
+        found = [client.job(name) for name in args.jobs]
+        named = ", ".join(job["id"] for job in found)
+        if not args.yes and not out.agreed(f"Delete {named}, with logs and files?"):
+            out.progress("Nothing was deleted.")
+            return JOB_FAILED
+        said = [client.delete(job["uid"]) for job in found]
+    out.result(said, "\n".join(each["message"] for each in said))
     return OK
 
 

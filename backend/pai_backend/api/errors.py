@@ -39,6 +39,7 @@ STATUS: dict[str, int] = {
     "ConflictJobError": 409,
     "ConflictFileError": 409,
     "ConflictClusterConfigError": 409,
+    "NotFinishedJobError": 409,
     "NotWaitingJobError": 409,
     "OtherQueueError": 409,
     "UnauthorizedUserError": 401,

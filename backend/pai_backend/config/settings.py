@@ -16,6 +16,7 @@ import platformdirs
 from pydantic import Field, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
 from pai_backend.config.gateway import GatewaySettings
+from pai_backend.config.jobs import JobSettings
 from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
@@ -265,15 +266,15 @@ class EngineSettings(Model):
     keep_days: float = Field(
         default=30,
         ge=0,
-        description="Days that logs and working directories of finished local tasks are kept; 0: no limit by age.",
+        description="Days that logs and working directories of finished tasks are kept; 0: no limit by age.",
     )
     keep_tasks: int = Field(
-        default=10_000, ge=0, description="Finished local tasks whose logs and files are kept; 0: no limit by number."
+        default=10_000, ge=0, description="Finished tasks whose logs and files are kept; 0: no limit by number."
     )
     keep_bytes: int = Field(
         default=8_589_934_592,
         ge=0,
-        description="Bytes of logs and files of finished local tasks that are kept, the newest; 0: no limit by bytes.",
+        description="Bytes of logs and files of finished tasks that are kept, the newest; 0: no limit by bytes.",
     )
 
     @model_validator(mode="after")
@@ -360,6 +361,7 @@ class Settings(Model):
             raise ValueError(f"api.users: the user {twice} stands there twice")
         return self
 
+    jobs: JobSettings = Field(default=JobSettings(), description="How long finished jobs are kept.")
     @model_validator(mode="after")
     def _users_trust_each_other(self) -> Self:
         """Whoever may submit a job to the local engine has all that the account of the backend has."""

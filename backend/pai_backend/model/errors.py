@@ -159,6 +159,12 @@ class ReadOnlyJob(PaiError):
     code = "ReadOnlyJobError"
 
 
+class NotFinished(PaiError):
+    """The job has not ended, so that it cannot be deleted."""
+
+    code = "NotFinishedJobError"
+
+
 class NotWaiting(PaiError):
     """The job has no place in the queue that could be changed: it runs, has ended, or is being ended."""
 

@@ -43,6 +43,7 @@ from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSumma
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.configurations import SqlConfigs
 from pai_backend.store.database import Backing, Database
+from pai_backend.store.deleting import SqlDeletion
 from pai_backend.store.granting import SqlGrants
 from pai_backend.store.grants import Act
 from pai_backend.store.idle_clocks import SqlIdling
@@ -82,6 +83,7 @@ class SqlStore:
         self._writer = Writer(self._database, committed=self._wake.bump)
         self._findings = Findings()
         self.configs = SqlConfigs(self._database, self._writer)
+        self.deletion = SqlDeletion(self._database, self._writer)
         self.grants = SqlGrants(self._database, self._writer, self._ring)
         self.idling = SqlIdling(self._database, self._writer, self._ring)
         self.recovery = SqlRecovery(self._database, self._writer, self._ring)

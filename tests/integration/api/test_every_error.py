@@ -366,6 +366,10 @@ async def file_conflict(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, path="alice/directory/file/below" if below_a_file else "alice/directory")
 
 
+async def not_finished(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair)
+
+
 async def not_waiting(asker: Asker, pair: Pair) -> httpx.Response:
     await asker.client.put("/api/v2/jobs/hello/executionType", content=b'{"value": "STOP"}')
     return await asker.ask(pair)
@@ -400,6 +404,7 @@ RECIPES: dict[str, Recipe] = {
     "ConflictJobError": conflict,
     "InvalidProtocolError": bad_document,
     "ReadOnlyJobError": read_only,
+    "NotFinishedJobError": not_finished,
     "NotWaitingJobError": not_waiting,
     "OtherQueueError": other_queue,
     "ForbiddenUserError": forbidden,

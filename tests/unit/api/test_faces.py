@@ -33,6 +33,7 @@ PYTHON: dict[str, type[BaseModel]] = {
     "JobSummary": api.Summary,
     "Idle": api.IdleWire,
     "JobDetail": api.Detail,
+    "Deleted": api.Said,
     "Released": api.Released,
     "MovedJob": use_wire.MovedJob,
     "Moved": use_wire.MovedJobs,

@@ -67,13 +67,14 @@ class JobService:
     async def create(self, user: User, text: bytes, name: str | None, filename: str) -> Job:
         """Take a document and store a waiting job.
 
-        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster),
-        NoSuchStorage, NameTaken.
+        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster, or no
+        account for their tasks), NoSuchStorage, NameTaken.
         """
         document, warnings = await self._read(user, text, filename)
         if name is None:
             _check_name(document)
         spec = _renamed(document.spec, name)
+        await self._ctx.need_account(user)
         job = new_job(user.name, spec, warnings, self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.submit(
@@ -137,6 +138,13 @@ class JobService:
         job = await self.own(user, name, "stop")
         await self._ctx.store.request_stop(job.uid, user.name, self._ctx.clock(), "")
         return Said(status=202, message=f"job {job.name} is asked to stop")
+
+    async def delete(self, user: User, name: str) -> Said:
+        """Delete a job that has ended, for good. Raises NoSuchJob, Forbidden, NotFinished."""
+        job = await self.own(user, name, "delete")
+        gone = await self._ctx.store.deletion.request(job.uid, user.name, self._ctx.clock())
+        when = "is deleted" if gone else "is deleted as soon as the engine has removed its tasks"
+        return Said(status=202, message=f"job {job.name} {when}; what it left in storages stays")
 
     async def tag(self, user: User, name: str, tag: str) -> Said:
         """Give a job a tag. Idempotent. Raises NoSuchJob, Forbidden, InvalidParameters when it has too many."""

@@ -30,7 +30,8 @@ from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import Ledger
 from pai_backend.engine.local.logfiles import LogReader, segments
 from pai_backend.engine.local.watching import Watcher
-from pai_backend.model.ids import TaskUid
+from pai_backend.engine.local.retention import erase
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
 
 P = ParamSpec("P")
@@ -209,6 +210,10 @@ class LocalEngine:
     def task_address(self, node: Node, role: str, index: int) -> str:
         """That of the node: its tasks share one network."""
         return node.address
+
+    async def erase(self, job: JobUid) -> None:
+        """Remove the directories of the job's tasks and its record. Raises EngineError."""
+        await asyncio.to_thread(erase, self._ledger.root, job)
 
     async def busy_ports(self, machine: str, ports: Sequence[int]) -> set[int]:
         """Which of these ports something on this machine listens on; all nodes of this engine are this machine."""
