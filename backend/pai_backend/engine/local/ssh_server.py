@@ -9,11 +9,9 @@ connections go anywhere the task could connect to, and listeners are on loopback
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import asyncssh
 from asyncssh.constants import MSG_CHANNEL_OPEN
@@ -21,7 +19,6 @@ from asyncssh.packet import SSHPacket
 
 from pai_backend.engine.algorithms import algorithms
 from pai_backend.engine.guesses import Guessing
-from pai_backend.engine.local import layout
 from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
 from pai_backend.engine.local.layout import LOOPBACK
@@ -60,8 +57,8 @@ class Rides:
 class TaskServer(asyncssh.SSHServer):
     """Decides what one connection may do; asyncssh makes one for each."""
 
-    def __init__(self, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
-        self._connections, self._rides = connections, rides
+    def __init__(self, task: TaskWorld, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
+        self._task, self._connections, self._rides = task, connections, rides
         self._connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -77,6 +74,10 @@ class TaskServer(asyncssh.SSHServer):
     def begin_auth(self, username: str) -> bool:
         """Every user name must authenticate, and any will do: the key says who it is."""
         return True
+
+    def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
+        """Shells, commands and SFTP: each is a program of the task's."""
+        return Process(lambda process: serve(process, self._task))
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
@@ -99,22 +100,6 @@ class TaskServer(asyncssh.SSHServer):
     async def unix_server_requested(self, listen_path: str) -> asyncssh.SSHListener | bool:
         """Listen on a socket in the file system for the client."""
         return self._connection is not None and await listening_on_socket(self._connection, listen_path)
-
-
-class TaskFiles(asyncssh.SFTPServer):
-    """SFTP whose relative paths begin in the task's working directory; absolute ones are the machine's."""
-
-    def __init__(self, channel: asyncssh.SSHServerChannel[bytes], work: Path) -> None:
-        super().__init__(channel)
-        self._work = os.fsencode(work)
-
-    def map_path(self, path: bytes) -> bytes:
-        """The local path that a client's path means."""
-        return os.path.join(self._work, path)
-
-    def exit(self) -> None:
-        """End of the session: say that it went well, or OpenSSH's ``scp`` calls a complete copy a failure."""
-        self.channel.exit(0)
 
 
 class Listener:
@@ -161,9 +146,6 @@ async def listen(
     """
     connections: set[asyncssh.SSHServerConnection] = set()
 
-    async def handle(process: Process) -> None:
-        await serve(process, task)
-
     async def make_ride(authorized_key: str) -> asyncio.BaseProtocol:
         known = asyncssh.import_authorized_keys(authorized_key)
         alone = await asyncssh.SSHServerConnectionOptions.construct(options=options, authorized_client_keys=known)
@@ -171,17 +153,11 @@ async def listen(
 
     rides = Rides(make_ride)
 
-    def files(channel: asyncssh.SSHServerChannel[bytes]) -> TaskFiles:
-        return TaskFiles(channel, task.directory / layout.WORK)
-
     options = await asyncssh.SSHServerConnectionOptions.construct(
         config=None,
-        server_factory=lambda: TaskServer(connections, rides),
+        server_factory=lambda: TaskServer(task, connections, rides),
         server_host_keys=[_host_key(host_key, host_certificate)],
         authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
-        process_factory=handle,
-        sftp_factory=files,
-        # Not allow_scp: asyncssh would then take every command that begins with "scp" for itself.
         **algorithms(),
         encoding=None,
         line_editor=False,

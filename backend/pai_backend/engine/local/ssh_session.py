@@ -12,15 +12,18 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import asyncssh
+from asyncssh.constants import EXTENDED_DATA_STDERR
 
 from pai_backend.engine.local import layout, processes, terminal
 from pai_backend.engine.local.descriptors import CHUNK_BYTES, read_some, write_all
+from pai_backend.engine.local.files import VERSION, file_server
 from pai_backend.engine.local.shim.command import find_program
 from pai_backend.engine.local.shim.groups import groups_of, join
 
@@ -32,9 +35,28 @@ HANGUP_S = 1.0
 
 The kernel hangs it up at that end, behind the last byte. A leader that gave it up leaves it open.
 """
+SFTP = "sftp"
 _CANNOT_RUN = 255  # the exit status OpenSSH uses for errors of its own
 
-Process = asyncssh.SSHServerProcess[bytes]
+
+class Process(asyncssh.SSHServerProcess[bytes]):
+    """A session as asyncssh has it, but for SFTP, which is a program like any command: see ``files``."""
+
+    def __init__(self, run: Callable[[Process], Awaitable[None]]) -> None:
+        super().__init__(cast("asyncssh.SSHServerProcessFactory[bytes]", run), None, VERSION, False)
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        """Called by asyncssh; there is no other one."""
+        return subsystem == SFTP
+
+    def session_started(self) -> None:
+        """Called by asyncssh when the client has been told that its request is granted."""
+        assert self._conn is not None
+        stdin = asyncssh.SSHReader[bytes](self, self._chan)
+        stdout = asyncssh.SSHWriter[bytes](self, self._chan)
+        stderr = asyncssh.SSHWriter[bytes](self, self._chan, EXTENDED_DATA_STDERR)
+        running = cast("Awaitable[None]", self._start_process(stdin, stdout, stderr))
+        self._conn.create_task(running, stdin.logger)
 
 
 @dataclass(frozen=True)
@@ -87,7 +109,17 @@ class Session:
                 task.cancel()
             await asyncio.gather(feed, finish, gone, return_exceptions=True)
             self._close()
+        if self._process.subsystem == SFTP:
+            await self._end_files()
         await self._program.wait()  # after a client that went away, so that the program is reaped
+
+    async def _end_files(self) -> None:
+        """Kill a file server that does not see that its client has gone: it may wait for a named pipe."""
+        ended = asyncio.ensure_future(self._program.wait())
+        await asyncio.wait({ended}, timeout=ENDING_S)
+        if not ended.done():
+            self._program.kill()
+        await ended
 
     def _close(self) -> None:
         descriptors = set(self._outputs)
@@ -199,7 +231,9 @@ async def _start(process: Process, task: TaskWorld) -> Session:
     """Spawn what the client asked for. Raises OSError or ValueError when that cannot be done."""
     (task.directory / layout.SESSIONS).touch(mode=0o600)  # before the first process, so that none is overlooked
     env = _session_environment(process, task)
-    if process.command is None:
+    if process.subsystem == SFTP:
+        argv = file_server()
+    elif process.command is None:
         argv = [env.get("SHELL") or find_program("bash", env["PATH"])]
     else:
         argv = [find_program("bash", env["PATH"]), "-c", process.command]
