@@ -387,3 +387,20 @@ async def test_what_takes_long_on_a_document_is_done_in_a_thread(api: ApiSite, m
         answer = await client.post("/api/v2/validate", content=json.dumps(document))
     assert answer.json()["valid"] is True
     assert threads == [False]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["username", "vc", "tagsContain", "tagsNotContain", "state", "jobPriority"])
+async def test_a_list_in_a_parameter_has_a_hundred_words_and_repeats_count_once(api: ApiSite, name: str) -> None:
+    """1,000 tags were too deep an expression for the database, which answered 500 after seconds."""
+    known = {"state": "RUNNING", "jobPriority": "test"}.get(name)
+    many = ",".join(f"w{number}" for number in range(3_000))
+    async with api.client() as client:
+        answers = [await client.get("/api/v2/jobs", params={name: many})] if known is None else []
+        repeated = await client.get("/api/v2/jobs", params={name: ",".join([known or "a"] * 5_000)})
+        longest = ",".join(f"w{number}" for number in range(100))
+        taken = await client.get("/api/v2/jobs", params={name: known or longest})
+    assert [assert_is_error(each, 400, "InvalidParametersError")["errors"][0]["path"] for each in answers] == [
+        f"?{name}" for _ in answers
+    ]
+    assert (repeated.status_code, taken.status_code) == (200, 200)
