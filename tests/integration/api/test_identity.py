@@ -149,7 +149,7 @@ async def test_an_application_token_works_as_bearer_and_as_basic_password_until_
     assert [each.status_code for each in ways] == [200, 200]
     assert stranger.status_code == 401
     assert listed["applicationTokens"] == [made["id"]]
-    assert listed["tokens"] == []
+    assert listed["tokens"] == [made["id"]]
     assert revoked.status_code == 200
     assert after.status_code == 401
     assert (again.status_code, again.json()["code"]) == (404, "NoTokenError")

@@ -313,7 +313,7 @@ class TokenWire(Camel):
 
 
 class TokenList(Camel):
-    """The caller's tokens. They are kept as digests, so their names stand where OpenPAI has the tokens themselves."""
+    """The caller's tokens, all in ``tokens``. They are kept as digests, so their ids stand where OpenPAI has them."""
 
     tokens: tuple[str, ...]
     application_tokens: tuple[str, ...]

@@ -48,7 +48,7 @@ class IdentityService:
         kept = await self._ctx.identity.tokens(user)
         shown = tuple(_shown(token) for token in kept)
         return TokenList(
-            tokens=tuple(token.id for token in shown if not token.application),
+            tokens=tuple(token.id for token in shown),
             application_tokens=tuple(token.id for token in shown if token.application),
             data=shown,
         )
