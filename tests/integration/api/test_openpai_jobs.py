@@ -302,6 +302,9 @@ async def test_a_name_with_a_tilde_is_one_name_in_every_path(api: ApiSite) -> No
             found = await alice.get(path, headers=PLAIN)
             assert (found.status_code, found.json().get("uid")) == (200, mine.uid), path
         assert (await bob.get("/api/v2/jobs/bob~night", headers=PLAIN)).json()["uid"] == theirs.uid
+        shadow, night = await submitted(api, bob, "bob~night"), theirs.uid
+        for path, uid in (("bob~night", night), ("bob~bob~night", shadow.uid), ("night", night)):
+            assert (await bob.get(f"/api/v2/jobs/{path}", headers=PLAIN)).json()["uid"] == uid, path
         stopped = await alice.put("/api/v2/jobs/bob~night/executionType", json={"value": "STOP"})
         assert stopped.status_code == 202
         for path, name in (("user/alice/jobs/carol~day", "carol~day"), ("jobs/alice~dan~day", "dan~day")):
