@@ -327,6 +327,7 @@ class Why(TypedDict):
     waiting: Waiting | None
     asOf: str | None
     current: bool
+    doubt: NotRequired[str]
 
 
 class Info(TypedDict):

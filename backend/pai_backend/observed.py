@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.engine.base import (
@@ -35,6 +35,10 @@ class Insight(Protocol):
         """Why that cannot be relied on now, in words."""
         ...
 
+    async def silences(self, nodes: Iterable[str]) -> Mapping[str, float]:
+        """Seconds since those of these nodes were heard of that are late. Raises EngineError."""
+        ...
+
     def figures(self) -> Collector:
         """Figures for metrics, read when they are scraped."""
         ...
@@ -59,6 +63,15 @@ class ObservedEngine:
         if self.insight is not None and (said := list(self.insight.troubles())):
             return said
         return [] if self.listed else [self._ended_by or "is not listed yet"]
+
+    async def silences(self, nodes: Iterable[str]) -> Mapping[str, float]:
+        """Seconds since those of these nodes were heard of that are late; nothing where that cannot be known."""
+        if self.insight is None:
+            return {}
+        try:
+            return await self.insight.silences(nodes)
+        except EngineError:
+            return {}  # why it cannot be asked is among the troubles
 
     async def follow_nodes(self) -> None:
         """Keep :attr:`nodes` current where nobody watches in this process, for ever. Raises EngineError.

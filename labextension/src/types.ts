@@ -368,6 +368,8 @@ export interface IWhy {
   readonly asOf: string | null;
   /** False when nobody answered in time, and this is what was said before. */
   readonly current: boolean;
+  /** Why what is said of the job may be out of date. */
+  readonly doubt?: string;
 }
 
 /** One line of a job's history. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -109,6 +109,11 @@ class CellRules:
         return sizing_of(self.config, cells_for_all=self.cells_for_all)
 
 
+async def none_silent(nodes: Iterable[str]) -> Mapping[str, float]:
+    """For engines whose nodes cannot be silent."""
+    return {}
+
+
 def utc_now() -> datetime:
     """The time, for services that stamp what they make."""
     return datetime.now(UTC)
@@ -139,6 +144,8 @@ class ApiContext:
     files: FileRoom | None = None
     troubles: Callable[[], Sequence[str]] = tuple
     """Why what the engine knows cannot be relied on now, in words."""
+    silences: Callable[[Iterable[str]], Awaitable[Mapping[str, float]]] = none_silent
+    """Seconds since those of these nodes were heard of that are late."""
     can_stage: bool = True
     """Whether tasks can be given what their documents name outside of them."""
     default_fs_uri: str = ""

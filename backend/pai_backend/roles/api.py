@@ -133,6 +133,7 @@ async def _application(
         can_stage=parts.settings.engine.kind != "kubernetes" or bool(parts.settings.kubernetes.pods.inputs_image),
         default_fs_uri=parts.settings.default_fs_uri,
         troubles=lambda: parts.engine().troubles() if _hears_of_nodes(parts) else (),
+        silences=lambda nodes: parts.engine().silences(nodes),
         log_place=parts.log_place,
         task_reach=parts.task_reach(),
     )

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pai_backend.access.document_keys import document_keys
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
-from pai_backend.api.doubts import doubts
+from pai_backend.api.doubts import doubt_of
 from pai_backend.api.services.cells import check_cells
 from pai_backend.api.wire import Detail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
@@ -111,7 +111,7 @@ class JobService:
         job = await self.find(user, name)
         idles = job.spec.idle_timeout_s is not None and not job.state.final
         clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
-        doubt = doubts(job, self._ctx.nodes(), self._ctx.troubles())
+        doubt = await doubt_of(job, self._ctx)
         return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,6 +47,7 @@ from pai_backend.engine.kubernetes.places import Kind, Places, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
+from pai_backend.engine.kubernetes.silence import Silences
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import part
@@ -119,6 +120,7 @@ class KubernetesEngine:
         self._watcher: Watcher | None = None
         self._mirrors: Mirrors | None = None
         self._counts = RequestCounts()
+        self._silences = Silences()
         self._swept_at = datetime.now(UTC)
         self._identities: frozenset[str] = frozenset()
         self._unheld = ""
@@ -211,6 +213,10 @@ class KubernetesEngine:
         """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nobody watches."""
         needed = [each for each in self.health() if each.resource != "events"]  # a help, and no need
         return [said for each in needed if (said := each.complaint(CURRENT_S))]
+
+    async def silences(self, nodes: Iterable[str]) -> dict[str, float]:
+        """Seconds since those of these nodes were heard of that are late."""
+        return await self._silences.of((await self._found()).calls, nodes)
 
     def figures(self) -> ClusterCollector:
         """Figures of this process's requests and of what it knows, for metrics."""
