@@ -15,6 +15,7 @@ from asyncssh.packet import String
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import files
+from pai_backend.engine.local.ssh_server import MOST_CHANNELS
 from pai_backend.testing.engine_contract import PATIENCE_S
 from tests.integration.engine.test_agent_ssh import Client, agent, client, run, task
 from tests.support.ssh_world import eventually
@@ -67,6 +68,21 @@ async def test_the_files_of_a_session_are_open_in_a_process_of_its_own(
         held = [await sftp.open("/dev/zero", "rb") for _ in range(200)]
         assert psutil.Process(agent.pid).num_fds() == before
         assert len(held) == 200
+
+
+@pytest.mark.asyncio
+async def test_a_connection_listens_with_a_bounded_number_of_ports_and_sockets(
+    client: Client, task: TaskPlan, tmp_path: Path
+) -> None:
+    async with client.connected() as connection, asyncio.timeout(PATIENCE_S):
+        for _ in range(MOST_CHANNELS):
+            await connection.forward_remote_port("", 0, "localhost", 1)
+        with pytest.raises(asyncssh.ChannelListenError):
+            await connection.forward_remote_port("", 0, "localhost", 1)
+        with pytest.raises(asyncssh.ChannelListenError):
+            await connection.forward_remote_path(str(tmp_path / "socket"), "/nowhere")
+        with pytest.raises(asyncssh.ChannelOpenError, match="which is the most"):
+            await connection.run("true")
 
 
 @pytest.mark.asyncio

@@ -14,6 +14,7 @@ import asyncssh
 import pytest
 import pytest_asyncio
 
+from pai_backend.access.gateway.pace import Pace
 from pai_backend.access.keys import known_hosts_line, make_ed25519
 from pai_backend.engine.base import Connection
 from pai_backend.model.ids import TaskUid
@@ -117,6 +118,30 @@ def _noting(method: Callable[..., Any], name: str, asked: list[str]) -> Callable
         return method(*args)
 
     return noted
+
+
+@pytest.mark.parametrize("key", ["registered", "unknown"])
+async def test_a_clock_tells_nothing_of_jobs_of_others(world: World, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at one waits for the next of some fixed moments, as a look at none does; at one's own none waits."""
+    waits: list[str] = []
+
+    async def counted(pace: Pace) -> None:
+        waits.append("")
+
+    monkeypatch.setattr(Pace, "next_moment", counted)
+    assert (await world.ssh("echo in")).stdout == b"in\n"
+    assert waits == []
+    world.key = world.path / "another"
+    public = write_key(world.key)
+    if key == "registered":
+        world.store.register("bob", public)
+    counts = []
+    for name in (world.job.alias, "no-such-job", f"alice+{world.job.name}", "alice+no-such"):
+        waits.clear()
+        assert (await world.ssh("true", name=name)).status == 255
+        counts.append(len(waits))
+    assert len(set(counts)) == 1
+    assert counts[0] > 0
 
 
 async def test_a_public_key_tells_a_stranger_nothing(world: World) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import resource
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,12 +14,17 @@ import asyncssh
 import psutil
 import pytest
 import pytest_asyncio
+from asyncssh.constants import MSG_GLOBAL_REQUEST
+from asyncssh.packet import Boolean, String
 
+from pai_backend.access.gateway import relay
+from pai_backend.access.gateway.front import Front
 from tests.support.ssh_world import World, eventually, login, make_world, write_key
 
 pytestmark = pytest.mark.asyncio
 
 MANY = 10_000
+NOT_A_MESSAGE = 192  # of those for private use (RFC 4250 §4.1.1)
 MOST_GROWTH_BYTES = 24_000_000
 """Of 10,000 strangers of whom 64 at a time find room, after the first 200."""
 
@@ -140,6 +146,59 @@ async def test_keys_offered_in_vain_are_counted(tmp_path: Path) -> None:
         assert "Too many authentication failures" in (await world.ssh("true", options=tuple(options))).stderr
         world.key = right
         assert (await world.ssh("true")).status == 0
+
+
+@pytest.mark.parametrize("entered", [False, True])
+async def test_a_client_that_reads_no_answers_is_not_read_either(
+    world: World, entered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what the gateway answers by itself would be kept without a bound, before a login too."""
+    monkeypatch.setattr(relay, "UNSENT_BYTES", 1 << 17)
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(("127.0.0.1", world.port))
+        keys = {"client_keys": [str(world.key)], "known_hosts": None, "agent_path": None}
+        async with asyncssh.connect(sock=sock, username="demo", config=None, **keys) as conn:
+            if entered:
+                await conn.create_process("sleep 60")
+            (front,) = [each for each in gc.get_objects() if isinstance(each, Front) and each.alive]
+            assert conn._transport is not None
+            assert front._transport is not None
+            front._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            conn._transport.pause_reading()
+            async with asyncio.timeout(60):
+                while not front._not_reading:
+                    for _ in range(100):
+                        conn.send_packet(NOT_A_MESSAGE)  # RFC 4253 §11.4: answered with "unimplemented"
+                    await asyncio.sleep(0)
+            conn._transport.resume_reading()
+            await eventually(lambda: not front._not_reading, "it is not read again")
+            assert (await conn.run("echo in")).stdout == "in\n"
+
+
+async def test_questions_that_the_task_does_not_answer_are_bounded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "MOST_UNANSWERED", 5)
+    async with login(world) as conn:
+        await conn.run("true")
+        for _ in range(50):
+            conn.send_packet(MSG_GLOBAL_REQUEST, String(b"keepalive@openssh.com"), Boolean(True))
+        async with asyncio.timeout(60):
+            await conn.wait_closed()
+
+
+async def test_what_a_login_listens_with_counts_as_its_channels_do(tmp_path: Path) -> None:
+    async with make_world(tmp_path, max_channels=3) as world, login(world) as conn:
+        await conn.run("true")
+        held = [await conn.forward_remote_port("", 0, "localhost", 1) for _ in range(3)]
+        with pytest.raises(asyncssh.ChannelListenError):
+            await conn.forward_remote_port("", 0, "localhost", 1)
+        with pytest.raises(asyncssh.ChannelOpenError, match="3 channels open, which is the most"):
+            await conn.run("true")
+        held[0].close()
+        await held[0].wait_closed()
+        assert (await conn.run("echo in")).stdout == "in\n"
 
 
 async def test_one_user_has_a_bounded_number_of_logins_and_a_login_of_channels(tmp_path: Path) -> None:

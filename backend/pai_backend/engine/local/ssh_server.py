@@ -34,11 +34,16 @@ _LOOPBACK_NAMES = frozenset({"", "*", "localhost", LOOPBACK, "::1", "0.0.0.0", "
 
 
 class TaskConnection(Guessing):
-    """The server's end of one connection, with a bound on its channels."""
+    """The server's end of one connection, with a bound on its channels and on what it listens with."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be opened."""
+        return len(self._channels) + len(self._local_listeners) >= MOST_CHANNELS
 
     def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> bool | Awaitable[None]:
         """Called by asyncssh for every message."""
-        if pkttype == MSG_CHANNEL_OPEN and len(self._channels) >= MOST_CHANNELS:
+        if pkttype == MSG_CHANNEL_OPEN and self.is_full:
             packet.get_string()
             text = f"This connection has {MOST_CHANNELS} channels open, which is the most."
             self.send_channel_open_failure(packet.get_uint32(), asyncssh.OPEN_RESOURCE_SHORTAGE, text, "")
@@ -93,13 +98,19 @@ class TaskServer(asyncssh.SSHServer):
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
         """Listen for the client (``ssh -R``), on loopback whatever it asks for, as OpenSSH does by default."""
-        if listen_host not in _LOOPBACK_NAMES or self._connection is None:
+        if listen_host not in _LOOPBACK_NAMES or self._connection is None or self._is_full:
             return False
         return await listening_on(self._connection, LOOPBACK, listen_port, listen_host)
 
     async def unix_server_requested(self, listen_path: str) -> asyncssh.SSHListener | bool:
         """Listen on a socket in the file system for the client."""
-        return self._connection is not None and await listening_on_socket(self._connection, listen_path)
+        if self._connection is None or self._is_full:
+            return False
+        return await listening_on_socket(self._connection, listen_path)
+
+    @property
+    def _is_full(self) -> bool:
+        return isinstance(self._connection, TaskConnection) and self._connection.is_full
 
 
 class Listener:
