@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from jupyter_pai import wire as front
 from jupyter_pai.connect.guide import Guide
 from jupyter_pai.doctor.examining import FindingWire, Report
-from pai_backend.api import key_wire, use_wire
+from pai_backend.api import key_wire, orphan_wire, use_wire
 from pai_backend.api import wire as api
 from pai_backend.model import waiting
 from pai_backend.model.errors import ErrorBody, Fault
@@ -69,6 +69,8 @@ TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IErrorBody": ErrorBody,
     "IVerdict": api.Validation,
     "IJobPage": api.JobPage,
+    "IOrphan": orphan_wire.OrphanShown,
+    "IOrphanList": orphan_wire.OrphanList,
     "ITicket": api.Ticket,
     "IReleased": api.Released,
     "IShare": key_wire.ShareWire,
