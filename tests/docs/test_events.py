@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
 from tests.docs.pages import read
 from tests.docs.place import Place
 
@@ -37,7 +35,6 @@ def incremental(name: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.timeout(240)
 def test_payloads_have_the_documented_fields(place: Place) -> None:
     assert place.run("PAI_BACKEND_CONFIG=examples/backend.yaml pai backend start")[0] == 0
     failing = {"jobName": "failing", "image": "none", "retryCount": 1, "taskRoles": [{**ROLE, "command": "exit 3"}]}

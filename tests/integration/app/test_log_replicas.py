@@ -7,14 +7,11 @@ import subprocess
 from pathlib import Path
 
 import httpx
-import pytest
 
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.testing.free_ports import free_port
 from tests.support.backend_process import backend, command, until
 from tests.support.documents import scm_document
-
-pytestmark = pytest.mark.timeout(240)
 
 
 def test_a_replica_without_the_log_directory_says_that_logs_are_elsewhere(tmp_path: Path) -> None:

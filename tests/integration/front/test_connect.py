@@ -30,7 +30,6 @@ ROLE = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNu
 BARE = ("awk", "bash", "cat", "chmod", "df", "expr", "id", "mkdir", "mktemp", "rm", "sh", "sleep", "tail", "uname")
 """What a small image has: no tar, no downloader, no scp."""
 
-pytestmark = pytest.mark.timeout(180)
 
 Pai = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -20,8 +20,6 @@ from tests.support.private_backend import private_backend
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
 
-pytestmark = pytest.mark.timeout(180)
-
 
 def submit(backend: Client, name: str, command: str) -> str:
     """The uid of a new job of one task."""

@@ -40,8 +40,6 @@ engine:
 ROLE = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "exec sleep 600"}
 ROLES = [{"name": "main", **ROLE}, {"name": "second", **ROLE}]
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @dataclass
 class Person:
