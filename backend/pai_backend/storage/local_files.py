@@ -15,10 +15,11 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pai_backend.storage.areas import MAX_DEPTH, copy_name, is_partial, partial_name
-from pai_backend.storage.faults import NoRoom, NotAllowed, StorageFault
+from pai_backend.storage.faults import Absent, NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import (
     CHUNK_BYTES,
     Conflict,
@@ -28,12 +29,14 @@ from pai_backend.storage.files import (
     Readable,
     Upload,
     absent,
+    grown,
     shown,
     time_of,
 )
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO is not waited for
+_HIDDEN = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
 _NO_LINK = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
 
 
@@ -115,9 +118,9 @@ class LocalFiles:
             else:
                 os.rmdir(path[-1], dir_fd=folder)
 
-    def copy(self, source: Parts, target: Parts, max_entries: int) -> None:
+    def copy(self, source: Parts, target: Parts, max_entries: int, max_bytes: int | None = None) -> None:
         """Copy under the name of an upload, then rename."""
-        left = [max_entries]
+        left = _Left(max_entries, max_bytes)
         with _faults(source), self._folder(source[:-1]) as origin, self._folder(target[:-1], make=True) as folder:
             self._refuse_directory(target, folder)
             name = copy_name(target[-1])
@@ -132,10 +135,11 @@ class LocalFiles:
 
     def usage(self, path: Parts) -> int:
         """Bytes of all files below, but not where nested very deeply; one with several names counts each time."""
-        total = 0
-        with suppress(StorageFault), _faults(path), self._folder(path) as folder:
-            total = _usage(folder, 2 * MAX_DEPTH)
-        return total
+        try:
+            with _faults(path), self._folder(path) as folder:
+                return _usage(folder, 2 * MAX_DEPTH)
+        except Absent:
+            return 0
 
     @contextmanager
     def _folder(self, path: Parts, *, make: bool = False) -> Iterator[int]:
@@ -238,18 +242,26 @@ def _info(name: str, status: os.stat_result, path: Parts) -> Info:
 
 
 def _usage(folder: int, left: int) -> int:
+    """What a task hides, by its mode or by a link in its place, is left out. Raises OSError for any other fault:
+    files that could not be counted must not leave room for others.
+    """
     total = 0
     with os.scandir(folder) as found:
         for entry in found:
-            with suppress(FileNotFoundError):  # removed meanwhile
+            try:
                 if not entry.is_dir(follow_symlinks=False):
                     total += entry.stat(follow_symlinks=False).st_size
-                elif left:
-                    inner = os.open(entry.name, _DIRECTORY, dir_fd=folder)
-                    try:
-                        total += _usage(inner, left - 1)
-                    finally:
-                        os.close(inner)
+                    continue
+                inner = os.open(entry.name, _DIRECTORY, dir_fd=folder) if left else -1
+            except OSError as error:
+                if error.errno not in _HIDDEN:
+                    raise
+                continue
+            if left:
+                try:
+                    total += _usage(inner, left - 1)
+                finally:
+                    os.close(inner)
     return total
 
 
@@ -269,10 +281,18 @@ def _refuse_depth(folder: int, name: str, path: Parts, left: int = 2 * MAX_DEPTH
         os.close(inner)
 
 
-def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left: list[int]) -> None:
-    """Copy one entry from an open directory into another, and what is in it; ``left`` counts entries down."""
-    left[0] -= 1
-    if left[0] < 0:
+@dataclass
+class _Left:
+    """What may still be copied. ``bytes``: None without a limit."""
+
+    entries: int
+    bytes: int | None
+
+
+def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left: _Left) -> None:
+    """Copy one entry from an open directory into another, and what is in it; ``left`` is counted down."""
+    left.entries -= 1
+    if left.entries < 0:
         raise StorageFault("the directory holds too many files to be copied at once", "copy parts of it")
     mode = os.stat(name, dir_fd=origin, follow_symlinks=False).st_mode
     if stat.S_ISREG(mode):
@@ -280,7 +300,12 @@ def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left
             open(os.open(name, _FILE, dir_fd=origin), "rb") as reader,
             open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "wb") as writer,
         ):
-            shutil.copyfileobj(reader, writer, CHUNK_BYTES)
+            while data := reader.read(CHUNK_BYTES):
+                if left.bytes is not None:
+                    left.bytes -= len(data)
+                    if left.bytes < 0:
+                        raise grown(path)
+                writer.write(data)
         return
     if not stat.S_ISDIR(mode):
         raise Conflict(f"{shown(path)} holds a symbolic link or special file ({name})", "remove it first")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,3 +141,36 @@ def test_a_tree_that_is_nested_very_deeply_is_an_error_and_no_crash(files: Files
         assert os.listdir(behind.root) == ["deep"]
     finally:  # pytest's own tidying would give up on it
         subprocess.run(["rm", "-rf", str(behind.root)], check=True, timeout=60)
+
+
+def test_what_a_task_hides_does_not_empty_the_count_of_all_else(
+    files: Files, behind: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind.put(("a", "f"), b"123")
+    behind.put(("a", "hidden", "g"), b"4")
+    real = os.open
+
+    def refusing(name: str, *args: Any, **kwargs: Any) -> int:
+        if name == "hidden":  # as a directory of mode 0 does for all but root
+            raise PermissionError(errno.EACCES, "Permission denied", name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refusing)
+    assert files.usage(("a",)) == 3
+
+
+def test_files_that_cannot_be_counted_leave_no_room(
+    files: Files, behind: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind.put(("a", "d", "f"), b"123")
+    real = os.open
+
+    def exhausted(name: str, *args: Any, **kwargs: Any) -> int:
+        if name == "d":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", exhausted)
+    with pytest.raises(StorageFault):
+        files.usage(("a",))
+    assert files.usage(("nothing",)) == 0

@@ -139,11 +139,16 @@ class FileService:
         if pool.bytes:
             size = await self.do(lambda: self.room.files.usage(source) if info.directory else info.size)
         await self._reserve(pool, size)
+        most = size if pool.bytes else None
         try:
-            await self.do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED), LONG_S)
-        finally:
+            await self.do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED, most), LONG_S)
+        except BaseException:
             self.room.quotas.release(pool, size)
-            self.room.quotas.shrank(pool)
+            raise
+        else:
+            self.room.quotas.wrote(pool, size)  # a measurement under way may have passed its place already
+        finally:
+            self.room.quotas.shrank(pool)  # what it replaces is gone, and what a failed copy left is not known
 
     async def remove(self, text: str, *, recursive: bool) -> None:
         """Raises NoSuchFile; FileConflict for a directory that is not empty."""
@@ -264,13 +269,23 @@ class Receiving:
             if self._waiting and not self._closed:
                 data = bytes(self._waiting)
                 self._waiting.clear()
-                await self._service.do(lambda: self._upload.write(data))
-                self._count(len(data))
+                with self._counted():
+                    await self._service.do(lambda: self._upload.write(data))
 
-    def _count(self, size: int) -> None:
-        self._service.count(size)
-        self._service.room.quotas.wrote(self._held.pool, size)
-        self._held.size -= size
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count what is written inside, also when it ends with a fault: the bytes before that are kept."""
+        before = self._upload.size
+        try:
+            yield
+        except BaseException:
+            self._service.room.quotas.shrank(self._held.pool)  # how much there is now is not known
+            raise
+        finally:
+            size = self._upload.size - before
+            self._service.count(size)
+            self._service.room.quotas.wrote(self._held.pool, size)
+            self._held.size -= size
 
     async def end(self) -> UploadState:
         """The request has ended: complete the file when all of it is here, else keep it. Raises FileConflict.
@@ -282,8 +297,8 @@ class Receiving:
             size = self._upload.size + len(data)
             complete = self._length is None or size == self._length
             try:
-                await self._service.do(lambda: self._end(data, complete=complete), LONG_S)
-                self._count(len(data))
+                with self._counted():
+                    await self._service.do(lambda: self._end(data, complete=complete), LONG_S)
             finally:
                 self._give_back()
                 if self._held.replaces:
