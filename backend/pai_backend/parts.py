@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pai_backend.engine.kubernetes.engine import KubernetesEngine
     from pai_backend.engine.kubernetes.namespaces import JobOwner
+    from pai_backend.engine.local.accounts import Accounts
     from pai_backend.engine.local.control_groups import ControlGroups
     from pai_backend.engine.local.engine import LocalEngine
     from pai_backend.engine.log_place import LogPlace
@@ -183,7 +185,8 @@ class Parts:
             options={scheme: values.get_secret_value() for scheme, values in storage.options.items()},
             mounts=tuple(Mount(mount.name, mount.uri, mount.users) for mount in storage.mounts),
             shared=storage.shared,
-            tasks_share_our_rights=self.settings.engine.kind == "local",
+            tasks_share_our_rights=self.settings.engine.kind == "local" and not self.settings.engine.accounts.given,
+            owners=self.settings.engine.accounts.given,
         )
 
     def task_reach(self) -> TaskReach:
@@ -247,7 +250,33 @@ class Parts:
             python=python,
             most_processes=given.most_processes,
             groups=_task_groups if given.hold_to_limits else lambda: NONE,
+            accounts=self.accounts,
         )
+
+    @cached_property
+    def accounts(self) -> Accounts | None:
+        """The accounts that local tasks run as; None where that is the backend's own. Raises RoleError."""
+        if not self.settings.engine.accounts.given:
+            return None
+        from pai_backend.engine.base import EngineError
+        from pai_backend.task_accounts import accounts_of
+
+        try:
+            return accounts_of(self.settings, self.engine_root)
+        except EngineError as error:
+            raise RoleError(f"engine.accounts: {error}") from None
+
+    async def open_to_accounts(self) -> None:
+        """Before tasks start: let their accounts into what is theirs, and close the rest. Raises RoleError."""
+        if (accounts := self.accounts) is None:
+            return
+        from pai_backend.engine.base import EngineError
+        from pai_backend.task_accounts import open_to
+
+        try:
+            await asyncio.to_thread(open_to, accounts, self.settings, self.engine_root)
+        except EngineError as error:
+            raise RoleError(f"engine.accounts: {error}") from None
 
     def _kubernetes_engine(self) -> KubernetesEngine:
         """Connects to nothing yet: a backend starts while its cluster is away."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,9 +20,11 @@ from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
+from pai_backend.engine.local.accounts import Accounts, NoAccount
 from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.unreached import TaskReach
 from pai_backend.model.alias import Target
+from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
@@ -151,7 +154,20 @@ class ApiContext:
     default_fs_uri: str = ""
     cells: CellRules = CellRules()
     task_reach: TaskReach = field(default_factory=TaskReach)
+    accounts: Accounts | None = None
+    """Of this machine, where tasks run as one of their user."""
     clock: Callable[[], datetime] = utc_now
+
+    async def need_account(self, user: User) -> None:
+        """Give the user an account for tasks, and directories that are its own, where tasks run as such.
+
+        Raises Forbidden when there is none for them.
+        """
+        if self.accounts is not None:
+            try:
+                await asyncio.to_thread(self.accounts.of, user.name)
+            except NoAccount as error:
+                raise Forbidden(f"{error}.", hint="Ask the administrator.") from None
 
     @cached_property
     def snapshots(self) -> Snapshots:

@@ -139,6 +139,7 @@ async def _application(
     )
     return make_application(ctx, proxy_rules(proxy))
 
+        accounts=parts.accounts,
 
 def _cells(parts: Parts) -> CellRules:
     cluster = parts.settings.cluster

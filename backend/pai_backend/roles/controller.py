@@ -86,6 +86,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))
     policy = policy_of(settings.queue)
     engine = parts.engine()
+    await parts.open_to_accounts()
     await require_holder(store, engine)
     await store.recovery.add_log_place(await parts.log_place.marked())
     ready.role_is_ready(Role.CONTROLLER)

@@ -43,8 +43,10 @@ _NO_LINK = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
 class LocalFiles:
     """The files below ``root``, which is made when it is first written to. See ``files.Files`` for the promises."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, owners: bool = False) -> None:
+        """With ``owners`` what is made belongs to the account that its directory belongs to; for root alone."""
         self._root = root
+        self._owners = owners
 
     def stat(self, path: Parts) -> Info:
         """What is there."""
@@ -91,6 +93,8 @@ class LocalFiles:
 
             try:
                 descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644, dir_fd=folder)
+                if self._owners:
+                    _hand_on(descriptor, folder)
                 part = PartFile(descriptor, path, offset, publish, lambda: os.unlink(name, dir_fd=keep))
             except BaseException:
                 os.close(keep)
@@ -126,7 +130,7 @@ class LocalFiles:
             name = copy_name(target[-1])
             _refuse_depth(origin, source[-1], source)
             try:
-                _copy_entry(origin, source[-1], folder, name, source, left)
+                _copy_entry(origin, source[-1], folder, name, source, left, owners=self._owners)
                 with _faults(target):
                     os.rename(name, target[-1], src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
@@ -149,15 +153,26 @@ class LocalFiles:
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)  # the root itself may be reached through links
         try:
             for name in path:
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(name, 0o755, dir_fd=folder)
+                made = make and self._make(name, folder)
                 inner = os.open(name, _DIRECTORY, dir_fd=folder)
-                os.close(folder)
-                folder = inner
+                try:
+                    if made and self._owners:
+                        _hand_on(inner, folder)
+                finally:
+                    os.close(folder)
+                    folder = inner
             yield folder
         finally:
             os.close(folder)
+
+    @staticmethod
+    def _make(name: str, folder: int) -> bool:
+        """Make a directory; False when there is something of that name."""
+        try:
+            os.mkdir(name, 0o755, dir_fd=folder)
+        except FileExistsError:
+            return False
+        return True
 
     @staticmethod
     def _refuse_directory(path: Parts, folder: int) -> None:
@@ -281,6 +296,20 @@ def _refuse_depth(folder: int, name: str, path: Parts, left: int = 2 * MAX_DEPTH
         os.close(inner)
 
 
+def _hand_on(made: int, folder: int) -> None:
+    """Give what we just made to whom its directory belongs to; below one that all accounts write to it is as that.
+
+    What is not ours, or has another name, too, is left alone: an account may have put it in the place of ours.
+    """
+    above, about = os.fstat(folder), os.fstat(made)
+    if about.st_uid != os.geteuid() or (stat.S_ISREG(about.st_mode) and about.st_nlink != 1):
+        return
+    if above.st_mode & stat.S_ISVTX and stat.S_ISDIR(about.st_mode):
+        os.fchmod(made, stat.S_IMODE(above.st_mode))
+    if above.st_uid != about.st_uid:
+        os.fchown(made, above.st_uid, above.st_gid)
+
+
 @dataclass
 class _Left:
     """What may still be copied. ``bytes``: None without a limit."""
@@ -289,7 +318,7 @@ class _Left:
     bytes: int | None
 
 
-def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left: _Left) -> None:
+def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left: _Left, *, owners: bool) -> None:
     """Copy one entry from an open directory into another, and what is in it; ``left`` is counted down."""
     left.entries -= 1
     if left.entries < 0:
@@ -300,6 +329,8 @@ def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left
             open(os.open(name, _FILE, dir_fd=origin), "rb") as reader,
             open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "wb") as writer,
         ):
+            if owners:
+                _hand_on(writer.fileno(), folder)
             while data := reader.read(CHUNK_BYTES):
                 if left.bytes is not None:
                     left.bytes -= len(data)
@@ -314,8 +345,10 @@ def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left
     try:
         copied = os.open(new, _DIRECTORY, dir_fd=folder)
         try:
+            if owners:
+                _hand_on(copied, folder)
             for child in sorted(os.listdir(inner)):
-                _copy_entry(inner, child, copied, child, (*path, child), left)
+                _copy_entry(inner, child, copied, child, (*path, child), left, owners=owners)
         finally:
             os.close(copied)
     finally:

@@ -166,6 +166,8 @@ class FileService:
             raise Forbidden(f"{shown(path)} itself cannot be changed.", hint="Name something below it.")
         if writing and not path:
             raise InvalidParameters("The root of the default file system cannot be changed.", hint="Name a path.")
+        if writing:
+            await self._ctx.need_account(self._user)
         return (await self._output(path, where), where) if where.area is Area.OUTPUT else (path, where)
 
     async def _output(self, path: Parts, where: Claim) -> Parts:

@@ -23,6 +23,7 @@ from pai_backend.engine.base import (
 )
 from pai_backend.engine.holding import Claim, Holder, claimed, handed_over
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.accounts import Accounts
 from pai_backend.engine.local.control_groups import NONE, ControlGroups
 from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.holder_file import HolderFile
@@ -56,9 +57,12 @@ class LocalEngine:
         python: str = sys.executable,
         most_processes: int = 0,
         groups: Callable[[], ControlGroups] = lambda: NONE,
+        accounts: Accounts | None = None,
     ) -> None:
-        """``python``, ``most_processes`` and ``groups`` are as the ledger takes them."""
-        self._ledger = Ledger(root.absolute(), log_bytes, python, most_processes=most_processes, groups=groups)
+        """``python``, ``most_processes``, ``groups`` and ``accounts`` are as the ledger takes them."""
+        self._ledger = Ledger(
+            root.absolute(), log_bytes, python, most_processes=most_processes, groups=groups, accounts=accounts
+        )
         self._nodes = {node.name: node for node in nodes}
         self._watcher: Watcher | None = None
         self._holder = HolderFile(root.absolute())

@@ -3,6 +3,7 @@
 ``<root>/tasks/<uid>/``  a task that is live, or whose exit is not yet recorded elsewhere
 ``<root>/done/<uid>/``   a forgotten one: its logs stay readable, and its uid can never start again
 ``<root>/interpreters/`` what tasks with the same Python have in common, see ``overlay``
+``<root>/homes/<uid>/``  of accounts without a home of their own, see ``accounts``
 
 A task directory appears whole, by one rename. In it, in the order in which they come to be:
 ``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, ``bin/``,
@@ -20,6 +21,9 @@ import os
 TASKS = "tasks"
 DONE = "done"
 INTERPRETERS = "interpreters"
+HOMES = "homes"
+ACCOUNTS = "accounts.json"  # which account the pool gave to which user
+ACCOUNTS_LOCK = "accounts.lock"  # flock held while that is changed
 EVENTS_FIFO = "events.fifo"  # read by the watching engine: one uid a line, a hint to look
 AGENT_FIFO = "agent.fifo"  # the same, read by the agent
 HOLDER = "holder.json"  # the database that these tasks belong to, with a heartbeat: see ``engine.holding``

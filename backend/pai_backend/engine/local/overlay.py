@@ -118,7 +118,8 @@ def shared_part(below: Interpreter, root: Path) -> Path:
                 file = fresh / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(content, "utf-8", "surrogateescape")
-                file.chmod(0o755)
+            for path in (place.parent, fresh, *fresh.rglob("*")):  # for tasks of all accounts, whatever the umask is
+                path.chmod(0o755)
             os.rename(fresh, place)
         except OSError:
             shutil.rmtree(fresh, ignore_errors=True)

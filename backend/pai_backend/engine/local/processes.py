@@ -68,14 +68,17 @@ def limit_mark(uid: str) -> int:
     return digest % 2**56 + 2**56  # below infinity, above what anybody sets
 
 
-def threads_here() -> int:
-    """How many threads the processes of this account have, as RLIMIT_NPROC counts them; 0 where that is not known."""
+def threads_here(uid: int | None = None) -> int:
+    """How many threads the processes of an account have, as RLIMIT_NPROC counts them; 0 where that is not known.
+
+    None is the account of this process.
+    """
     if sys.platform != "linux":
         return 0
     count = 0
     for pid in _pids():
         with suppress(OSError):  # gone just now
-            if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
+            if os.stat(f"/proc/{pid}").st_uid == (os.geteuid() if uid is None else uid):
                 count += len(os.listdir(f"/proc/{pid}/task"))
     return count
 

@@ -98,7 +98,9 @@ class Retention:
 
     def sweep(self) -> int:
         """Remove what is not kept; returns how many tasks lost their logs and files. Raises OSError."""
-        gone = expired(list(self._finished()), self._keep, time.time())
+        found = list(self._finished())
+        self._sizes = {each.name: each.bytes for each in found}
+        gone = expired(found, self._keep, time.time())
         for each in gone:
             self._clear(self._folder.path / each.name)
             self._sizes.pop(each.name, None)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import asyncssh
 from asyncssh.constants import MSG_CHANNEL_OPEN
 from asyncssh.packet import SSHPacket
 
-from pai_backend.engine.algorithms import algorithms
+from pai_backend.engine.algorithms import SPEAKS, algorithms
 from pai_backend.engine.guesses import Guessing
 from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
@@ -62,19 +62,28 @@ class Rides:
 class TaskServer(asyncssh.SSHServer):
     """Decides what one connection may do; asyncssh makes one for each."""
 
-    def __init__(self, task: TaskWorld, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
-        self._task, self._connections, self._rides = task, connections, rides
+    def __init__(
+        self,
+        task: TaskWorld,
+        connections: set[asyncssh.SSHServerConnection],
+        rides: Rides,
+        changed: Callable[[int], None],
+    ) -> None:
+        """``changed`` is called with the number of connections whenever that has changed."""
+        self._task, self._connections, self._rides, self._changed = task, connections, rides, changed
         self._connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Remember the connection, so that it can be ended with the task."""
         self._connection = conn
         self._connections.add(conn)
+        self._changed(len(self._connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         if self._connection is not None:
             self._connections.discard(self._connection)
+            self._changed(len(self._connections))
 
     def begin_auth(self, username: str) -> bool:
         """Every user name must authenticate, and any will do: the key says who it is."""
@@ -116,8 +125,19 @@ class TaskServer(asyncssh.SSHServer):
 class Listener:
     """The open SSH port of one task, with all connections that came in by it."""
 
-    def __init__(self, acceptor: Acceptor, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
-        self._acceptor, self._connections, self._rides = acceptor, connections, rides
+    def __init__(
+        self,
+        listening: socket.socket,
+        factory: Callable[[], asyncio.BaseProtocol],
+        connections: set[asyncssh.SSHServerConnection],
+        rides: Rides,
+    ) -> None:
+        self._factory, self._connections, self._rides = factory, connections, rides
+        self.listen_again(listening)
+
+    def listen_again(self, listening: socket.socket) -> None:
+        """Accept connections of this socket, after :meth:`hand_over`."""
+        self._acceptor = Acceptor(listening, self._factory)
 
     @property
     def logins(self) -> int:
@@ -155,6 +175,23 @@ async def listen(
 
     Raises OSError when the port is taken, ValueError (asyncssh's key errors) when a key cannot be read.
     """
+    bound = socket.create_server((LOOPBACK, port))
+    try:
+        return await listen_on(bound, task, host_key, host_certificate, authorized_keys)
+    except BaseException:
+        bound.close()
+        raise
+
+
+async def listen_on(
+    bound: socket.socket,
+    task: TaskWorld,
+    host_key: str,
+    host_certificate: str,
+    authorized_keys: Sequence[str],
+    changed: Callable[[int], None] = lambda _: None,
+) -> Listener:
+    """Serve the task on a socket; ``changed`` is called with the number of connections. Raises ValueError."""
     connections: set[asyncssh.SSHServerConnection] = set()
 
     async def make_ride(authorized_key: str) -> asyncio.BaseProtocol:
@@ -166,10 +203,11 @@ async def listen(
 
     options = await asyncssh.SSHServerConnectionOptions.construct(
         config=None,
-        server_factory=lambda: TaskServer(task, connections, rides),
+        server_factory=lambda: TaskServer(task, connections, rides, changed),
         server_host_keys=[_host_key(host_key, host_certificate)],
         authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
         **algorithms(),
+        server_version=f"{SPEAKS} jupyter-pai-task",
         encoding=None,
         line_editor=False,
         agent_forwarding=True,
@@ -182,8 +220,7 @@ async def listen(
         login_timeout=LOGIN_TIMEOUT_S,
     )
     loop = asyncio.get_running_loop()
-    bound = socket.create_server((LOOPBACK, port))
-    return Listener(Acceptor(bound, lambda: TaskConnection(loop, options)), connections, rides)
+    return Listener(bound, lambda: TaskConnection(loop, options), connections, rides)
 
 
 def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:

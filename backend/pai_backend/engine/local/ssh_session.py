@@ -59,6 +59,22 @@ class Process(asyncssh.SSHServerProcess[bytes]):
         self._conn.create_task(running, stdin.logger)
 
 
+class Presence:
+    """What is written down of a visit to a task, where only the account of the backend may."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    async def note(self) -> None:
+        """Note that a process is about to be started in the task from outside. Raises OSError."""
+        (self._directory / layout.SESSIONS).touch(mode=0o600)
+
+    async def enter(self, pid: int) -> None:
+        """Put a process that was just started into the task's control groups."""
+        with suppress(ProcessLookupError, FileNotFoundError):  # it has ended, or the task was kept over a restart
+            join(groups_of(str(self._directory)), pid)
+
+
 @dataclass(frozen=True)
 class TaskWorld:
     """Where sessions of a task run, and with which environment."""
@@ -66,6 +82,13 @@ class TaskWorld:
     uid: str
     directory: Path
     env: Mapping[str, str]
+    asked: Presence | None = None
+    """Who writes down the visits; None is this process itself."""
+
+    @property
+    def presence(self) -> Presence:
+        """What notes a visit."""
+        return self.asked or Presence(self.directory)
 
 
 async def serve(process: Process, task: TaskWorld) -> None:
@@ -229,7 +252,7 @@ class Session:
 
 async def _start(process: Process, task: TaskWorld) -> Session:
     """Spawn what the client asked for. Raises OSError or ValueError when that cannot be done."""
-    (task.directory / layout.SESSIONS).touch(mode=0o600)  # before the first process, so that none is overlooked
+    await task.presence.note()  # before the first process, so that none is overlooked
     env = _session_environment(process, task)
     if process.subsystem == SFTP:
         argv = file_server()
@@ -320,6 +343,5 @@ async def _spawn(
         start_new_session=True,
     )
     processes.mark(program.pid, task.uid)
-    with suppress(ProcessLookupError, FileNotFoundError):  # it has ended, or the task was kept over a restart
-        join(groups_of(str(task.directory)), program.pid)
+    await task.presence.enter(program.pid)
     return program
