@@ -25,7 +25,7 @@ from jupyter_pai.connect.files import ssh_dir
 from jupyter_pai.endpoint import resolve
 from jupyter_pai.errors import ClientError
 from jupyter_pai.following import observe
-from jupyter_pai.log_text import incremental_decoder
+from jupyter_pai.log_text import incremental_decoder, whole_characters
 from jupyter_pai.magic_words import argument, parse, verb
 from jupyter_pai.share_text import listed
 from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
@@ -208,7 +208,8 @@ class PaiMagics(Magics):
         client, job = self._connected(), self._name(args.job)
         place = {"role": args.role, "index": args.index, "stream": args.stream}
         if not args.follow:
-            _say(client.log(job, **place).data.decode(errors="replace"))
+            chunk = client.log(job, **place)
+            _say(whole_characters(chunk.data, chunk.first)[0])
             return
         try:
             decoder = incremental_decoder()

@@ -9,10 +9,11 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import INTERRUPTED, wait
 from jupyter_pai.errors import JOB_FAILED, OK
-from jupyter_pai.log_text import incremental_decoder
+from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_characters
 from jupyter_pai.share_text import listed
 
 STREAMS = ("all", "stdout", "stderr")
+LOG_PAGE_BYTES = 1_048_576  # that the API gives of a log unless asked for more
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
@@ -108,18 +109,23 @@ def logs(args: argparse.Namespace, out: Output) -> int:
         if not args.follow:
             chunk = client.log(args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset)
             if out.as_json:
-                out.json_line({"data": chunk.data.decode(errors="replace"), "offset": chunk.first, "next": chunk.next})
-            else:
+                text, first, following = whole_characters(chunk.data, chunk.first)
+                out.json_line({"data": text, "offset": first, "next": following})
+                return OK
+            out.raw(chunk.data)
+            while len(chunk.data) >= LOG_PAGE_BYTES:  # what comes while this runs is for --follow
+                chunk = client.log(args.job, role=args.role, index=args.index, stream=args.stream, offset=chunk.next)
                 out.raw(chunk.data)
             return OK
-        decoder = incremental_decoder()
+        decoder, cut = incremental_decoder(), args.offset != 0
         try:
             for data in client.follow_log(
                 args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset
             ):
                 if out.as_json:
-                    if text := decoder.decode(data):
+                    if text := decoder.decode(data[cut_bytes(data) :] if cut else data):
                         out.json_line({"data": text})
+                    cut = False
                 else:
                     out.raw(data)
         except KeyboardInterrupt:
