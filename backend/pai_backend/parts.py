@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_backend.config.settings import NodeSettings, Role, Settings
+from pai_backend.disk_reserve import DiskReserve
 from pai_backend.model.errors import Unavailable
 from pai_backend.runtime_files import read_json
 
@@ -74,6 +75,7 @@ class Parts:
         self.hurry = asyncio.Event()
         """Set, some time after ``stop``, when what is still being waited for must be ended."""
         self.engine_root = settings.data_dir / "engine"
+        self.reserve = DiskReserve(settings.data_dir, settings.disk_reserve_bytes)
         self.database_trouble = "The database is being opened."
         self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}
         self._store: SqlStore | None = None
@@ -128,7 +130,7 @@ class Parts:
         from pai_backend.store.sql import SqlStore
 
         try:
-            store = self._store = SqlStore(self.settings.database_url, key_source(self.settings))
+            store = self._store = SqlStore(self.settings.database_url, key_source(self.settings), self.reserve)
         except InvalidParameters as error:
             raise RoleError(f"database: {error.message} {error.hint}") from None
         pause = FIRST_RETRY_S
@@ -250,6 +252,7 @@ class Parts:
             python=python,
             most_processes=given.most_processes,
             groups=_task_groups if given.hold_to_limits else lambda: NONE,
+            reserve=self.reserve,
             accounts=self.accounts,
         )
 

@@ -46,6 +46,23 @@ def _lines() -> list[str]:
     return [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
 
 
+@pytest.mark.attack(26, "what finished jobs leave on the disk stays for ever")
+def test_a_finished_job_is_deleted_with_all_that_it_left(site: Site) -> None:
+    go = site.path / "go"
+    leaving = f"until [ -e {shlex.quote(str(go))} ]; do sleep 0.1; done; head -c 1000000 /dev/urandom >left"
+    with site.http(OTHER) as other, site.http(OWNER) as client:
+        ok(client.post("/api/v2/jobs", content=document("leaves", leaving)))
+        assert client.delete("/api/v2/jobs/leaves").status_code == 409
+        go.touch()
+        until(lambda: client.get("/api/v2/jobs/leaves").json()["completedTime"] is not None, LIMIT_S)
+        uid = client.get("/api/v2/jobs/leaves").json()["uid"]
+        assert other.delete(f"/api/v2/jobs/{uid}").status_code == 404
+        ok(client.delete("/api/v2/jobs/leaves"))
+        assert client.get(f"/api/v2/jobs/{uid}").status_code == 404
+    engine = site.backend.data_dir / "engine"
+    until(lambda: not [path for path in engine.rglob(f"{uid}*") if path.is_dir()], LIMIT_S)
+
+
 @pytest.mark.attack(27, "a task that kills its shim runs again for ever, and leaves processes behind")
 def test_a_task_that_kills_its_shim_ends(site: Site) -> None:
     mark = f"98765.{os.getpid()}"

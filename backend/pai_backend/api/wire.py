@@ -411,6 +411,7 @@ class Check(Model):
     name: str
     ok: bool
     message: str
+    degraded: bool = Field(default=False, description="It works, with less than it should have: the message says what.")
 
 
 class Readiness(Model):

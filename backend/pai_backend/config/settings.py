@@ -331,6 +331,12 @@ class Settings(Model):
         default_factory=default_data_dir,
         description="Directory of everything that is kept: database, token, logs, tasks.",
     )
+    disk_reserve_bytes: int = Field(
+        default=67_108_864,
+        ge=0,
+        description="Bytes of the disk of the data directory that are kept for stop, delete and sign-in when it is "
+        "full; 0 keeps none.",
+    )
     cluster_name: str = Field(default="local", min_length=1, description="Name shown to users, used in file names.")
     user: str = Field(
         default_factory=getpass.getuser, min_length=1, description="The user whom the token file stands for; an admin."
@@ -361,6 +367,7 @@ class Settings(Model):
     kubernetes: KubernetesSettings = Field(default=KubernetesSettings(), description="How a cluster is reached.")
     cluster: ClusterSettings = Field(default=ClusterSettings(), description="Who owns which machines.")
     queue: QueueSettings = Field(default=QueueSettings(), description="What may run at once, and who waits how long.")
+    jobs: JobSettings = Field(default=JobSettings(), description="How long finished jobs are kept.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")
     virtual_clusters: tuple[str, ...] = Field(
@@ -399,7 +406,6 @@ class Settings(Model):
             raise ValueError(f"api.users: the user {twice} stands there twice")
         return self
 
-    jobs: JobSettings = Field(default=JobSettings(), description="How long finished jobs are kept.")
     @model_validator(mode="after")
     def _users_trust_each_other(self) -> Self:
         """Whoever may submit a job to the local engine has all that the account of the backend has."""
@@ -411,12 +417,6 @@ class Settings(Model):
                 "As root, give them accounts (engine.accounts). Run a backend for each user, or use engine.kind: "
                 "kubernetes; set it to true if they may do so"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _tasks_have_a_launcher(self) -> Self:
-        if self.engine.kind == "kubernetes" and not self.kubernetes.pods.runtime_image:
-            raise ValueError("kubernetes.pods.runtime_image is required with engine.kind: kubernetes")
         return self
 
     @model_validator(mode="after")
@@ -434,6 +434,12 @@ class Settings(Model):
         """Everybody whom the configuration names, by name."""
         known = {self.user, *(token.user for token in self.api.tokens), *(user.name for user in self.api.users)}
         return tuple(sorted(known))
+
+    @model_validator(mode="after")
+    def _tasks_have_a_launcher(self) -> Self:
+        if self.engine.kind == "kubernetes" and not self.kubernetes.pods.runtime_image:
+            raise ValueError("kubernetes.pods.runtime_image is required with engine.kind: kubernetes")
+        return self
 
     @model_validator(mode="after")
     def _roles_once(self) -> Self:

@@ -111,6 +111,9 @@ async def _application(
         uses=uses,
         public_url=parts.settings.api.public_url or "",
     )
+    metrics.gauge(
+        "pai_disk_reserve", "1 while room is kept for stop, delete and sign-in.", lambda: parts.reserve.is_held
+    )
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
     if _hears_of_nodes(parts):
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
@@ -136,10 +139,10 @@ async def _application(
         silences=lambda nodes: parts.engine().silences(nodes),
         log_place=parts.log_place,
         task_reach=parts.task_reach(),
+        accounts=parts.accounts,
     )
     return make_application(ctx, proxy_rules(proxy))
 
-        accounts=parts.accounts,
 
 def _cells(parts: Parts) -> CellRules:
     cluster = parts.settings.cluster
@@ -261,12 +264,18 @@ async def _checks(parts: Parts, store: Store) -> Sequence[Check]:
     try:
         lease = await store.lease()
     except Unavailable as error:
-        return [Check(name="database", ok=False, message=error.message)]
+        return [Check(name="database", ok=False, message=error.message), _disk_check(parts)]
     checks = [Check(name="database", ok=True, message="answers"), _controller_check(lease)]
     if _hears_of_nodes(parts):
         troubles = parts.engine().troubles()
         checks.append(Check(name="engine", ok=not troubles, message="; ".join(troubles) or "is listed"))
-    return checks
+    return [*checks, _disk_check(parts)]
+
+
+def _disk_check(parts: Parts) -> Check:
+    """Whether there is room for what frees a full disk. It is never a reason to send users elsewhere."""
+    trouble = parts.reserve.trouble()
+    return Check(name="disk", ok=True, message=trouble or "has its reserve", degraded=bool(trouble))
 
 
 async def _drain(server: tornado.httpserver.HTTPServer, metrics: Metrics) -> None:

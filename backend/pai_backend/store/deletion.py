@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from pai_backend.model.ids import JobUid
 
 TOLD: Final = timedelta(days=7)
-"""How long its event ``job.deleted``, the last of a job, stays for those who follow all jobs from an earlier position."""
+"""How long its event ``job.deleted``, the last of a job, stays for followers of all jobs from an earlier position."""
 FRESH: Final = timedelta(hours=1)
 """A job that ended more recently is not deleted to make room: its owner is to see how it ended."""
 
