@@ -458,28 +458,28 @@ async def preempted_by_kubelet(bench: Bench) -> Json:
 
 
 @asynccontextmanager
-async def changed_kubelet(testbed: Cluster, **changes: Any) -> AsyncIterator[None]:
-    """Another configuration of dan's kubelet, until the block ends."""
-    dan = testbed.nodes["dan"]
-    before = dan.change_kubelet(**changes)
+async def changed_kubelet(testbed: Cluster, name: str = "dan", **changes: Any) -> AsyncIterator[None]:
+    """Another configuration of a node's kubelet, until the block ends."""
+    node = testbed.nodes[name]
+    before = node.change_kubelet(**changes)
     try:
-        await dan.kill("kubelet")
-        await dan.start_kubelet()
+        await node.kill("kubelet")
+        await node.start_kubelet()
         yield
     finally:
-        dan.change_kubelet(**before)
-        await dan.kill("kubelet")
-        await dan.start_kubelet()
-        await testbed.kubectl.until_ready("dan")
+        node.change_kubelet(**before)
+        await node.kill("kubelet")
+        await node.start_kubelet()
+        await testbed.kubectl.until_ready(name)
 
 
-SHORT_OF_MEMORY = {
+SHORT_OF_MEMORY: dict[str, Any] = {
     "evictionSoft": {"memory.available": "99%"},
     "evictionSoftGracePeriod": {"memory.available": "1s"},
     "evictionMaxPodGracePeriod": 20,
 }
 """As if the node's memory were all but used up: commands are told to end first, and not killed at once."""
-SHUTS_DOWN = {"shutdownGracePeriod": "20s", "shutdownGracePeriodCriticalPods": "5s"}
+SHUTS_DOWN: dict[str, Any] = {"shutdownGracePeriod": "20s", "shutdownGracePeriodCriticalPods": "5s"}
 
 
 async def evicted(bench: Bench, testbed: Cluster) -> Json:
@@ -494,21 +494,26 @@ async def shut_down(bench: Bench, testbed: Cluster) -> Json:
     """A machine that is turned off in an orderly way, by a kubelet that hears of it."""
     name = await bench.start(POLITE, placement=DAN)
     await bench.running(name)
-    dan = testbed.nodes["dan"]
-    await dan.start_logind()
+    await testbed.nodes["dan"].start_logind()
     async with changed_kubelet(testbed, **SHUTS_DOWN):
-
-        async def known() -> bool:
-            return (await bench.kubectl.attempt("exec", name, "--", "true")).code == 0
-
-        await until(known, f"{name} to be known to the new kubelet", LIMIT_S, 0.5)  # or it would refuse it
-
-        async def ends() -> bool:
-            await dan.announce_shutdown()  # again and again: when a kubelet begins to listen is not told
-            return is_disrupted(await bench.kubectl.get("pod", name))
-
-        await until(ends, f"{name} to be ended by its node", LIMIT_S, 1.0)
+        await shut_down_under(bench.kubectl, testbed, "dan", name)
         return await bench.over(name)
+
+
+async def shut_down_under(kubectl: Kubectl, testbed: Cluster, node: str, pod: str) -> None:
+    """Let a node whose kubelet was just started shut down, and wait until that ends a pod."""
+
+    async def known() -> bool:
+        return (await kubectl.attempt("exec", pod, "--container=task", "--", "true")).code == 0
+
+    await until(known, f"{pod} to be known to the new kubelet", LIMIT_S, 0.5)  # or it would refuse it
+
+    async def ends() -> bool:
+        await testbed.nodes[node].announce_shutdown()  # again and again: when a kubelet begins to listen is not told
+        found = await kubectl.attempt("get", "pod", pod, "-o", "json")
+        return found.code != 0 or is_disrupted(json.loads(found.out))  # its end may be recorded, and the pod gone
+
+    await until(ends, f"{pod} to be ended by its node", LIMIT_S, 1.0)
 
 
 async def node_deleted(bench: Bench, testbed: Cluster) -> Json:
