@@ -246,6 +246,22 @@ def test_who_ends_the_ssh_server_of_their_task_can_log_in_again(site: Site, room
     assert site.ssh(OWNER, room, "id -u").stdout.strip() == str(account_of(site, OWNER))
 
 
+def test_a_session_outlives_the_agent_that_began_it(site: Site, room: str) -> None:
+    until_in(site, room)
+    host, port = site.gateway()
+    line = ["ssh", *site.ssh_options(site.key(OWNER)), "-p", str(port), f"{room}@{host}"]
+    line.append("echo in; read word; echo said $word; id -u")
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
+        assert session.stdout is not None
+        assert session.stdout.readline() == "in\n"
+        agent = site.backend.children()["agent"]
+        agent.terminate()
+        until(lambda: site.backend.children().get("agent", agent).pid != agent.pid, LIMIT_S)
+        until_in(site, room)
+        said, _ = session.communicate("hello\n", LIMIT_S)
+    assert said.split() == ["said", "hello", str(account_of(site, OWNER))]
+
+
 def test_nothing_stays_of_a_task_that_is_stopped(site: Site) -> None:
     alias = str(site.job("hides", "env -i setsid sleep 424243 & sleep 100000")["alias"])
     until_in(site, alias)
