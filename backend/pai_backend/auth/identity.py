@@ -10,10 +10,15 @@ import asyncio
 import base64
 import hashlib
 import logging
+import os
 import secrets
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from pai_backend.auth.accounts import Account, Accounts, password_fits
 from pai_backend.auth.guessing import Guesses
@@ -28,12 +33,26 @@ log = logging.getLogger(__name__)
 
 SESSION_LIFE = timedelta(days=7)  # OpenPAI's, whatever expiration was asked for there
 CHECKS_AT_ONCE = 2
-"""Passwords checked at the same time: each takes 64 MiB, and a queue slows down those who guess."""
+"""Passwords checked at the same time, beside one likely guess: each takes 64 MiB."""
+HOLD_S, HELD = 0.5, 64
+"""How long refusals of the locked are delayed, and of how many at once: they hold connections."""
+GUESSES_NICE = 10
+"""Of threads that check likely guesses: a tenth of the processor that others ask for. With less, one that holds the
+interpreter's lock could keep the loop from it for long."""
 
 
 def utc_now() -> datetime:
     """The clock used where no other is given."""
     return datetime.now(UTC)
+
+
+class Lane:
+    """Checks of passwords that wait for each other, in threads of their own."""
+
+    def __init__(self, at_once: int, begin: Callable[[], None] | None = None) -> None:
+        """``begin`` is called in each thread first."""
+        self.turns = asyncio.Semaphore(at_once)
+        self.threads = ThreadPoolExecutor(at_once, "passwords", begin)
 
 
 class Identity:
@@ -44,8 +63,9 @@ class Identity:
     ) -> None:
         self.accounts = accounts
         self._store, self._table, self._now = store, table, now
-        self._checks = asyncio.Semaphore(CHECKS_AT_ONCE)
-        self._suspects = asyncio.Semaphore(1)  # likely guesses wait for each other, and nobody waits for them
+        self._checks = Lane(CHECKS_AT_ONCE)
+        self._suspects = Lane(1, _yield_to_others)  # likely guesses wait for each other; other sign-ins do not for them
+        self._held = 0
         self.guesses = Guesses()
         self.lockouts = Lockouts(store.grants.lockouts)
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
@@ -97,15 +117,18 @@ class Identity:
         who = name if known else "an unknown user"  # a name that nobody has may be a password in the wrong field
         try:
             self.guesses.admit(pair)
+            lane = self._suspects if self.guesses.is_suspect(pair) else self._checks
+            async with lane.turns:
+                self.guesses.admit(pair)  # others may have failed while this one waited
+                check = partial(password_fits, account if known else None, password)
+                fits = await asyncio.get_running_loop().run_in_executor(lane.threads, check)
+                if not fits:
+                    count = self.guesses.failed(pair)
         except TooManyRequests:
             self.sign_ins["locked"] += 1
             log.warning("sign-in of %s from %s refused: locked after failures", who, source)
+            await self._hold()
             raise
-        async with self._suspects if self.guesses.is_suspect(pair) else self._checks:
-            self.guesses.admit(pair)  # others may have failed while this one waited
-            fits = await asyncio.to_thread(password_fits, account if known else None, password)
-            if not fits:
-                count = self.guesses.failed(pair)
         if not fits or account is None:
             self.sign_ins["refused"] += 1
             log.warning("sign-in of %s from %s refused: wrong name or password (%d in a row)", who, source, count)
@@ -118,6 +141,15 @@ class Identity:
         await self.lockouts.require_free(account.name)
         self.sign_ins["accepted"] += 1
         return await self._make(account.name, application=False, life=SESSION_LIFE), account
+
+    async def _hold(self) -> None:
+        """Delay a refusal: a client that guesses in a loop takes little processor time. At most ``HELD`` wait."""
+        if self._held < HELD:
+            self._held += 1
+            try:
+                await asyncio.sleep(HOLD_S)
+            finally:
+                self._held -= 1
 
     async def make_application_token(self, user: User) -> str:
         """A token for a program of the user; good until it is revoked."""
@@ -142,6 +174,12 @@ class Identity:
         end = now + life if life is not None else None
         await self._store.add_token(AccessToken(digest(token), name, application, now, end))
         return token
+
+
+def _yield_to_others() -> None:
+    """Give way to all else in this thread and in those that Argon2 starts from it. Only Linux has it for one thread."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), GUESSES_NICE)
 
 
 def digest(token: str) -> str:

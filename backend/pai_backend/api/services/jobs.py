@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from pai_backend.access.document_keys import document_keys
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
 from pai_backend.api.doubts import doubt_of
+from pai_backend.api.large_texts import in_turn
 from pai_backend.api.services.cells import check_cells
 from pai_backend.api.wire import Detail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
@@ -164,7 +165,7 @@ class JobService:
         text, filename, _kept_type = await self._ctx.store.document(job.uid)  # older versions kept what clients said
         media_type = _media_type(filename, text)
         if not may_read_secrets(user, job):
-            text = await asyncio.to_thread(masked, text)
+            text = await in_turn(partial(masked, text))
         return text, media_type
 
     async def _read(self, user: User, text: bytes, filename: str) -> tuple[Document, tuple[DocumentWarning, ...]]:
@@ -183,7 +184,7 @@ class JobService:
 
         # Anchors of YAML may make much of little text.
         if len(text) > LARGE_DOCUMENT_BYTES or (b"&" in text and not _begins_as_json(text)):
-            return await asyncio.to_thread(read)
+            return await in_turn(read)
         return read()
 
 
