@@ -50,6 +50,7 @@ SSH_STATE = "ssh.json"  # what became of the task's SSH listener
 SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has a fault
 WORK = "work"  # the task's working directory
 PYTHON = "python"  # its environment of Python, with all that it installs; removed when the task is forgotten
+SHELL_START = "python/bashrc"  # what bash reads at the start of a login, and that has it read its user's own
 STORAGES = "mnt"  # in it: links to the team storages that the job's document names
 RECORD = "record"  # sealed: the job's state and this task, for a database that lost them
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``

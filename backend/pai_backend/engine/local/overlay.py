@@ -40,6 +40,16 @@ _PIP_MADE_FIRST = (
 # Python allows --user only in an environment that reads what the machine has. This one says so, and --user leads into
 # it (PYTHONUSERBASE); but it reads only what the Python below reads, which may be an environment that does not.
 _NO_OTHERS = "import site; site.addsitepackages = lambda known_paths, prefixes=None: known_paths\n"
+# Start files of a shell often put another Python first, as those do that conda and pyenv write.
+_START = f"""\
+pai_first=${{PATH%%/{_COMMANDS}:*}}/{_COMMANDS}
+pai_env=$VIRTUAL_ENV pai_base=$PYTHONUSERBASE pai_conda=${{CONDA_PREFIX-}}
+[ ! -r ~/.bashrc ] || . ~/.bashrc
+PATH=$pai_first:$PATH VIRTUAL_ENV=$pai_env PYTHONUSERBASE=$pai_base
+[ -z "$pai_conda" ] || CONDA_PREFIX=$pai_conda
+unset pai_first pai_env pai_base pai_conda
+hash -r
+"""
 _KERNEL = {
     "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
     "display_name": "Python 3 (ipykernel)",
@@ -65,6 +75,7 @@ def build_overlay(directory: Path, below: Interpreter, root: Path) -> None:
     (place / "pyvenv.cfg").write_text(f"{settings}version = {below.full_version}\n", "utf-8")
     lines = [_NO_OTHERS, *(f"import site; site.addsitedir({folder!r})\n" for folder in below.packages)]
     (packages / "packages_below.pth").write_text("".join(lines), "utf-8")
+    (directory / layout.SHELL_START).write_text(_START, "ascii")
     (place / _COMMANDS).symlink_to(shared_part(below, root) / _COMMANDS)
     with suppress(FileNotFoundError):  # a copy: pip may be told to change the one of its own environment
         shutil.copyfile(os.path.join(below.prefix, "pip.conf"), place / "pip.conf")

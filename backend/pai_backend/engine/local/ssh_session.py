@@ -257,12 +257,18 @@ async def _start(process: Process, task: TaskWorld) -> Session:
     if process.subsystem == SFTP:
         argv = file_server()
     elif process.command is None:
-        argv = [env.get("SHELL") or find_program("bash", env["PATH"])]
+        argv = _shell(env.get("SHELL") or find_program("bash", env["PATH"]), task.directory / layout.SHELL_START)
     else:
         argv = [find_program("bash", env["PATH"]), "-c", process.command]
     if process.term_type:
         return await _start_on_terminal(process, task, argv, env)
     return await _start_on_pipes(process, task, argv, env)
+
+
+def _shell(program: str, start: Path) -> list[str]:
+    """How a shell of a login is begun; bash reads ``start``, which a task of an older backend does not have."""
+    is_bash = os.path.basename(program) == "bash" and start.exists()
+    return [program, "--rcfile", str(start)] if is_bash else [program]
 
 
 def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
