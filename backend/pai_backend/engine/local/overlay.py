@@ -103,6 +103,9 @@ def overlay_variables(directory: Path, below: Interpreter, root: Path, source: M
         "PYTHONDONTWRITEBYTECODE": "1",  # else what is imported leaves its compiled form beside the packages below
         "PIP_CACHE_DIR": str(place / "cache" / "pip"),
         "UV_CACHE_DIR": str(place / "cache" / "uv"),
+        # What these install as programs of their own would be in the user's home, and shared by all tasks.
+        **dict.fromkeys(("UV_TOOL_BIN_DIR", "PIPX_BIN_DIR"), str(place / "bin")),
+        **{name: str(place / "tools" / name.lower()) for name in ("UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR", "PIPX_HOME")},
         "JUPYTER_PATH": os.pathsep.join([str(shared_part(below, root) / _JUPYTER), share]),
         "JUPYTER_CONFIG_PATH": os.path.join(below.prefix, "etc", "jupyter"),
     }
