@@ -174,3 +174,34 @@ def test_files_that_cannot_be_counted_leave_no_room(
     with pytest.raises(StorageFault):
         files.usage(("a",))
     assert files.usage(("nothing",)) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other accounts")
+def test_what_is_made_belongs_to_the_account_of_its_directory(tmp_path: Path) -> None:
+    owned, home, shared = LocalFiles(tmp_path, owners=True), tmp_path / "ann", tmp_path / "pub"
+    home.mkdir()
+    os.chown(home, 3_171_000_000, 3_171_000_000)
+    shared.mkdir()
+    shared.chmod(0o1777)
+    for top in ("ann", "pub"):
+        upload = owned.upload((top, "in", "a.txt"), 0)
+        upload.write(b"a")
+        upload.finish("")
+        upload.close()
+        owned.copy((top, "in"), (top, "copy"), 10)
+    assert {path.stat().st_uid for path in home.rglob("*")} == {3_171_000_000}
+    assert {path.stat().st_uid for path in shared.rglob("*")} == {0}
+    assert [path.stat().st_mode & 0o7777 for path in (shared / "in", shared / "copy")] == [0o1777, 0o1777]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other accounts")
+def test_a_file_with_a_second_name_is_given_to_nobody(tmp_path: Path) -> None:
+    """An account may have put it in the place of an upload: it would then own what the other name leads to."""
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+    home = tmp_path / "fs" / "ann"
+    home.mkdir(parents=True)
+    os.chown(home, 3_171_000_000, 3_171_000_000)
+    os.link(secret, home / ".a.txt.part")
+    LocalFiles(tmp_path / "fs", owners=True).upload(("ann", "a.txt"), 0).close()
+    assert secret.stat().st_uid == 0

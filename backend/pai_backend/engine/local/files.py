@@ -33,9 +33,9 @@ def file_server() -> list[str]:
 
     OpenSSH's ends at once for an account that has no name on this machine.
     """
+    candidates: tuple[str, ...] = OPENSSH
     try:
         pwd.getpwuid(os.geteuid())
-        candidates = OPENSSH
     except KeyError:
         candidates = ()
     for program in candidates:

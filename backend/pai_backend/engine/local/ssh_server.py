@@ -67,7 +67,7 @@ class TaskServer(asyncssh.SSHServer):
         task: TaskWorld,
         connections: set[asyncssh.SSHServerConnection],
         rides: Rides,
-        changed: Callable[[int], None],
+        changed: Callable[[int], None] = lambda _: None,
     ) -> None:
         """``changed`` is called with the number of connections whenever that has changed."""
         self._task, self._connections, self._rides, self._changed = task, connections, rides, changed
