@@ -14,9 +14,10 @@ import asyncssh
 import pytest
 import pytest_asyncio
 
+from pai_backend.access.gateway import upstream
 from pai_backend.access.gateway.pace import Pace
 from pai_backend.access.keys import known_hosts_line, make_ed25519
-from pai_backend.engine.base import Connection
+from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import JobExit, Phase, State, TaskExit
 from pai_backend.model.node import Placement
@@ -240,7 +241,22 @@ async def test_a_finished_task_of_a_running_job_tells_its_status(world: World) -
     assert await _refusal(world) == "pai: Task worker-0 of job demo has ended with exit status 0."
 
 
-async def test_a_task_whose_server_is_away(world: World) -> None:
+async def test_a_task_whose_server_comes_back_in_time_is_entered(world: World) -> None:
+    straight, tried = world.engine.dial, []
+
+    async def away_at_first(placement: Placement, uid: TaskUid, port: int) -> Connection:
+        tried.append(port)
+        if len(tried) < 3:
+            raise EngineError("nothing answers")
+        return await straight(placement, uid, port)
+
+    world.engine.dial = away_at_first  # type: ignore[method-assign]
+    assert (await world.ssh("echo in")).stdout == b"in\n"
+    assert len(tried) == 3
+
+
+async def test_a_task_whose_server_is_away(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream, "REDIAL_S", 0.2)
     world.store.put(running_job(1))
     assert "cannot be reached: nothing answers on its SSH port" in await _refusal(world)
 
