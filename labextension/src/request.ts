@@ -177,6 +177,10 @@ export class PaiClient implements IPaiClient {
     await this._request('PUT', path, JSON.stringify({ value: 'STOP' }));
   }
 
+  async delete(job: string): Promise<void> {
+    await this._request('DELETE', this._jobPath(job));
+  }
+
   async release(job: string, task?: string): Promise<IReleased> {
     return this._json(
       'POST',

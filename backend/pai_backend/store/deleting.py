@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, text, tuple_, update
+from sqlalchemy import BindParameter, Connection, Select, bindparam, delete, func, insert, select, text, tuple_, update
 
 from pai_backend.model.errors import NotFinished
 from pai_backend.model.ids import JobUid, job_of
@@ -40,7 +40,7 @@ _FINAL: Final = tuple(state.value for state in State if state.final)
 MOST: Final = 1000
 """Names in one statement: databases take some ten thousand values in one."""
 
-_UIDS = bindparam("uids", expanding=True)
+_UIDS: BindParameter[str] = bindparam("uids", expanding=True)
 _HEADS = select(
     jobs.c.uid, jobs.c.name, jobs.c.username, jobs.c.state, jobs.c.settled, jobs.c.dirty, jobs.c.last_seq
 ).where(jobs.c.uid.in_(_UIDS))
