@@ -329,9 +329,23 @@ def _account(client: Client, files: ClusterFiles) -> Account:
         if error.code != LOCKED_OUT:
             raise
         return Account(is_locked_out=True)
-    registered = {key["public_key"].split()[1] for key in keys}
+    registered = {key["public_key"].split()[1]: key for key in keys}
     beside = files.identity.with_name(f"{files.identity.name}-cert.pub")
+    now = datetime.now(UTC)
+    known = registered.get("".join(public.split()[1:2]))
+    end = known["expires_at"] if known is not None else None
     return Account(
-        is_registered=public.split()[1:2] != [] and public.split()[1] in registered,
-        is_over=certificates.over(beside, datetime.now(UTC)),
+        is_registered=known is not None,
+        is_over=certificates.over(beside, now),
+        is_key_over=end is not None and datetime.fromisoformat(end) <= now,
     )
+
+
+def shut_out(job: str, clients: Sequence[str]) -> Report:
+    """What :func:`diagnosed` finds for a user whom the backend does not even tell about the job."""
+    from jupyter_pai.doctor.examining import report
+    from jupyter_pai.doctor.findings import Finding
+    from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
+
+    seen = Observations(Facts(), {Probe.LOGIN: Outcome(worked=False)}, cause=Finding("locked-out"))
+    return report(Way(None, job), seen, clients)

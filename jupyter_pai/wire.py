@@ -249,6 +249,7 @@ class Key(TypedDict):
     fingerprint: str
     public_key: str
     comment: str
+    expires_at: str | None
 
 
 class FaultBody(TypedDict):
