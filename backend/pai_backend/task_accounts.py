@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -103,6 +104,12 @@ def open_to(accounts: Accounts, settings: Settings, root: Path) -> None:
     if _HARD_LINKS.exists() and _HARD_LINKS.read_text("ascii").strip() == "0":
         raise EngineError("accounts can link each other's files here; run `sysctl fs.protected_hardlinks=1`")
     storage = _storage(settings)
+    python = settings.engine.python or Path(sys.executable)
+    for path in (settings.data_dir, python, python.resolve(), *([storage.root] if storage is not None else [])):
+        if other := _not_roots(path):
+            raise EngineError(
+                f"{other} belongs to another account, or others may write to it: root must not use {path}"
+            )
     try:
         for folder in (settings.data_dir, root, root / layout.TASKS):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,9 +124,22 @@ def open_to(accounts: Accounts, settings: Settings, root: Path) -> None:
         raise EngineError(f"the data directory cannot be closed to other accounts: {error}") from error
     known = [accounts.of(user) for user in settings.known_users]
     reached = [root / layout.TASKS, *([storage.root] if storage is not None else [])]
-    _look(known[0], str(settings.engine.python or sys.executable), [str(path) for path in reached])
+    _look(known[0], str(python), [str(path) for path in reached])
     if older := _older_tasks(root):
         log.warning("%d tasks go on as the account of the backend, which reads everything: they began before", older)
+
+
+def _not_roots(path: Path) -> Path | None:
+    """What on the way to a path, which need not be there yet, an account could put something else in the place of."""
+    for step in (path, *path.parents):
+        try:
+            about = step.stat()
+        except FileNotFoundError:
+            continue
+        writable = about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and about.st_gid != 0)
+        if about.st_uid != 0 or (writable and not about.st_mode & stat.S_ISVTX):
+            return step
+    return None
 
 
 def _storage(settings: Settings) -> _Storage | None:

@@ -35,7 +35,7 @@ USERS = (ADMIN, OWNER, OTHER)
 TOKENS = [{"user": user, "token": token_of(user), "admin": user == ADMIN} for user in USERS]
 ENVIRONMENT = {"PAI_BACKEND_API__TOKENS": json.dumps(TOKENS), "PAI_BACKEND_USER": ADMIN}
 POOL = ("--engine-accounts-first-uid", str(FIRST_UID), "--engine-accounts-count", str(len(USERS)))
-SHARED = ("--storage-shared", '["pub"]')
+SHARED = ("--storage-shared", '["pub"]', "--gateway-drain-s", "120")
 
 LOOK = r"""
 import json, os, signal, sys
@@ -90,7 +90,12 @@ def finished(site: Site, name: str, text: str, user: str = OWNER, **changes: Any
 
 def account_of(site: Site, user: str) -> int:
     """The uid that a user's tasks run as."""
-    return int(json.loads((site.backend.data_dir / "engine" / "accounts.json").read_text())[user])
+    return _owners(site.backend.data_dir)[user]
+
+
+def _owners(data: Path) -> dict[str, int]:
+    """The uids that were given, by user."""
+    return {user: int(uid) for uid, user in json.loads((data / "engine" / "accounts.json").read_text()).items()}
 
 
 def test_users_have_different_accounts_that_are_not_roots(site: Site) -> None:
@@ -289,7 +294,7 @@ def test_a_restart_keeps_tasks_and_who_has_which_account(place: Path, python: st
         running.process.terminate()
         running.process.wait(LIMIT_S)
     (pid,) = _sleepers("525253")
-    assert psutil.Process(pid).uids().real == int(json.loads(given)[OWNER])
+    assert psutil.Process(pid).uids().real == _owners(data)[OWNER]
     fourth = [*TOKENS, {"user": "zoe", "token": token_of("zoe"), "admin": False}]
     refused = subprocess.run(
         command(data, *arguments, python=python),
@@ -340,6 +345,22 @@ def test_a_python_that_accounts_do_not_reach_is_refused(place: Path, python: str
     )
     assert refused.returncode == 2
     assert f"{closed}/python may not be executed" in refused.stderr
+
+
+def test_what_another_account_could_replace_is_not_used_as_root(place: Path, python: str) -> None:
+    folder = place / "anothers"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(python)
+    os.chown(folder, FIRST_UID, FIRST_UID)
+    refused = subprocess.run(
+        command(place / "fourth", *POOL, "--engine-python", str(folder / "bin" / "python"), python=python),
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert refused.returncode == 2
+    assert f"engine.accounts: {folder} belongs to another account" in refused.stderr
 
 
 def test_named_accounts_have_their_groups_and_know_their_peers(place: Path, python: str) -> None:

@@ -54,7 +54,7 @@ def test_a_pool_that_is_used_up_is_told_with_the_remedy(tmp_path: Path) -> None:
 @root_only
 def test_an_account_that_the_pool_no_longer_has_is_not_replaced(tmp_path: Path) -> None:
     accounts(tmp_path, POOL[:1]).of("ann")
-    with pytest.raises(NoAccount, match=f"ann has the account {POOL[0]}, which engine.accounts no longer names"):
+    with pytest.raises(NoAccount, match=f"ann has the account with uid {POOL[0]}, which engine.accounts lacks"):
         accounts(tmp_path, POOL[1:]).of("ann")
 
 
@@ -78,6 +78,20 @@ def test_two_users_never_share_an_account(tmp_path: Path) -> None:
         accounts(tmp_path, ann="nobody", bob=nobody).check()
     with pytest.raises(NoAccount, match=r"carl has no account .* add them to engine\.accounts\.map"):
         accounts(tmp_path, ann="nobody").of("carl")
+
+
+@root_only
+def test_a_map_that_names_an_account_again_gives_it_to_no_second_user(tmp_path: Path) -> None:
+    accounts(tmp_path, ann="nobody").of("ann")
+    assert accounts(tmp_path, ann="nobody").of("ann").name == "nobody"
+    with pytest.raises(NoAccount, match="the account nobody has the files of ann and cannot be bob's; name another"):
+        accounts(tmp_path, bob="nobody").of("bob")
+
+
+@root_only
+def test_a_uid_that_somebody_has_is_not_taken_from_a_range(tmp_path: Path) -> None:
+    somebody = str(resolve("nobody").uid)
+    assert accounts(tmp_path, (somebody, POOL[0])).of("ann").uid == int(POOL[0])
 
 
 @root_only
@@ -126,4 +140,4 @@ def test_a_home_that_is_anothers_is_not_used(tmp_path: Path) -> None:
     home = accounts(tmp_path).of("ann").home
     assert home == str(tmp_path / "homes" / POOL[0])
     assert os.stat(home).st_uid == int(POOL[0])
-    assert json.loads((tmp_path / "accounts.json").read_text()) == {"ann": POOL[0]}
+    assert json.loads((tmp_path / "accounts.json").read_text()) == {POOL[0]: "ann"}

@@ -3,7 +3,7 @@
 Sessions, SFTP, sockets and forwards then have the rights of the task and no others, as they are made by a process that
 has no others. The agent listens, starts the server (this module, executed) when a client comes, and lends it the
 listening socket; with nobody in it the server ends. What only root may do the server asks for, in lines: to note that
-somebody was in the task, and to put a process into the task's control groups.
+somebody was in the task, and to be in the task's control groups for as long as it takes to start a process there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Any
 from pai_backend.engine.local.account import Account
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.shim.account import UMASK
-from pai_backend.engine.local.ssh_session import Presence, TaskWorld
+from pai_backend.engine.local.shim.groups import groups_of, homes_of, join, leave
+from pai_backend.engine.local.ssh_session import Presence, Spawn, TaskWorld
 
 _log = logging.getLogger(__name__)
 
@@ -38,9 +39,11 @@ Told = dict[str, Any]
 class AccountListener:
     """The SSH port of one task, in the agent. Its methods are those of ``ssh_server.Listener``."""
 
-    def __init__(self, account: Account, presence: Presence, port: int, told: Mapping[str, object]) -> None:
+    def __init__(self, account: Account, task: TaskWorld, port: int, told: Mapping[str, object]) -> None:
         """Listen. ``told`` is what the server needs. Raises OSError when the port is taken."""
-        self._account, self._presence, self._told = account, presence, told
+        self._account, self._task, self._told = account, task, told
+        self._groups: list[str] = []
+        self._homes: list[str] = []
         self._loop = asyncio.get_running_loop()
         self._listening = socket.create_server((LOOPBACK, port), backlog=100)
         self._listening.setblocking(False)
@@ -136,7 +139,7 @@ class AccountListener:
             self._say(_LET_GO)
         try:
             while line := await reader.readline():
-                await self._answer(json.loads(line))
+                await self._answer(json.loads(line), process.pid)
         except (OSError, ValueError, TypeError, RecursionError) as error:  # of that account anybody may be speaking
             _log.warning("the SSH server of %s is ended: %s", self._account.name, error)
         finally:
@@ -144,17 +147,20 @@ class AccountListener:
             code = await _ended(process)
         return code
 
-    async def _answer(self, said: Told) -> None:
+    async def _answer(self, said: Told, pid: int) -> None:
         if "logins" in said:
             self._count(int(said["logins"]))
         elif "visit" in said:
-            await self._presence.note()
+            await self._task.presence.note()
             self._say(_DONE)
         elif "enter" in said:
-            pid = int(said["enter"])
-            with suppress(FileNotFoundError):  # it has ended
-                if os.stat(f"/proc/{pid}").st_uid == self._account.uid:
-                    await self._presence.enter(pid)
+            with suppress(ProcessLookupError, FileNotFoundError):  # the task was kept over a restart
+                self._groups = groups_of(str(self._task.directory))
+                self._homes = homes_of(self._groups)
+                join(self._groups, pid)
+            self._say(_DONE)
+        elif "leave" in said:
+            leave(self._groups, self._homes, pid)
             self._say(_DONE)
         else:
             self._let_go.set()
@@ -193,7 +199,7 @@ class _AskedPresence(Presence):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         super().__init__(Path())
         self._reader, self._writer = reader, writer
-        self._turn = asyncio.Lock()
+        self._turn, self._starting = asyncio.Lock(), asyncio.Lock()
         self.let_go = asyncio.Event()
         self._answers: asyncio.Queue[None] = asyncio.Queue()
 
@@ -201,9 +207,14 @@ class _AskedPresence(Presence):
         """Have the agent do it."""
         await self._ask({"visit": 1})
 
-    async def enter(self, pid: int) -> None:
-        """Have the agent do it."""
-        await self._ask({"enter": pid})
+    async def start(self, spawn: Spawn) -> asyncio.subprocess.Process:
+        """Start it while the agent has put this process into the groups, so that nothing of it is ever outside."""
+        async with self._starting:
+            await self._ask({"enter": 1})
+            try:
+                return await spawn()
+            finally:
+                await self._ask({"leave": 1})
 
     def tell(self, said: Told) -> None:
         """Say something that wants no answer."""

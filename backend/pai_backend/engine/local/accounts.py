@@ -53,12 +53,12 @@ class Accounts:
 
     def check(self) -> None:
         """Raises NoAccount when an account is missing, is root's or stands for two users."""
-        owners: dict[int, str] = {}
+        uids: set[int] = set()
         for word in self._pool or self._named.values():
-            uid = resolve(word).uid
-            if uid in owners:
+            uid = _uid(word)
+            if uid in uids:
                 raise NoAccount(f"two users would share the account {word} (uid {uid}); name another one")
-            owners[uid] = word
+            uids.add(uid)
 
     def of(self, user: str) -> Account:
         """The account of a user, from now on for good; its home and directories are there on return.
@@ -67,49 +67,53 @@ class Accounts:
         """
         with self._turn:
             if user not in self._known:
-                account = resolve(self._word(user))
                 try:
-                    self._known[user] = self._at_home(account)
+                    account = self._at_home(self._given(user))
                     self._prepare(user, account.uid, account.gid)
                 except OSError as exc:
-                    self._known.pop(user, None)
-                    raise EngineError(f"directories of the account {account.name} cannot be made: {exc}") from exc
+                    raise EngineError(f"the account of {user} cannot be used: {exc}") from exc
+                self._known[user] = account
             return self._known[user]
 
-    def _word(self, user: str) -> str:
-        if not self._pool:
-            if user not in self._named:
-                raise NoAccount(f"{user} has no account for tasks on this machine; add them to engine.accounts.map")
-            return self._named[user]
-        try:
-            return self._given(user)
-        except OSError as exc:
-            raise EngineError(f"{self._root / layout.ACCOUNTS} cannot be used: {exc.strerror or exc}") from exc
-
-    def _given(self, user: str) -> str:
-        """What the pool gave to the user, or gives now, durably. Raises NoAccount, EngineError, OSError."""
-        path = self._root / layout.ACCOUNTS
+    def _given(self, user: str) -> Account:
+        """What the user has, or is given now, durably. Raises NoAccount, EngineError, OSError."""
+        if not self._pool and user not in self._named:
+            raise NoAccount(f"{user} has no account for tasks on this machine; add them to engine.accounts.map")
+        path, words = self._root / layout.ACCOUNTS, self._pool or (self._named[user],)
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = take_lock(self._root / layout.ACCOUNTS_LOCK, HANDOVER_S)
         if lock is None:
             raise EngineError(f"{path} is being changed by another process")
         try:
-            given = _read(path)
-            if (word := given.get(user)) is not None:
-                if word not in self._pool:
-                    why = f"{user} has the account {word}, which engine.accounts no longer names; add it again"
-                    raise NoAccount(why)
-                return word
-            free = next((word for word in self._pool if word not in given.values()), None)
-            if free is None:
-                raise NoAccount(
-                    f"{user} has no account for tasks on this machine: all {len(self._pool)} of engine.accounts belong "
-                    "to other users; add more"
-                )
-            replace_file(path, json.dumps({**given, user: free}).encode())
+            owners = _read(path)
+            for word in words:
+                if owners.get(str(_uid(word))) == user:
+                    return resolve(word)
+            free = self._free(user, words, owners)
+            replace_file(path, json.dumps({**owners, str(free.uid): user}).encode())
             sync_directory(str(self._root))
             return free
         finally:
             os.close(lock)
+
+    def _free(self, user: str, words: Sequence[str], owners: Mapping[str, str]) -> Account:
+        """An account that no user ever had. Raises NoAccount with the remedy."""
+        before = next((uid for uid, owner in owners.items() if owner == user), "")
+        if before and self._pool:
+            raise NoAccount(f"{user} has the account with uid {before}, which engine.accounts lacks; add it again")
+        for word in words:
+            if str(_uid(word)) not in owners and not _is_named(word):
+                return resolve(word)
+        if self._pool:
+            raise NoAccount(
+                f"{user} has no account for tasks on this machine: all {len(words)} of engine.accounts belong to other "
+                "users; add more"
+            )
+        owner = owners[str(_uid(words[0]))]
+        raise NoAccount(
+            f"the account {words[0]} has the files of {owner} and cannot be {user}'s; name another one, or move these "
+            f"files and take it out of {self._root / layout.ACCOUNTS}"
+        )
 
     def _at_home(self, account: Account) -> Account:
         """With a home that is its own: what the machine says may be no directory, or another's."""
@@ -124,6 +128,18 @@ class Accounts:
         home.mkdir(mode=0o700, exist_ok=True)
         take_over(home, account.uid, account.gid)
         return replace(account, home=str(home))
+
+
+def _uid(word: str) -> int:
+    return int(word) if word.isdecimal() else resolve(word).uid
+
+
+def _is_named(word: str) -> bool:
+    """Whether a uid that was to have no name has one: it is somebody's account."""
+    try:
+        return word.isdecimal() and bool(pwd.getpwuid(int(word)))
+    except KeyError:
+        return False
 
 
 def resolve(word: str) -> Account:
@@ -144,7 +160,7 @@ def resolve(word: str) -> Account:
 
 
 def _read(path: Path) -> dict[str, str]:
-    """What the pool has given. Raises EngineError when the file says no such thing, OSError."""
+    """Whose the accounts are, by uid. Raises EngineError when the file says no such thing, OSError."""
     try:
         given = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -152,5 +168,5 @@ def _read(path: Path) -> dict[str, str]:
     except ValueError:
         given = None
     if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
-        raise EngineError(f"{path} is damaged: it must map users to accounts; restore it from a copy")
+        raise EngineError(f"{path} is damaged: it must map uids to users; restore it from a copy")
     return given

@@ -58,9 +58,7 @@ class _Wanted:
             return await listen(self.task, self.port, self.host_key, self.host_certificate, self.authorized_keys)
         task, keys = self.task, {"host_key": self.host_key, "host_certificate": self.host_certificate}
         told = {"uid": task.uid, "directory": str(task.directory), "env": task.env, **keys}
-        return AccountListener(
-            self.account, task.presence, self.port, {**told, "authorized_keys": self.authorized_keys}
-        )
+        return AccountListener(self.account, task, self.port, {**told, "authorized_keys": self.authorized_keys})
 
 
 async def serve_agent(

@@ -59,6 +59,9 @@ class Process(asyncssh.SSHServerProcess[bytes]):
         self._conn.create_task(running, stdin.logger)
 
 
+Spawn = Callable[[], Awaitable[asyncio.subprocess.Process]]
+
+
 class Presence:
     """What is written down of a visit to a task, where only the account of the backend may."""
 
@@ -69,10 +72,12 @@ class Presence:
         """Note that a process is about to be started in the task from outside. Raises OSError."""
         (self._directory / layout.SESSIONS).touch(mode=0o600)
 
-    async def enter(self, pid: int) -> None:
-        """Put a process that was just started into the task's control groups."""
+    async def start(self, spawn: Spawn) -> asyncio.subprocess.Process:
+        """Start a process in the task's control groups."""
+        program = await spawn()
         with suppress(ProcessLookupError, FileNotFoundError):  # it has ended, or the task was kept over a restart
-            join(groups_of(str(self._directory)), pid)
+            join(groups_of(str(self._directory)), program.pid)
+        return program
 
 
 @dataclass(frozen=True)
@@ -339,15 +344,18 @@ async def _spawn(
     argv: list[str], task: TaskWorld, env: dict[str, str], stdio: tuple[int, int, int]
 ) -> asyncio.subprocess.Process:
     stdin, stdout, stderr = stdio
-    program = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        cwd=task.directory / layout.WORK,
-        env=env,
-        start_new_session=True,
-    )
-    processes.mark(program.pid, task.uid)
-    await task.presence.enter(program.pid)
-    return program
+
+    async def spawn() -> asyncio.subprocess.Process:
+        program = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=task.directory / layout.WORK,
+            env=env,
+            start_new_session=True,
+        )
+        processes.mark(program.pid, task.uid)
+        return program
+
+    return await task.presence.start(spawn)

@@ -23,11 +23,11 @@ def join(groups: list[str], pid: int = 0) -> None:
         _write(os.path.join(group, "cgroup.procs"), str(pid))
 
 
-def leave(groups: list[str], homes: list[str]) -> None:
-    """Put this process back where it was before :func:`join`. Where that is refused it goes on within the group."""
+def leave(groups: list[str], homes: list[str], pid: int = 0) -> None:
+    """Put a process back where it was before :func:`join`. Where that is refused it goes on within the group."""
     for home in homes[: len(groups)]:
         try:
-            _write(os.path.join(home, "cgroup.procs"), "0")
+            _write(os.path.join(home, "cgroup.procs"), str(pid))
         except OSError:  # the command may run by now, and must be kept
             continue
 
