@@ -313,3 +313,19 @@ async def test_a_name_with_a_tilde_is_one_name_in_every_path(api: ApiSite) -> No
         assert (await alice.put("/api/v1/jobs/bob~day", content=scm_document("other"))).status_code == 403
     assert (await api.store.find(mine.uid)).desired is Desired.STOP
     assert (await api.store.find(theirs.uid)).desired is Desired.START
+
+
+@pytest.mark.asyncio
+async def test_both_shapes_of_a_detail_have_the_documents_description(api: ApiSite) -> None:
+    document = (
+        "protocolVersion: 2\nname: told\ntype: job\ndescription: 图像分类\n"
+        "prerequisites: [{name: i, type: dockerimage, uri: a}]\n"
+        "taskRoles: {w: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}, commands: [run]}}\n"
+    )
+    async with api.client() as client:
+        assert (await client.post("/api/v2/jobs", content=document.encode())).status_code == 202
+        said = [
+            (await client.get("/api/v2/jobs/alice~told", headers=headers)).json()["description"]
+            for headers in (PLAIN, {"Accept": MEDIA_TYPE})
+        ]
+    assert said == ["图像分类"] * 2

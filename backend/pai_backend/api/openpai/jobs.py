@@ -148,6 +148,7 @@ def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: A
         alias=job.alias,
         phase=attempt.phase,
         why=job.why,
+        description=job.spec.description,
         ssh_command=present.ssh_command(job.alias, gateway),
         services=tuple(present.services(job, site)),
         warnings=job.warnings,

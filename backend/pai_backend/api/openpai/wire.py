@@ -180,6 +180,7 @@ class Detail(Camel):
     alias: str = Field(description="Ours: the stable name in addresses.")
     phase: str = Field(description="Ours: the state in plain words.")
     why: str = Field(description="Ours: why it waits.")
+    description: str = Field(description="Ours: what a v2 document says of itself; empty when it says nothing.")
     ssh_command: str = Field(description="Ours.")
     services: tuple[ServiceWire, ...] = Field(description="Ours: the ports that the document names.")
     warnings: tuple[DocumentWarning, ...] = Field(description="Ours.")

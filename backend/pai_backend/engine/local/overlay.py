@@ -50,6 +50,9 @@ PATH=$pai_first:$PATH VIRTUAL_ENV=$pai_env PYTHONUSERBASE=$pai_base
 unset pai_first pai_env pai_base pai_conda
 hash -r
 """
+_TERMINAL = 'case "${SHELL##*/}" in bash | "") exec bash --rcfile "$VIRTUAL_ENV/bashrc" -i;; *) exec "$SHELL" -l;; esac'
+_SERVER = {"ServerApp": {"terminado_settings": {"shell_command": ["sh", "-c", _TERMINAL]}}}
+"""Terminals of a Jupyter server in a task. Its own choice is a login shell, whose start files replace PATH."""
 _KERNEL = {
     "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
     "display_name": "Python 3 (ipykernel)",
@@ -107,7 +110,9 @@ def overlay_variables(directory: Path, below: Interpreter, root: Path, source: M
         **dict.fromkeys(("UV_TOOL_BIN_DIR", "PIPX_BIN_DIR"), str(place / "bin")),
         **{name: str(place / "tools" / name.lower()) for name in ("UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR", "PIPX_HOME")},
         "JUPYTER_PATH": os.pathsep.join([str(shared_part(below, root) / _JUPYTER), share]),
-        "JUPYTER_CONFIG_PATH": os.path.join(below.prefix, "etc", "jupyter"),
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(
+            [str(shared_part(below, root) / _JUPYTER / "config"), os.path.join(below.prefix, "etc", "jupyter")]
+        ),
     }
     if os.path.isdir(lab := os.path.join(share, "lab")):
         told["JUPYTERLAB_DIR"] = lab
@@ -152,6 +157,7 @@ def _shared_files(below: Interpreter, _seen: tuple[tuple[str, int], ...]) -> tup
     for name in ("pip", "pip3", f"pip{below.version}"):
         files[f"{_COMMANDS}/{name}"] = _PIP if below.has_pip else _PIP_MADE_FIRST
     files[f"{_JUPYTER}/kernels/python3/kernel.json"] = json.dumps(_KERNEL)
+    files[f"{_JUPYTER}/config/jupyter_server_config.json"] = json.dumps(_SERVER)
     return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16], files
 
 
