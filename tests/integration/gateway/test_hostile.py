@@ -15,7 +15,7 @@ import psutil
 import pytest
 import pytest_asyncio
 from asyncssh.constants import MSG_GLOBAL_REQUEST
-from asyncssh.packet import Boolean, String
+from asyncssh.packet import Boolean, MPInt, SSHPacket, String
 
 from pai_backend.access.gateway import relay
 from pai_backend.access.gateway.front import Front
@@ -71,6 +71,17 @@ async def test_garbage_ends_its_own_connection_only(
         assert answer == b"" or answer.startswith(b"SSH-2.0-OpenSSH_9.9 jupyter-pai-gateway")
         assert (await good.run("echo in")).stdout == "in\n"
     assert "\x1b" not in caplog.text
+
+
+class _Offer(asyncssh.SSHKeyPair):
+    """A key pair whose halves are whatever one likes."""
+
+    def __init__(self, kind: bytes, data: bytes) -> None:
+        super().__init__(kind, kind, (kind,), (kind,), data, b"")
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature that is none."""
+        return String(self.sig_algorithm) + String(bytes(64))
 
 
 NAMES = {
@@ -134,6 +145,37 @@ async def test_a_packet_with_a_wrong_mac_ends_its_connection(world: World) -> No
         bad._transport.write(os.urandom(512))
         await asyncio.wait_for(bad.wait_closed(), 20)
         assert (await good.run("echo in")).stdout == "in\n"
+
+
+NO_KEYS = {
+    "an exponent of 0": String("ssh-rsa") + MPInt(0) + MPInt((1 << 2047) + 1),
+    "a negative modulus": String("ssh-rsa") + MPInt(65537) + MPInt(-(1 << 2047) - 1),
+    "a point beside its curve": String("ecdsa-sha2-nistp256") + String("nistp256") + String(b"\x04" + bytes(64)),
+    "a point of another curve": String("ecdsa-sha2-nistp256") + String("nistp521") + String(b"\x04" + bytes(64)),
+}
+
+
+@pytest.mark.parametrize("name", NO_KEYS)
+async def test_what_is_no_key_is_refused_and_not_a_fault(
+    world: World, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers that are no key's are refused as any wrong key is; a stranger writes no tracebacks into the log."""
+
+    data = NO_KEYS[name]
+    kind = SSHPacket(data).get_string()
+    offers = [data, data]
+
+    class Client(asyncssh.SSHClient):
+        def public_key_auth_requested(self) -> asyncssh.SSHKeyPair | None:
+            return _Offer(kind, offers.pop()) if offers else None
+
+    with pytest.raises(asyncssh.PermissionDenied):
+        await asyncssh.connect(
+            *("127.0.0.1", world.port),
+            **{"username": "demo", "client_factory": Client, "known_hosts": None, "config": None, "agent_path": None},
+        )
+    assert offers == []
+    assert "Traceback" not in caplog.text
 
 
 async def test_keys_offered_in_vain_are_counted(tmp_path: Path) -> None:
