@@ -144,6 +144,8 @@ class ApiContext:
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
     log_place: LogPlace | None = None
+    file_place: LogPlace | None = None
+    """The same, where the default file system is a directory beside the logs and not one that the settings name."""
     files: FileRoom | None = None
     troubles: Callable[[], Sequence[str]] = tuple
     """Why what the engine knows cannot be relied on now, in words."""

@@ -138,6 +138,7 @@ async def _application(
         troubles=lambda: parts.engine().troubles() if _hears_of_nodes(parts) else (),
         silences=lambda nodes: parts.engine().silences(nodes),
         log_place=parts.log_place,
+        file_place=parts.log_place if parts.settings.storage.default_uri is None else None,
         task_reach=parts.task_reach(),
         accounts=parts.accounts,
     )

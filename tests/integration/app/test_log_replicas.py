@@ -14,7 +14,7 @@ from tests.support.backend_process import backend, command, until
 from tests.support.documents import scm_document
 
 
-def test_a_replica_without_the_log_directory_says_that_logs_are_elsewhere(tmp_path: Path) -> None:
+def test_a_replica_with_a_data_directory_of_its_own_says_that_logs_and_files_are_elsewhere(tmp_path: Path) -> None:
     role = {"name": "worker", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 128, "shmMB": 64, "gpuNumber": 0}
     documents = [
         scm_document(name, gpuType=None, taskRoles=[{**role, "command": said}])
@@ -42,6 +42,10 @@ def test_a_replica_without_the_log_directory_says_that_logs_are_elsewhere(tmp_pa
                     asked = other.get(f"/api/v2/jobs/{name}/logs")
                     assert (asked.status_code, asked.json()["code"]) == (503, "UnavailableError")
                     assert "written to another one" in asked.json()["message"]
+                for asked in (other.get("/api/v2/fs/"), other.put("/api/v2/fs/someone/code.py", content=b"pass")):
+                    assert (asked.status_code, asked.json()["code"]) == (503, "UnavailableError")
+                    assert "storage.default_uri" in asked.json()["hint"]
+                assert not (tmp_path / "own" / "fs").exists()
         finally:
             replica.terminate()
             replica.wait(60)

@@ -100,7 +100,7 @@ class LogService:
                 "The log of this task is not in the log directory of the api process that was asked: logs of this "
                 "backend are written to another one.",
                 hint="Ask an administrator to let all api and controller processes share one log directory "
-                "(docs/operations.md, Logs of several replicas).",
+                "(docs/operations.md, Logs and files of several replicas).",
             )
 
     async def _scrubber(self, job: Job, passage: Passage) -> Scrubber:

@@ -158,6 +158,7 @@ class FileService:
 
     async def _claimed(self, text: str, *, writing: bool = False) -> tuple[Parts, Claim]:
         """The path, when the user may reach it. Looks at names only, so that no answer tells what is there."""
+        await self._require_here()
         with errors():
             path = parts_of(text)
             where = claim(self._user.name, self._user.admin, path, self.room.shared)
@@ -169,6 +170,17 @@ class FileService:
         if writing:
             await self._ctx.need_account(self._user)
         return (await self._output(path, where), where) if where.area is Area.OUTPUT else (path, where)
+
+    async def _require_here(self) -> None:
+        """Raises Unavailable where tasks and other processes have another default file system than this one."""
+        place = self._ctx.file_place
+        if place is not None and await place.is_elsewhere(self._ctx.store.recovery.log_places):
+            raise Unavailable(
+                "The default file system of this backend is not in the data directory of the api process that was "
+                "asked.",
+                hint="Ask an administrator to set storage.default_uri, or to let all api and controller processes "
+                "share one data directory (docs/operations.md, Logs and files of several replicas).",
+            )
 
     async def _output(self, path: Parts, where: Claim) -> Parts:
         """Where the output of the user's own job is. Administrators reach the others' by their real paths.
