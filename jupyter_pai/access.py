@@ -18,7 +18,7 @@ from jupyter_pai.connect.guide import Guide, Task, Terms, guide
 from jupyter_pai.connect.ssh_config import Login, config_text, has_jumps, include_line, known_hosts_text
 from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.running import Way
-from jupyter_pai.errors import ClientError, NotFound
+from jupyter_pai.errors import LOCKED_OUT, ClientError, Denied, NotFound
 from jupyter_pai.share_text import owner
 from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
 
@@ -323,11 +323,29 @@ def _account(client: Client, files: ClusterFiles) -> Account:
     from jupyter_pai.doctor.diagnosing import Account
 
     public = ssh_files.read(files.identity.with_name(f"{files.identity.name}.pub")) or ""
-    known = client.thread.run(broker.standing(client.api))
-    registered = {key["public_key"].split()[1] for key in known["data"]}
+    try:
+        keys = client.thread.run(broker.keys(client.api))
+    except Denied as error:
+        if error.code != LOCKED_OUT:
+            raise
+        return Account(is_locked_out=True)
+    registered = {key["public_key"].split()[1]: key for key in keys}
     beside = files.identity.with_name(f"{files.identity.name}-cert.pub")
+    now = datetime.now(UTC)
+    known = registered.get("".join(public.split()[1:2]))
+    end = known["expires_at"] if known is not None else None
     return Account(
-        is_registered=public.split()[1:2] != [] and public.split()[1] in registered,
-        is_locked_out=known.get("locked_out", False),
-        is_over=certificates.over(beside, datetime.now(UTC)),
+        is_registered=known is not None,
+        is_over=certificates.over(beside, now),
+        is_key_over=end is not None and datetime.fromisoformat(end) <= now,
     )
+
+
+def shut_out(job: str, clients: Sequence[str]) -> Report:
+    """What :func:`diagnosed` finds for a user whom the backend does not even tell about the job."""
+    from jupyter_pai.doctor.examining import report
+    from jupyter_pai.doctor.findings import Finding
+    from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
+
+    seen = Observations(Facts(), {Probe.LOGIN: Outcome(worked=False)}, cause=Finding("locked-out"))
+    return report(Way(None, job), seen, clients)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict, cast
+from typing import TypedDict, cast
 from urllib.parse import quote
 
 from jupyter_pai.client import AsyncClient, job_path
@@ -101,18 +101,6 @@ async def _ask(api: AsyncClient, method: str, path: str, value: object = None, *
 async def keys(api: AsyncClient) -> list[RegisteredKey]:
     """The caller's keys."""
     return cast(dict[str, list[RegisteredKey]], await _ask(api, "GET", _KEYS))["data"]
-
-
-class Standing(TypedDict):
-    """The caller's keys, and whether an administrator has locked the caller out of tasks."""
-
-    data: list[RegisteredKey]
-    locked_out: NotRequired[bool]
-
-
-async def standing(api: AsyncClient) -> Standing:
-    """What the backend knows of the caller's keys; older ones say nothing of lockouts."""
-    return cast(Standing, await _ask(api, "GET", _KEYS))
 
 
 async def add_key(

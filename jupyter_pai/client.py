@@ -173,6 +173,10 @@ class AsyncClient:
         """Ask a job to stop; asking again, or after its end, is fine. Raises NotFound."""
         await self._json("PUT", job_path(job, "/executionType"), value={"value": "STOP"})
 
+    async def delete(self, job: str) -> wire.Deleted:
+        """Delete a job that has ended, for good. Raises NotFound, and ClientError for one that has not ended."""
+        return cast(wire.Deleted, await self._json("DELETE", job_path(job)))
+
     async def release(self, job: str, tasks: Sequence[str] = ()) -> wire.Released:
         """Let go of tasks kept for debugging, by their names (``role-index``); of all when none is named.
 

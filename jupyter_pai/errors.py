@@ -20,6 +20,9 @@ from typing import ClassVar
 OK, JOB_FAILED, USAGE, AWAY = 0, 1, 2, 3
 """Exit codes of ``pai``: fine, the job failed, usage or invalid document, backend away."""
 
+LOCKED_OUT = "LockedOutUserError"
+"""The code of refusals of a user whom an administrator has locked out."""
+
 EXIT_CODES = {
     "InvalidProtocolError": USAGE,
     "InvalidParametersError": USAGE,
@@ -35,12 +38,14 @@ EXIT_CODES = {
     "NoEnoughQuotaError": USAGE,
     "UnauthorizedUserError": USAGE,
     "ForbiddenUserError": USAGE,
+    LOCKED_OUT: USAGE,
     "NoApiError": USAGE,
     "MethodNotAllowedError": USAGE,
     "NoKeyError": USAGE,
     "NoCertificateError": USAGE,
     "NoShareError": USAGE,
     "ReadOnlyJobError": USAGE,
+    "NotFinishedJobError": USAGE,
     "NotWaitingJobError": USAGE,
     "OtherQueueError": USAGE,
     "NoTagError": USAGE,
@@ -171,6 +176,7 @@ _CLASSES: dict[str, type[ClientError]] = {
     "ConflictJobError": NameTaken,
     "UnauthorizedUserError": Denied,
     "ForbiddenUserError": Denied,
+    LOCKED_OUT: Denied,
     "UnavailableError": BackendAway,
 }
 

@@ -25,7 +25,7 @@ from jupyter_pai.connect.files import ssh_dir
 from jupyter_pai.endpoint import resolve
 from jupyter_pai.errors import ClientError
 from jupyter_pai.following import observe
-from jupyter_pai.log_text import incremental_decoder
+from jupyter_pai.log_text import incremental_decoder, whole_characters
 from jupyter_pai.magic_words import argument, parse, verb
 from jupyter_pai.share_text import listed
 from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
@@ -42,6 +42,7 @@ VERBS = (
     "why",
     "logs",
     "stop",
+    "delete",
     "release",
     "move",
     "ssh",
@@ -72,8 +73,8 @@ class PaiMagics(Magics):
     def pai(self, line: str, cell: str | None = None) -> object:
         """Submit and watch jobs: ``%pai VERB …``; ``%pai VERB --help`` tells more.
 
-        Verbs: submit, list, show, status, why, logs, stop, release, move, ssh, connect,
-        doctor, open, config, cluster, upload, keys, share, shares, unshare.
+        Verbs: submit, list, show, status, why, logs, stop, delete, release, move, ssh,
+        connect, doctor, open, config, cluster, upload, keys, share, shares, unshare.
         ``$name`` stands for a variable. ``%%pai submit`` takes the cell as the document.
         """
         name, _, rest = line.strip().partition(" ")
@@ -207,7 +208,8 @@ class PaiMagics(Magics):
         client, job = self._connected(), self._name(args.job)
         place = {"role": args.role, "index": args.index, "stream": args.stream}
         if not args.follow:
-            _say(client.log(job, **place).data.decode(errors="replace"))
+            chunk = client.log(job, **place)
+            _say(whole_characters(chunk.data, chunk.first)[0])
             return
         try:
             decoder = incremental_decoder()
@@ -222,6 +224,17 @@ class PaiMagics(Magics):
         client, job = self._connected(), self._name(args.job)
         client.stop(job)
         return Shown(render.stop_line(client.job(job)))
+
+    @verb("pai delete")
+    @argument("jobs", nargs="+", metavar="JOB", help="name, alias or $variable")
+    @argument("--yes", action="store_true", help="delete: a cell cannot be asked, so say that you are sure")
+    def _delete(self, args: Namespace) -> Shown:
+        client = self._connected()
+        found = [client.job(self._name(name)) for name in args.jobs]
+        if not args.yes:
+            named = ", ".join(job["id"] for job in found)
+            raise Trouble(f"Delete {named}, with logs and files?\n\nNothing was deleted. Give --yes to delete.")
+        return Shown("\n".join(client.delete(job["uid"])["message"] for job in found))
 
     @verb("pai release")
     @argument("job", help="name, alias or $variable")

@@ -28,16 +28,21 @@ _JUPYTERS = frozenset({"authorization", "cookie"})
 OF_ORIGIN = frozenset(
     {
         "accept-ch",
+        "activate-storage-access",
         "alt-svc",
         "clear-site-data",
+        "critical-ch",
         "nel",
         "origin-agent-cluster",
         "public-key-pins",
+        "public-key-pins-report-only",
         "report-to",
         "reporting-endpoints",
+        "sec-session-registration",
         "service-worker-allowed",
         "set-login",
         "strict-transport-security",
+        "use-as-dictionary",
     }
 )
 """What an answer says of its whole origin, which a service below Jupyter's address shares with Jupyter.

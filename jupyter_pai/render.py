@@ -197,7 +197,8 @@ def why_text(why: Why) -> str:
     waiting = why["waiting"]
     if waiting is None:
         said = why["sentence"] or ("it does not wait" if why["state"] != "WAITING" else "nothing is known yet")
-        return f"{safe(why['id'])}: {safe(said)}"
+        doubt = f"\n! {safe(doubted)}" if (doubted := why.get("doubt")) else ""
+        return f"{safe(why['id'])}: {safe(said)}{doubt}"
     told = waiting["texts"]["en"]
     lines = [f"{safe(why['id'])}: {safe(told['sentence'])}", f"  {safe(told['remedy'])}"]
     lines.append(f"  {waiting['position']} of {waiting['waiting']} in the queue of {safe(waiting['vc'])}")

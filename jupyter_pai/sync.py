@@ -135,6 +135,7 @@ class Client:
     jobs = _call(AsyncClient.jobs)
     job = _call(AsyncClient.job)
     stop = _call(AsyncClient.stop)
+    delete = _call(AsyncClient.delete)
     release = _call(AsyncClient.release)
     move = _call(AsyncClient.move)
     why = _call(AsyncClient.why)

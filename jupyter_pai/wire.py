@@ -142,6 +142,12 @@ class JobDetail(_JobCommon):
     doubt: NotRequired[str]
 
 
+class Deleted(TypedDict):
+    """A job that is deleted."""
+
+    message: str
+
+
 class Released(TypedDict):
     """Which kept tasks are let go."""
 
@@ -243,6 +249,7 @@ class Key(TypedDict):
     fingerprint: str
     public_key: str
     comment: str
+    expires_at: str | None
 
 
 class FaultBody(TypedDict):
@@ -321,6 +328,7 @@ class Why(TypedDict):
     waiting: Waiting | None
     asOf: str | None
     current: bool
+    doubt: NotRequired[str]
 
 
 class Info(TypedDict):

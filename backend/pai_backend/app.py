@@ -126,15 +126,20 @@ async def run_roles(
     """
     stop = asyncio.Event()
     parts = Parts(settings, roles, version, stop, life)
+    parts.reserve.release_if_full()
     _end_on_request(parts, lifeline_fd, deadline_s(settings, roles))
     runs = [(role, _role(role)) for role in roles]
     _favour_latency()
     try:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(run(parts, ready), name=role.value) for role, run in runs]
+            decides = bool({Role.API, Role.CONTROLLER} & set(roles))
+            keeping = group.create_task(parts.reserve.keep()) if decides else None
             ending = group.create_task(stop.wait())
             await asyncio.wait([*running, ending], return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()
+            if keeping is not None:
+                keeping.cancel()
             stop.set()
     finally:
         await parts.aclose()

@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,8 @@ from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
 from pai_backend.generations import Ended, take_lock
+from pai_backend.store.postgres import APPLICATION
+from pai_backend.store.tables import metadata
 from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT
 
 SQLITE, DUMP, LOGS, ABOUT = "database.sqlite", "database.dump", "task-logs", "backup.json"
@@ -69,7 +72,7 @@ def backup(settings: Settings, place: Path, *, logs: bool) -> None:
     if url.get_backend_name() == "sqlite":
         _copy_sqlite(_sqlite_file(url), place / SQLITE)
     else:
-        _postgres("pg_dump", url, "--format=custom", "--no-owner", "--file", str(place / DUMP))
+        _run([*_program("pg_dump", url), "--format=custom", "--no-owner", "--file", str(place / DUMP)], url)
     if logs and (kept := settings.data_dir / LOGS).exists():
         shutil.copytree(kept, place / LOGS)
     about = json.dumps({"at": at, "database": url.get_backend_name(), "logs": logs})
@@ -91,8 +94,7 @@ def restore(settings: Settings, place: Path, *, logs: bool) -> None:
         if url.get_backend_name() == "sqlite":
             _put_sqlite(_present(place / SQLITE), _sqlite_file(url))
         else:
-            dump = _present(place / DUMP)
-            _postgres("pg_restore", url, "--clean", "--if-exists", "--no-owner", "--single-transaction", str(dump))
+            _put_postgres(_present(place / DUMP), url)
         if logs and (place / LOGS).exists():
             shutil.copytree(place / LOGS, settings.data_dir / LOGS, dirs_exist_ok=True)
     finally:
@@ -146,17 +148,42 @@ def _put_sqlite(copy: Path, place: Path) -> None:
     sys.stdout.write(f"{place.name}.{aside} is the database that was there.\n")
 
 
-def _postgres(program: str, url: URL, *options: str) -> None:
-    """Run one of PostgreSQL's programs; the password goes by its variable. Raises BackupError."""
-    server = {"--host": url.host, "--port": url.port, "--username": url.username, "--dbname": url.database}
-    where = [word for name, value in server.items() if value is not None for word in (name, str(value))]
+def _put_postgres(dump: Path, url: URL) -> None:
+    """Replace our tables, in one transaction: also those that a newer version made, which the dump does not have.
+
+    Raises BackupError, also while a backend is connected, on whatever machine.
+    """
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = '%s'"
+    psql = [*_program("psql", url), "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]
+    if (found := _run([*psql, "--command", asked % APPLICATION], url).strip()) != "0":
+        raise BackupError(f"a backend is connected to the database ({found} connections); stop it first")
+    drops = "".join(f'DROP TABLE IF EXISTS "{name}" CASCADE;' for name in metadata.tables)
+    with tempfile.TemporaryDirectory() as directory:  # of mode 0700
+        text = Path(directory) / "dump.sql"
+        _run(["pg_restore", "--clean", "--if-exists", "--no-owner", "--file", str(text), str(dump)], url)
+        _run([*psql, "--single-transaction", "--output=/dev/null", "--command", drops, "--file", str(text)], url)
+
+
+def _program(name: str, url: URL) -> list[str]:
+    """One of PostgreSQL's programs with the options that say where the server is; the password goes by its variable."""
+    host = url.host or url.query.get("host")
+    server = {"--host": host, "--port": url.port, "--username": url.username, "--dbname": url.database}
+    return [name, *(word for key, value in server.items() if value is not None for word in (key, str(value)))]
+
+
+def _run(command: list[str], url: URL) -> str:
+    """What a program writes. Raises BackupError."""
     environment = dict(os.environ) | ({"PGPASSWORD": str(url.password)} if url.password else {})
+    if (mode := url.query.get("ssl") or url.query.get("sslmode")) is not None:
+        environment["PGSSLMODE"] = str(mode)
+    program = command[0]
     try:
-        done = subprocess.run([program, *where, *options], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise BackupError(f"{program} is not on PATH; install PostgreSQL's client programs") from None
     if done.returncode:
         raise BackupError(f"{program} failed: {done.stderr.strip()[-2000:]}")
+    return done.stdout
 
 
 def _durable(path: Path, data: bytes) -> None:

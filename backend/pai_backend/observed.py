@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pai_backend.engine.base import (
@@ -21,7 +21,7 @@ from pai_backend.engine.base import (
     TaskSeen,
 )
 from pai_backend.engine.holding import Claim, Holder
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ class Insight(Protocol):
 
     def troubles(self) -> Sequence[str]:
         """Why that cannot be relied on now, in words."""
+        ...
+
+    async def silences(self, nodes: Iterable[str]) -> Mapping[str, float]:
+        """Seconds since those of these nodes were heard of that are late. Raises EngineError."""
         ...
 
     def figures(self) -> Collector:
@@ -59,6 +63,15 @@ class ObservedEngine:
         if self.insight is not None and (said := list(self.insight.troubles())):
             return said
         return [] if self.listed else [self._ended_by or "is not listed yet"]
+
+    async def silences(self, nodes: Iterable[str]) -> Mapping[str, float]:
+        """Seconds since those of these nodes were heard of that are late; nothing where that cannot be known."""
+        if self.insight is None:
+            return {}
+        try:
+            return await self.insight.silences(nodes)
+        except EngineError:
+            return {}  # why it cannot be asked is among the troubles
 
     async def follow_nodes(self) -> None:
         """Keep :attr:`nodes` current where nobody watches in this process, for ever. Raises EngineError.
@@ -144,6 +157,10 @@ class ObservedEngine:
     async def forget(self, uid: TaskUid) -> None:
         """As the engine."""
         await self._engine.forget(uid)
+
+    async def erase(self, job: JobUid) -> None:
+        """As the engine."""
+        await self._engine.erase(job)
 
     def task_address(self, node: Node, role: str, index: int) -> str:
         """As the engine."""

@@ -9,10 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_backend.config.settings import NodeSettings, Role, Settings
+from pai_backend.disk_reserve import DiskReserve
 from pai_backend.model.errors import Unavailable
 from pai_backend.runtime_files import read_json
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from pai_backend.engine.kubernetes.engine import KubernetesEngine
     from pai_backend.engine.kubernetes.namespaces import JobOwner
+    from pai_backend.engine.local.accounts import Accounts
     from pai_backend.engine.local.control_groups import ControlGroups
     from pai_backend.engine.local.engine import LocalEngine
     from pai_backend.engine.log_place import LogPlace
@@ -72,6 +75,7 @@ class Parts:
         self.hurry = asyncio.Event()
         """Set, some time after ``stop``, when what is still being waited for must be ended."""
         self.engine_root = settings.data_dir / "engine"
+        self.reserve = DiskReserve(settings.data_dir, settings.disk_reserve_bytes)
         self.database_trouble = "The database is being opened."
         self._runtime_said: dict[str, tuple[int, dict[str, object] | None]] = {}
         self._store: SqlStore | None = None
@@ -126,7 +130,7 @@ class Parts:
         from pai_backend.store.sql import SqlStore
 
         try:
-            store = self._store = SqlStore(self.settings.database_url, key_source(self.settings))
+            store = self._store = SqlStore(self.settings.database_url, key_source(self.settings), self.reserve)
         except InvalidParameters as error:
             raise RoleError(f"database: {error.message} {error.hint}") from None
         pause = FIRST_RETRY_S
@@ -183,7 +187,8 @@ class Parts:
             options={scheme: values.get_secret_value() for scheme, values in storage.options.items()},
             mounts=tuple(Mount(mount.name, mount.uri, mount.users) for mount in storage.mounts),
             shared=storage.shared,
-            tasks_share_our_rights=self.settings.engine.kind == "local",
+            tasks_share_our_rights=self.settings.engine.kind == "local" and not self.settings.engine.accounts.given,
+            owners=self.settings.engine.accounts.given,
         )
 
     def task_reach(self) -> TaskReach:
@@ -247,7 +252,34 @@ class Parts:
             python=python,
             most_processes=given.most_processes,
             groups=_task_groups if given.hold_to_limits else lambda: NONE,
+            reserve=self.reserve,
+            accounts=self.accounts,
         )
+
+    @cached_property
+    def accounts(self) -> Accounts | None:
+        """The accounts that local tasks run as; None where that is the backend's own. Raises RoleError."""
+        if not self.settings.engine.accounts.given:
+            return None
+        from pai_backend.engine.base import EngineError
+        from pai_backend.task_accounts import accounts_of
+
+        try:
+            return accounts_of(self.settings, self.engine_root)
+        except EngineError as error:
+            raise RoleError(f"engine.accounts: {error}") from None
+
+    async def open_to_accounts(self) -> None:
+        """Before tasks start: let their accounts into what is theirs, and close the rest. Raises RoleError."""
+        if (accounts := self.accounts) is None:
+            return
+        from pai_backend.engine.base import EngineError
+        from pai_backend.task_accounts import open_to
+
+        try:
+            await asyncio.to_thread(open_to, accounts, self.settings, self.engine_root)
+        except EngineError as error:
+            raise RoleError(f"engine.accounts: {error}") from None
 
     def _kubernetes_engine(self) -> KubernetesEngine:
         """Connects to nothing yet: a backend starts while its cluster is away."""

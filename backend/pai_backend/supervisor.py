@@ -36,6 +36,7 @@ from typing import Any
 
 from pai_backend import logs
 from pai_backend.children import Child, children_of, process_name
+from pai_backend.disk_reserve import DiskReserve
 from pai_backend.gateway_port import NoPort, take
 from pai_backend.generations import (
     EXIT_CONFIG,
@@ -299,6 +300,7 @@ def supervise(settings_fd: int, ready_fd: int | None, legacy: Legacy | None = No
     version = legacy.version if legacy is not None else settings["version"]
     terminal = os.dup(2)
     try:
+        DiskReserve(data_dir, 0).release_if_full()
         lock = legacy.lock if legacy is not None else take_lock(data_dir)
         log_file = Path(settings["log_dir"]) / "supervisor.log" if settings.get("log_dir") else None
         if log_file is not None:

@@ -127,7 +127,7 @@ def apply(args: argparse.Namespace, out: Output) -> int:
             return NOT_TAKEN
         if not out.as_json:
             out.result(planned, plan_text(planned))
-        if not args.yes and not _asked(out):
+        if not args.yes and not out.agreed("Apply it?"):
             out.progress("Nothing was changed.")
             return NOT_TAKEN
         done = client.thread.run(cluster.apply(client.api, document.data, planned["newestVersion"]))
@@ -140,16 +140,6 @@ def _say_faults(found: Plan, document: Document, out: Output) -> None:
         out.json_line(found, indent=2)
     else:
         out.error(faults_of(found["errors"]), source=document.text, name=document.name)
-
-
-def _asked(out: Output) -> bool:
-    """Whether the user agrees. Raises ClientError when nobody can be asked."""
-    if out.as_json or not sys.stdin.isatty():
-        raise ClientError(
-            "Nobody can be asked here whether to apply it.", code="InvalidParametersError", hint="Give --yes."
-        )
-    print("Apply it? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _compare(old: str, new: str, out: Output) -> int:

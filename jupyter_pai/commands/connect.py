@@ -10,7 +10,7 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.ssh import ssh_root, ssh_verb
 from jupyter_pai.connect.files import Change, read
-from jupyter_pai.errors import JOB_FAILED, OK, ClientError
+from jupyter_pai.errors import JOB_FAILED, LOCKED_OUT, OK, ClientError
 
 CLIENTS = ("ssh", "scp", "sftp", "rsync", "vscode", "pycharm", "jetbrains", "putty")
 """Words of ``doctor --client``; a test compares them with its rules, which the parser must not load."""
@@ -102,8 +102,10 @@ def doctor(args: argparse.Namespace, out: Output) -> int:
         root = ssh_root(args)
         try:
             reached = access.reach(client, args.job, root, role=args.role, index=args.index, register=False)
+            found = access.diagnosed(client, reached, root, args.client or ())
         except ClientError as error:
-            raise _draining(error) from None
-        found = access.diagnosed(client, reached, root, args.client or ())
+            if error.code != LOCKED_OUT:
+                raise _draining(error) from None
+            found = access.shut_out(args.job, args.client or ())
     out.result(found, report_text(found))
     return OK if found["works"] else JOB_FAILED

@@ -1,4 +1,4 @@
-"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``release``, ``move`` and ``open``: jobs that exist."""
+"""``list``, ``show``, ``status``, ``why``, ``logs``, ``stop``, ``delete``, ``release``, ``move`` and ``open``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.commands.waiting import INTERRUPTED, wait
 from jupyter_pai.errors import JOB_FAILED, OK
-from jupyter_pai.log_text import incremental_decoder
+from jupyter_pai.log_text import cut_bytes, incremental_decoder, whole_characters
 from jupyter_pai.share_text import listed
 
 STREAMS = ("all", "stdout", "stderr")
+LOG_PAGE_BYTES = 1_048_576  # that the API gives of a log unless asked for more
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
@@ -33,6 +34,10 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("--stream", choices=STREAMS, default="all")
     verb.add_argument("--offset", type=int, default=0, help="first byte; negative: from the end")
     _job_verb(verbs, common, "stop", "stop a job", stop)
+    verb = verbs.add_parser("delete", parents=[common], help="delete jobs that have ended, for good")
+    verb.add_argument("jobs", nargs="+", metavar="JOB", help="name or alias")
+    verb.add_argument("--yes", action="store_true", help="do not ask")
+    verb.set_defaults(run=delete)
     verb = _job_verb(verbs, common, "release", "let go of failed tasks that are kept for debugging", release)
     verb.add_argument("task", nargs="*", help="names of tasks, such as worker-0; default: all that are kept")
     verb = _job_verb(verbs, common, "move", "let a waiting job stand elsewhere in its queue", move)
@@ -104,18 +109,23 @@ def logs(args: argparse.Namespace, out: Output) -> int:
         if not args.follow:
             chunk = client.log(args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset)
             if out.as_json:
-                out.json_line({"data": chunk.data.decode(errors="replace"), "offset": chunk.first, "next": chunk.next})
-            else:
+                text, first, following = whole_characters(chunk.data, chunk.first)
+                out.json_line({"data": text, "offset": first, "next": following})
+                return OK
+            out.raw(chunk.data)
+            while len(chunk.data) >= LOG_PAGE_BYTES:  # what comes while this runs is for --follow
+                chunk = client.log(args.job, role=args.role, index=args.index, stream=args.stream, offset=chunk.next)
                 out.raw(chunk.data)
             return OK
-        decoder = incremental_decoder()
+        decoder, cut = incremental_decoder(), args.offset != 0
         try:
             for data in client.follow_log(
                 args.job, role=args.role, index=args.index, stream=args.stream, offset=args.offset
             ):
                 if out.as_json:
-                    if text := decoder.decode(data):
+                    if text := decoder.decode(data[cut_bytes(data) :] if cut else data):
                         out.json_line({"data": text})
+                    cut = False
                 else:
                     out.raw(data)
         except KeyboardInterrupt:
@@ -131,6 +141,19 @@ def stop(args: argparse.Namespace, out: Output) -> int:
         client.stop(args.job)
         job = client.job(args.job)
     out.result(job, render.stop_line(job))
+    return OK
+
+
+def delete(args: argparse.Namespace, out: Output) -> int:
+    """Delete jobs with their documents, histories, logs and files. All have to exist, or none is deleted."""
+    with connected() as client:
+        found = [client.job(name) for name in args.jobs]
+        named = ", ".join(job["id"] for job in found)
+        if not args.yes and not out.agreed(f"Delete {named}, with logs and files?"):
+            out.progress("Nothing was deleted.")
+            return JOB_FAILED
+        said = [client.delete(job["uid"]) for job in found]
+    out.result(said, "\n".join(each["message"] for each in said))
     return OK
 
 

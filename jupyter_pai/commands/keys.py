@@ -72,8 +72,8 @@ def _add_certificates(
     verb.add_argument("--rotate", action="store_true", help="certify with a new one from now on; for administrators")
     verb.set_defaults(run=authority)
     for name, text, run in (
-        ("lock-out", "refuse a user every way into tasks, and end those there are; for administrators", lock_out),
-        ("let-in", "accept a user's SSH logins again; for administrators", let_in),
+        ("lock-out", "refuse and end all requests and logins of a user; for administrators", lock_out),
+        ("let-in", "end the lock-out of a user; for administrators", let_in),
     ):
         verb = actions.add_parser(name, parents=[common], help=text)
         verb.add_argument("user")
@@ -197,16 +197,16 @@ def lock_out(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.lock_out(api, args.user))
-    out.result({"locked_out": args.user}, f"{args.user} is locked out of tasks.")
+    out.result({"locked_out": args.user}, f"{args.user} is locked out.")
     return OK
 
 
 def let_in(args: argparse.Namespace, out: Output) -> int:
-    """Refuse a user no more."""
+    """End a lock-out."""
     from jupyter_pai import broker
 
     asked(lambda api: broker.let_in(api, args.user))
-    out.result({"let_in": args.user}, f"{args.user} may enter tasks again.")
+    out.result({"let_in": args.user}, f"{args.user} is no longer locked out.")
     return OK
 
 

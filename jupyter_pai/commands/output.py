@@ -38,6 +38,15 @@ class Output:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
+    def agreed(self, question: str) -> bool:
+        """Whether the user answers yes. Raises ClientError where no answer can come: without a terminal, or as JSON."""
+        if self.as_json or not sys.stdin.isatty():
+            raise ClientError(
+                f"{question} No answer can be given here.", code="InvalidParametersError", hint="Give --yes."
+            )
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
     def error(self, error: ClientError, *, source: str = "", name: str = "") -> None:
         """A failure: its body on stdout as JSON, or its text on stderr."""
         if self.as_json:

@@ -8,6 +8,7 @@ Nothing is looked at while the login works.
 from __future__ import annotations
 
 import os
+import socket
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _REACHING = frozenset({"proxycommand", "proxyjump"})
 """Options that none of our blocks has: whatever they say comes from elsewhere."""
 
 
+ANSWER_S = 5.0
+
+
 @dataclass(frozen=True)
 class Meant:
     """What the login is meant to use. ``config`` is our file, ``user_config`` the user's that includes it."""
@@ -34,11 +38,15 @@ class Meant:
 
 @dataclass(frozen=True)
 class Account:
-    """What the backend knows of the user and the key; ``is_over``: a certificate beside the key that has run out."""
+    """What the backend knows of the user and the key; ``is_over``: a certificate beside the key that has run out.
+
+    ``is_key_over``: the key is registered for a time that is over.
+    """
 
     is_registered: bool = True
     is_locked_out: bool = False
     is_over: bool = False
+    is_key_over: bool = False
 
 
 def effective(way: Way) -> Mapping[str, Sequence[str]]:
@@ -83,20 +91,36 @@ def _of_key_file(meant: Meant) -> Finding | None:
 
 
 def _of_words(meant: Meant, said: str, account: Account, complaint: str) -> Finding:
-    where = {"host": meant.login.host, "port": str(meant.login.port)}
+    public = f"{meant.identity}.pub"
+    where = {"host": meant.login.host, "port": str(meant.login.port), "path": public}
     for code, words in _WORDS.items():
         if any(word in said for word in words):
-            return Finding(code, where)
+            is_other = code == "gateway-draining" and _answers_otherwise(meant.login)
+            return Finding("other-host" if is_other else code, where)
     if "Permission denied" not in said:
         return Finding("no-login", {"detail": complaint})
     if account.is_locked_out:
         return Finding("locked-out")
     if not account.is_registered:
-        return Finding("certificate-over" if account.is_over else "key-unregistered", {"path": f"{meant.identity}.pub"})
+        return Finding("certificate-over" if account.is_over else "key-unregistered", {"path": public})
+    if account.is_key_over:
+        return Finding("key-over", {"path": public})
     return Finding("no-login", {"detail": complaint})
 
 
+def _answers_otherwise(login: Login) -> bool:
+    """Whether what answers at the address is no SSH server at all; one that closes without a word may be."""
+    try:
+        with socket.create_connection((login.host, login.port), ANSWER_S) as there:
+            there.sendall(b"SSH-2.0-pai-doctor\r\n")
+            said = there.recv(16)
+    except OSError:
+        return False
+    return said != b"" and not said.startswith(b"SSH-"[: len(said)])
+
+
 _WORDS = {
+    "key-limited": ("is not for the job with the name",),
     "other-host": ("REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"),
     "port-refused": ("Connection refused",),
     "port-dropped": ("timed out", "No route to host", "Network is unreachable", "it took longer than"),

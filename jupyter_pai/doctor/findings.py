@@ -97,7 +97,7 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "other-host": {
         "en": (
-            "Another host than the gateway answers on port {port} of {host}: its host key is not the gateway's.",
+            "Another host than the gateway answers on port {port} of {host}: it has not the gateway's host key.",
             "Do not log in there. Check the address; if the gateway has a new key, run `pai ssh-config`.",
         ),
         "zh_CN": (
@@ -119,6 +119,23 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
     "key-unregistered": {
         "en": ("The backend does not know your key {path}.", "Run `pai keys add {path}`, or `pai ssh-config`."),
         "zh_CN": ("后端不认识你的密钥 {path}。", "请运行 `pai keys add {path}` 或 `pai ssh-config`。"),
+    },
+    "key-limited": {
+        "en": (
+            "Your key {path} is registered for another job only.",
+            "Take it out with `pai keys remove`, then run `pai keys add {path}`.",
+        ),
+        "zh_CN": (
+            "你的密钥 {path} 只为另一个作业注册。",
+            "请先用 `pai keys remove` 移除它，再运行 `pai keys add {path}`。",
+        ),
+    },
+    "key-over": {
+        "en": (
+            "The time for which your key {path} is registered is over.",
+            "Run `pai keys add {path} --for 90d`, or another time.",
+        ),
+        "zh_CN": ("你的密钥 {path} 的注册期限已过。", "请运行 `pai keys add {path} --for 90d`，或指定其他期限。"),
     },
     "certificate-over": {
         "en": (

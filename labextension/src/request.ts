@@ -22,6 +22,8 @@ import type {
   IJobDetail,
   IJobPage,
   IMoved,
+  IOrphan,
+  IOrphanList,
   IReleased,
   IShareList,
   ITicket,
@@ -175,6 +177,10 @@ export class PaiClient implements IPaiClient {
     await this._request('PUT', path, JSON.stringify({ value: 'STOP' }));
   }
 
+  async delete(job: string): Promise<void> {
+    await this._request('DELETE', this._jobPath(job));
+  }
+
   async release(job: string, task?: string): Promise<IReleased> {
     return this._json(
       'POST',
@@ -189,6 +195,15 @@ export class PaiClient implements IPaiClient {
 
   async use(): Promise<IClusterUse> {
     return this._json('GET', 'cluster/use');
+  }
+
+  async orphans(): Promise<readonly IOrphan[]> {
+    return (await this._json<IOrphanList>('GET', 'cluster/orphans')).data;
+  }
+
+  async endOrphan(task: string): Promise<void> {
+    const path = `cluster/orphans/${encodeURIComponent(task)}`;
+    await this._request('DELETE', path);
   }
 
   async ticket(

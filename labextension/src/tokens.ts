@@ -14,6 +14,7 @@ import type {
   IJobPage,
   IJobSummary,
   IMoved,
+  IOrphan,
   IReleased,
   IShare,
   ITicket,
@@ -49,10 +50,14 @@ export namespace CommandIDs {
   export const connect = 'pai:connect';
   /** Stop a job, after asking. */
   export const stopJob = 'pai:stop-job';
+  /** Delete a job that has ended, after asking. */
+  export const deleteJob = 'pai:delete-job';
   /** Show who uses the cluster, and who waits. */
   export const showCluster = 'pai:show-cluster';
   /** Let a waiting job stand elsewhere in its queue. */
   export const moveJob = 'pai:move-job';
+  /** End a task that the database does not know, after asking. */
+  export const endOrphan = 'pai:end-orphan';
   /** Let go of tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
 }
@@ -119,12 +124,18 @@ export interface IPaiClient {
   validate(document: IDocumentText): Promise<IVerdict>;
   /** Ask a job to stop. Stopping a stopped job is no error. */
   stop(job: string): Promise<void>;
+  /** Delete a job that has ended, for good. */
+  delete(job: string): Promise<void>;
   /** Let go of a kept task, given by its name, or of all that the job has. */
   release(job: string, task?: string): Promise<IReleased>;
   /** Let a waiting job stand elsewhere in its queue. Asking again is no error. */
   move(job: string, place: QueuePlace): Promise<IMoved>;
   /** Who uses the cluster, and who waits. */
   use(): Promise<IClusterUse>;
+  /** Running tasks that the database does not know; for administrators. */
+  orphans(): Promise<readonly IOrphan[]>;
+  /** Have one of them end; for administrators. */
+  endOrphan(task: string): Promise<void>;
   /** A one-time sign-in to a service. */
   ticket(
     job: string,
@@ -188,6 +199,8 @@ export interface IJobListModel extends IDisposable {
   readonly state: IJobListState;
   /** Emitted when {@link state} was replaced. */
   readonly changed: ISignal<IJobListModel, void>;
+  /** Emitted with the uid of a job that is deleted, in the list or not. */
+  readonly deleted: ISignal<IJobListModel, string>;
   /** The selected job, if it is in the list. */
   readonly selectedJob: IJobSummary | null;
   /** Read the list again; resolves when it has been applied. */

@@ -302,6 +302,26 @@ export interface IClusterUse {
   readonly nodes: readonly INodeUse[];
 }
 
+/** A running task that the backend's database does not know. */
+export interface IOrphan {
+  /** Its uid, by which it is ended. */
+  readonly task: string;
+  /** Identity of the database that started it; empty when it does not say. */
+  readonly database: string;
+  readonly state: string;
+  readonly since: string | null;
+  readonly seenAt: string;
+  /** Why its job was not taken back. */
+  readonly why: string;
+  /** Who asked for its end, `age` when it was kept for long enough; empty: nobody. */
+  readonly endedBy: string;
+}
+
+/** All of them. */
+export interface IOrphanList {
+  readonly data: readonly IOrphan[];
+}
+
 /** A reason in words. */
 export interface ITold {
   readonly sentence: string;
@@ -348,6 +368,8 @@ export interface IWhy {
   readonly asOf: string | null;
   /** False when nobody answered in time, and this is what was said before. */
   readonly current: boolean;
+  /** Why what is said of the job may be out of date. */
+  readonly doubt?: string;
 }
 
 /** One line of a job's history. */

@@ -22,7 +22,12 @@ describe('ClusterModel', () => {
   });
 
   it('knows nothing before the first answer', async () => {
-    expect(model.state).toEqual({ use: null, live: false, problem: null });
+    expect(model.state).toEqual({
+      use: null,
+      orphans: [],
+      live: false,
+      problem: null
+    });
     await model.refresh();
     expect(model.state.use?.user).toBe('ada');
   });

@@ -1,4 +1,9 @@
 import { Notification } from '@jupyterlab/apputils';
+import {
+  acceptDialog,
+  dismissDialog,
+  waitForDialog
+} from '@jupyterlab/testing';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
@@ -18,6 +23,7 @@ import {
   cells,
   clusterUse,
   node,
+  orphan,
   queue,
   running,
   virtualCluster
@@ -50,6 +56,7 @@ describe('the page of the cluster', () => {
     Notification.dismiss();
     opened.mockClear();
     server = new FakeServer();
+    server.on('GET cluster/orphans', () => json({ data: [] }));
     model = new ClusterModel({ client: server.client });
     commands = new CommandRegistry();
     const describedBy = { args: { type: 'object' } };
@@ -115,6 +122,42 @@ describe('the page of the cluster', () => {
       'ada',
       '4'
     ]);
+  });
+
+  it('shows administrators what the database does not know, and ends it when asked twice', async () => {
+    const known = [orphan('j7-0-0-0'), orphan('j8-0-0-0', { endedBy: 'root' })];
+    server.on('GET cluster/orphans', () => json({ data: known }));
+    await show({ admin: true });
+    const rows = row('Orphans');
+    expect(rows.map(([task, state, , why]) => [task, state, why])).toEqual([
+      ['j7-0-0-0', 'running', 'it carries no record of its job'],
+      [
+        'j8-0-0-0',
+        'running, asked to end by root',
+        'it carries no record of its job'
+      ]
+    ]);
+    expect(button('End j8').hasAttribute('disabled')).toBe(true);
+    server.on('DELETE cluster/orphans/j7-0-0-0', () => {
+      known.shift();
+      return new Response(null, { status: 204 });
+    });
+    const ending = commands.execute(CommandIDs.endOrphan, { task: 'j7-0-0-0' });
+    await waitForDialog();
+    await dismissDialog();
+    await ending;
+    expect(model.state.orphans).toHaveLength(2);
+    const again = commands.execute(CommandIDs.endOrphan, { task: 'j7-0-0-0' });
+    await waitForDialog();
+    await acceptDialog();
+    await again;
+    expect(model.state.orphans.map(({ task }) => task)).toEqual(['j8-0-0-0']);
+  });
+
+  it('asks for no orphans on behalf of those who may not see them', async () => {
+    await show({ admin: false });
+    expect(host.textContent).not.toContain('Orphans');
+    expect(server.requests.map(({ path }) => path)).toEqual(['cluster/use']);
   });
 
   it('moves a job to where the button says, and tells its new place', async () => {

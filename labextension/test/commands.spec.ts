@@ -129,6 +129,54 @@ describe('commands', () => {
     });
   });
 
+  describe(CommandIDs.deleteJob, () => {
+    const DELETE = 'DELETE jobs/ada~first';
+
+    it('rests unless the selected job has ended', async () => {
+      model.select('j1');
+      expect(commands.isEnabled(CommandIDs.deleteJob)).toBe(false);
+      list(summary({ state: 'SUCCEEDED' }));
+      await model.refresh();
+      expect(commands.isEnabled(CommandIDs.deleteJob)).toBe(true);
+    });
+
+    it('deletes after a yes and reads the list again', async () => {
+      server.on(DELETE, () => json({ status: 202, message: 'gone' }, 202));
+      const done = commands.execute(CommandIDs.deleteJob, { job: 'ada~first' });
+      await waitForDialog();
+      expect(asked(DELETE)).toHaveLength(0);
+      await acceptDialog();
+      await done;
+      expect(asked(DELETE)).toHaveLength(1);
+      expect(asked('GET jobs')).toHaveLength(2);
+    });
+
+    it('does nothing after a no', async () => {
+      const done = commands.execute(CommandIDs.deleteJob, { job: 'ada~first' });
+      await waitForDialog();
+      await dismissDialog();
+      await done;
+      expect(asked(DELETE)).toHaveLength(0);
+    });
+
+    it('says why it failed and what helps', async () => {
+      server.on(DELETE, () =>
+        json(
+          {
+            code: 'NotFinishedJobError',
+            message: 'It runs.',
+            hint: 'Stop it.'
+          },
+          409
+        )
+      );
+      const done = commands.execute(CommandIDs.deleteJob, { job: 'ada~first' });
+      await acceptDialog();
+      await done;
+      expect(messages()).toEqual(['It runs.\nStop it.']);
+    });
+  });
+
   describe(CommandIDs.releaseJob, () => {
     const RELEASE = 'POST jobs/ada~first/release';
 

@@ -84,6 +84,22 @@ describe('JobListModel', () => {
     expect(model.selectedJob).toBeNull();
   });
 
+  it('tells of a job that is deleted and reads the list without it', async () => {
+    const deleted: string[] = [];
+    model.deleted.connect((_, uid) => deleted.push(uid));
+    model.start();
+    await until(() => server.sockets('events/stream').length === 1);
+    const [socket] = server.sockets('events/stream');
+    socket.accept();
+    await until(() => names().length === 1);
+    server.on('GET jobs', () => json(page()));
+    for (const [position, type] of ['job.exit', 'job.deleted'].entries()) {
+      socket.send(JSON.stringify({ position, event: { job: 'j1', type } }));
+    }
+    await until(() => names().length === 0);
+    expect(deleted).toEqual(['j1']);
+  });
+
   it('answers a burst of events with one request', async () => {
     model.start();
     await until(() => server.sockets('events/stream').length === 1);

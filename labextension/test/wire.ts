@@ -10,6 +10,7 @@ import type {
   IJobDetail,
   IJobSummary,
   INodeUse,
+  IOrphan,
   IRunningJob,
   IShare,
   ITask,
@@ -48,6 +49,20 @@ export function page(...names: string[]): unknown {
     summary({ uid: name, id: `ada~${name}`, name })
   );
   return { totalCount: data.length, data };
+}
+
+/** A running task that the database does not know. */
+export function orphan(task: string, change: Partial<IOrphan> = {}): IOrphan {
+  return {
+    task,
+    database: 'd1',
+    state: 'running',
+    since: '2026-11-21T09:00:00Z',
+    seenAt: '2026-11-21T10:00:00Z',
+    why: 'it carries no record of its job',
+    endedBy: '',
+    ...change
+  };
 }
 
 /** Why a job waits for GPUs. */

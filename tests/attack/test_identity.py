@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.attack.site import ADMIN, LIMIT_S, OTHER, OWNER, PYTHON, VICTIM, Site, document, new_key, ok, token_of
+from tests.attack.site import (
+    ADMIN,
+    LIMIT_S,
+    OTHER,
+    OWNER,
+    PASSWORD,
+    PYTHON,
+    VICTIM,
+    Site,
+    document,
+    new_key,
+    ok,
+    token_of,
+)
 from tests.support.backend_process import until
+
+UPGRADE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
+
+def ended(sock: socket.socket) -> bool:
+    """Read until the other side closes; raises TimeoutError when it does not."""
+    while sock.recv(65_536):
+        pass
+    return True
 
 
 @pytest.mark.attack(13, "a job that is named as another's uid answers in its place")
@@ -47,7 +74,7 @@ def test_guesses_end_in_a_lock_and_tell_no_names(site: Site) -> None:
         return answer.status_code, answer.json()["code"]
 
     for name in (VICTIM, "nobody"):
-        said = {guess(name) for _ in range(30)}  # each refusal that counts makes the next pause longer
+        said = {guess(name) for _ in range(15)}  # each refusal that counts makes the next pause longer
         assert said == {(400, "IncorrectPasswordError"), (429, "TooManyRequestsError")}
 
 
@@ -95,3 +122,32 @@ def test_what_a_token_made_ends_with_it(site: Site, sleeper: str, echo: str, tmp
         ok(client.delete(f"/api/v2/tokens/{token}"))
         until(lambda: browser.get(f"/s/{echo}/").status_code == 401, LIMIT_S)
         until(lambda: printed() == "", LIMIT_S)
+
+
+@pytest.mark.attack(14, "a user who is locked out goes on by the API: requests, a stream, an upload, sign-in")
+def test_a_lock_out_holds_for_every_way(site: Site, echo: str) -> None:
+    """The victim has a session; what it has open when the lock-out comes ends, and nothing new begins."""
+    login = {"username": VICTIM, "password": PASSWORD}
+    with site.http(ADMIN) as admin, site.http(None) as browser, ExitStack() as stack:
+        until(lambda: browser.post("/api/v2/authn/basic/login", json=login).status_code == 200, LIMIT_S)
+        token = ok(browser.post("/api/v2/authn/basic/login", json=login)).json()["token"]
+        bearer = f"Host: localhost\r\nAuthorization: Bearer {token}\r\n"
+        stream, upload = (stack.enter_context(socket.create_connection(site.address, LIMIT_S)) for _ in "ab")
+        stream.sendall(f"GET /api/v2/events/stream HTTP/1.1\r\n{bearer}{UPGRADE}\r\n".encode())
+        assert b" 101 " in stream.recv(4096)
+        upload.sendall(f"PUT /api/v2/fs/{VICTIM}/half?size=3 HTTP/1.1\r\n{bearer}Content-Length: 3\r\n\r\na".encode())
+        ok(admin.put(f"/api/v2/lockouts/{VICTIM}"))
+        try:
+            for path in ("jobs", "tokens/check", f"fs/{VICTIM}/half", "users/me", "cluster/nodes"):
+                said = browser.get(f"/api/v2/{path}", headers={"Authorization": f"Bearer {token}"})
+                assert (said.status_code, said.json()["code"]) == (403, "LockedOutUserError")
+            said = browser.post("/api/v2/authn/basic/login", json=login)
+            assert (said.status_code, said.json()["code"]) == (403, "LockedOutUserError")
+            said = browser.get(f"/s/{echo}/", headers={"Authorization": f"Bearer {token}"})
+            assert (said.status_code, said.json()["code"]) == (403, "LockedOutUserError")
+            assert ended(stream)
+            upload.sendall(b"bc")
+            assert upload.recv(4096).startswith(b"HTTP/1.1 403")
+        finally:
+            ok(admin.delete(f"/api/v2/lockouts/{VICTIM}"))
+        assert browser.get("/api/v2/jobs", headers={"Authorization": f"Bearer {token}"}).status_code == 200

@@ -58,6 +58,31 @@ async def test_a_share_for_reading_writes_nothing(site: Site, sleeper: str) -> N
     assert not made.exists()
 
 
+@pytest.mark.attack(1, "a share for reading opens a named pipe, and nobody gets into any task of the node any more")
+@pytest.mark.asyncio
+async def test_a_reader_that_waits_keeps_nobody_out(site: Site, sleeper: str) -> None:
+    assert site.ssh(OWNER, sleeper, "mkfifo pipe").returncode == 0
+    with share(site, sleeper, "sftp-read"):
+        async with login(site, OTHER, sleeper) as conn:
+            sftp = await conn.start_sftp_client()
+
+            async def read() -> None:
+                await sftp.open("pipe", "rb")
+
+            waiting = asyncio.create_task(read())
+            done = await asyncio.to_thread(site.ssh, OWNER, sleeper, "echo in")
+            assert not waiting.done()
+            waiting.cancel()
+    assert (done.returncode, done.stdout) == (0, "in\n"), done.stderr
+
+
+@pytest.mark.attack(1, "a share for reading and for the port ssh runs a command, by the key of the task's peers")
+def test_a_share_of_the_port_ssh_is_refused(site: Site, sleeper: str) -> None:
+    wanted = {"user": OTHER, "only": ["sftp-read", "port:ssh"], "lifetime_s": 600}
+    with site.http(OWNER) as client:
+        assert client.post(f"/api/v2/jobs/{sleeper}/shares", json=wanted).status_code == 400
+
+
 @pytest.mark.attack(2, "a share for files runs a command, by the environment of the file server")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONPATH", "GIT_SSH_COMMAND", "PERL5OPT", "XYZ"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from tests.attack.site import LIMIT_S, OTHER, OWNER, PYTHON, Site, document, ok, token_of
 from tests.support.backend_process import backend, command, until
+from tests.support.other_accounts import FIRST_UID, open_place, open_python, why_not
 from tests.support.wheels import make_wheel
 
 SECRET = "swordfish-0123456789"
@@ -44,6 +46,23 @@ def test_secrets_are_in_no_list_of_processes(site: Site) -> None:
 def _lines() -> list[str]:
     """Every command line that any user of this machine can read."""
     return [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
+
+
+@pytest.mark.attack(26, "what finished jobs leave on the disk stays for ever")
+def test_a_finished_job_is_deleted_with_all_that_it_left(site: Site) -> None:
+    go = site.path / "go"
+    leaving = f"until [ -e {shlex.quote(str(go))} ]; do sleep 0.1; done; head -c 1000000 /dev/urandom >left"
+    with site.http(OTHER) as other, site.http(OWNER) as client:
+        ok(client.post("/api/v2/jobs", content=document("leaves", leaving)))
+        assert client.delete("/api/v2/jobs/leaves").status_code == 409
+        go.touch()
+        until(lambda: client.get("/api/v2/jobs/leaves").json()["completedTime"] is not None, LIMIT_S)
+        uid = client.get("/api/v2/jobs/leaves").json()["uid"]
+        assert other.delete(f"/api/v2/jobs/{uid}").status_code == 404
+        ok(client.delete("/api/v2/jobs/leaves"))
+        assert client.get(f"/api/v2/jobs/{uid}").status_code == 404
+    engine = site.backend.data_dir / "engine"
+    until(lambda: not [path for path in engine.rglob(f"{uid}*") if path.is_dir()], LIMIT_S)
 
 
 @pytest.mark.attack(27, "a task that kills its shim runs again for ever, and leaves processes behind")
@@ -83,6 +102,27 @@ def test_users_who_do_not_trust_each_other_are_refused(tmp_path: Path) -> None:
     done = subprocess.run([*line, "--data-dir", str(tmp_path)], capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 2
     assert "engine.trust_all_users" in done.stderr
+
+
+@pytest.mark.attack(31, "a task reads the database, the keys and another's files, and ends what keeps it")
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_a_task_reaches_neither_the_backend_nor_other_users() -> None:
+    tokens = [{"user": user, "token": token_of(user), "admin": False} for user in (OWNER, OTHER)]
+    pool = ("--engine-accounts-first-uid", str(FIRST_UID), "--engine-accounts-count", "3")
+    with open_place() as place:
+        settings = {"PAI_BACKEND_API__TOKENS": json.dumps(tokens)}
+        with backend(place / "data", pool, settings, open_python(place)) as running:
+            with Site(running, place).http(OTHER) as client:
+                ok(client.put(f"/api/v2/fs/{OTHER}/secret.txt", content=b"theirs"))
+            files = ("pai.sqlite", "secret.key", "token", f"fs/{OTHER}/secret.txt", "engine/accounts.json")
+            reading = " ".join(f"{running.data_dir}/{name}" for name in files)
+            attack = f"cat {reading} ../plan.json /proc/$PPID/environ | wc -c; kill -9 $PPID || echo kept; rm ../lock"
+            with Site(running, place).http(OWNER) as client:
+                ok(client.post("/api/v2/jobs", content=document("reader", f"{attack}; true")))
+                until(lambda: client.get("/api/v2/jobs/reader").json()["completedTime"] is not None, LIMIT_S)
+                assert client.get("/api/v2/jobs/reader").json()["state"] == "SUCCEEDED"
+                said = ok(client.get("/api/v2/jobs/reader/logs?role=worker&index=0&stream=stdout")).text
+    assert said.split() == ["0", "kept"]
 
 
 @pytest.mark.attack(38, "a backend with another database ends every task that runs")

@@ -41,14 +41,12 @@ def check(step: Step, place: Place) -> None:
     assert step.normal(output, place.home) == expected, f"{step.fence}: {step.command}"
 
 
-@pytest.mark.timeout(240)
 def test_what_the_readme_shows_is_what_happens(place: Place) -> None:
     for fence in SESSION:
         if (fence.page, fence.first) not in NOT_RUN:
             run(fence, place)
 
 
-@pytest.mark.timeout(120)
 def test_an_output_that_differs_is_noticed(place: Place) -> None:
     wrong = Fence("README.md", 1, "console", "$ pai list\nThere is something.\n")
     with pytest.raises(AssertionError, match="pai list"):

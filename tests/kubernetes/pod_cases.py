@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,9 +179,16 @@ def is_ready(pod: Json) -> bool:
     return any(each["ready"] for each in pod["status"].get("containerStatuses", ()))
 
 
+def is_disrupted(pod: Json) -> bool:
+    """Whether the cluster says that it takes it away."""
+    return any(each["type"] == "DisruptionTarget" for each in pod["status"].get("conditions", ()))
+
+
 Case = Callable[[Bench], Awaitable[Json]]
 
 PLAIN = "sleep 600"
+POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
+"""Ends well when it is told to end, as servers and training loops that save their state do."""
 
 
 async def succeeded(bench: Bench) -> Json:
@@ -273,7 +281,7 @@ async def deleted_after_its_end(bench: Bench) -> Json:
 
 async def drained(bench: Bench) -> Json:
     """As ``kubectl drain`` does it."""
-    name = await bench.start(PLAIN)
+    name = await bench.start(POLITE)
     await bench.running(name)
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     path = f"/api/v1/namespaces/{bench.kubectl.namespace}/pods/{name}/eviction"
@@ -285,6 +293,16 @@ async def disk_limit(bench: Bench) -> Json:
     """A kubelet looks at volumes once a minute, so this takes longest and begins first."""
     command = "dd if=/dev/zero of=big bs=1M count=40; sleep 600"
     return await bench.over(await bench.start(command, settings={"ephemeral_storage_mb": 20}), 2 * LIMIT_S)
+
+
+async def disk_limit_obeyed(bench: Bench) -> Json:
+    """The same, of a command that exits with 0 when it is told to end."""
+    command = f"dd if=/dev/zero of=big bs=1M count=40; {POLITE}"
+    return await bench.over(await bench.start(command, settings={"ephemeral_storage_mb": 20}), 2 * LIMIT_S)
+
+
+async def deadline_obeyed(bench: Bench) -> Json:
+    return await bench.over(await bench.start(POLITE, lambda pod: pod["spec"].update(activeDeadlineSeconds=25)))
 
 
 async def deadline(bench: Bench) -> Json:
@@ -395,7 +413,7 @@ async def preempted(bench: Bench) -> Json:
     classes = f"{bench.kubectl.namespace}-first"
     await bench.kubectl("create", "priorityclass", classes, "--value=1000000")
     try:
-        name = await bench.start(PLAIN, placement=DAN, cpus=1)
+        name = await bench.start(POLITE, placement=DAN, cpus=1)
         await bench.running(name)
         other = await bench.start(PLAIN, placement=DAN, cpus=2, settings={"priority_class": classes})
         found = await bench.over(name)
@@ -407,13 +425,111 @@ async def preempted(bench: Bench) -> Json:
 
 async def tainted(bench: Bench) -> Json:
     """A taint that ends what runs."""
-    name = await bench.start(PLAIN, placement=DAN)
+    name = await bench.start(POLITE, placement=DAN)
     await bench.running(name)
     await bench.kubectl("taint", "node", "dan", "repair=soon:NoExecute")
     try:
         return await bench.over(name)
     finally:
         await bench.kubectl("taint", "node", "dan", "repair-")
+
+
+async def preempted_by_kubelet(bench: Bench) -> Json:
+    """By a pod that the node cannot do without, and that no scheduler has placed."""
+    name = await bench.start(POLITE, placement=DAN, cpus=1)
+    await bench.running(name)
+    spec = {
+        "nodeName": "dan",
+        "priorityClassName": "system-node-critical",
+        "containers": [
+            {
+                "name": "main",
+                "image": bench.kubernetes.busybox,
+                "command": ["sleep", "600"],
+                "resources": {"requests": {"cpu": "1500m"}},
+            }
+        ],
+    }
+    await bench.kubectl.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "critical"}, "spec": spec})
+    try:
+        return await bench.over(name)
+    finally:
+        await bench.delete("critical", "--now")
+
+
+@asynccontextmanager
+async def changed_kubelet(testbed: Cluster, name: str = "dan", **changes: Any) -> AsyncIterator[None]:
+    """Another configuration of a node's kubelet, until the block ends."""
+    node = testbed.nodes[name]
+    before = node.change_kubelet(**changes)
+    try:
+        await node.kill("kubelet")
+        await node.start_kubelet()
+        yield
+    finally:
+        node.change_kubelet(**before)
+        await node.kill("kubelet")
+        await node.start_kubelet()
+        await testbed.kubectl.until_ready(name)
+
+
+SHORT_OF_MEMORY: dict[str, Any] = {
+    "evictionSoft": {"memory.available": "99%"},
+    "evictionSoftGracePeriod": {"memory.available": "1s"},
+    "evictionMaxPodGracePeriod": 20,
+}
+"""As if the node's memory were all but used up: commands are told to end first, and not killed at once."""
+SHUTS_DOWN: dict[str, Any] = {"shutdownGracePeriod": "20s", "shutdownGracePeriodCriticalPods": "5s"}
+
+
+async def evicted(bench: Bench, testbed: Cluster) -> Json:
+    """By a kubelet whose node runs short of memory."""
+    name = await bench.start(POLITE, placement=DAN)
+    await bench.running(name)
+    async with changed_kubelet(testbed, **SHORT_OF_MEMORY):
+        return await bench.over(name)
+
+
+async def shut_down(bench: Bench, testbed: Cluster) -> Json:
+    """A machine that is turned off in an orderly way, by a kubelet that hears of it."""
+    name = await bench.start(POLITE, placement=DAN)
+    await bench.running(name)
+    await testbed.nodes["dan"].start_logind()
+    async with changed_kubelet(testbed, **SHUTS_DOWN):
+        await shut_down_under(bench.kubectl, testbed, "dan", name)
+        return await bench.over(name)
+
+
+async def shut_down_under(kubectl: Kubectl, testbed: Cluster, node: str, pod: str) -> None:
+    """Let a node whose kubelet was just started shut down, and wait until that ends a pod."""
+
+    async def known() -> bool:
+        return (await kubectl.attempt("exec", pod, "--container=task", "--", "true")).code == 0
+
+    await until(known, f"{pod} to be known to the new kubelet", LIMIT_S, 0.5)  # or it would refuse it
+
+    async def ends() -> bool:
+        await testbed.nodes[node].announce_shutdown()  # again and again: when a kubelet begins to listen is not told
+        found = await kubectl.attempt("get", "pod", pod, "-o", "json")
+        return found.code != 0 or is_disrupted(json.loads(found.out))  # its end may be recorded, and the pod gone
+
+    await until(ends, f"{pod} to be ended by its node", LIMIT_S, 1.0)
+
+
+async def node_deleted(bench: Bench, testbed: Cluster) -> Json:
+    """A node that is taken out of the cluster while its machine is silent; the cluster waits a minute by itself."""
+    name = await bench.start(POLITE, placement=DAN)
+    await bench.running(name)
+    dan = testbed.nodes["dan"]
+    await dan.kill("kubelet")
+    try:
+        await bench.kubectl("delete", "node", "dan")
+        return await bench.over(name, 3 * LIMIT_S)
+    finally:
+        await dan.start_kubelet()
+        await testbed.kubectl("wait", "--for=create", "--timeout=60s", "node/dan")
+        await testbed.kubectl.until_ready("dan")
+        await testbed.give_gpus("dan", 1)
 
 
 async def power_cut(bench: Bench, testbed: Cluster) -> Json:
@@ -430,6 +546,7 @@ CASES: dict[str, Case] = {
     case.__name__.replace("_", "-"): case
     for case in (
         disk_limit,
+        disk_limit_obeyed,
         succeeded,
         failed,
         signalled,
@@ -445,6 +562,7 @@ CASES: dict[str, Case] = {
         deleted_after_its_end,
         drained,
         deadline,
+        deadline_obeyed,
         image_missing,
         image_never_pulled,
         image_name_wrong,
@@ -462,5 +580,17 @@ CASES: dict[str, Case] = {
 }
 """Cases that harm nobody else on the cluster."""
 
-ROUGH: dict[str, Case] = {"preempted": preempted, "tainted": tainted}
+ROUGH: dict[str, Case] = {
+    "preempted": preempted,
+    "tainted": tainted,
+    "preempted-by-kubelet": preempted_by_kubelet,
+}
 """Cases that take the node dan away from whatever else runs there; one after the other, when all others are done."""
+
+HARSH: dict[str, Callable[[Bench, Cluster], Awaitable[Json]]] = {
+    "evicted": evicted,
+    "shut-down": shut_down,
+    "node-deleted": node_deleted,
+    "power-cut": power_cut,
+}
+"""The same, on a cluster whose parts may be stopped."""

@@ -72,7 +72,9 @@ async def record(wanted: list[str]) -> int:
         failures = sum(await asyncio.gather(*gentle))
         for name, case in pod_cases.ROUGH.items():
             failures += await _one(few, name, functools.partial(case, bench), wanted)
-        return failures + await _one(few, "power-cut", functools.partial(pod_cases.power_cut, bench, cluster), wanted)
+        for name, harsh in pod_cases.HARSH.items():
+            failures += await _one(few, name, functools.partial(harsh, bench, cluster), wanted)
+        return failures
 
 
 async def _one(few: asyncio.Semaphore, name: str, case: Callable[[], Awaitable[Json]], wanted: list[str]) -> int:

@@ -16,9 +16,10 @@ from pai_backend.engine.kubernetes.objects import slim_pod
 from pai_backend.engine.kubernetes.pods.job import network_policy, service
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import login_secret
+from pai_backend.engine.kubernetes.status.exits import exit_of
 from pai_backend.engine.kubernetes.status.refusals import start_error
-from pai_backend.engine.kubernetes.status.task import Around, read_task
-from pai_backend.engine.kubernetes.status.view import time_of
+from pai_backend.engine.kubernetes.status.task import EXPLAINED, Around, read_task
+from pai_backend.engine.kubernetes.status.view import time_of, view_of
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.plan import RegistryLogin, StagedInput
 from pai_backend.model.pod_settings import PodSettings
@@ -40,7 +41,10 @@ def read_as_expected(name: str, pod: Json) -> None:
     """Fail unless the pod, as a mirror keeps it, is read as the case of this name."""
     created = time_of(pod["metadata"]["creationTimestamp"])
     assert created is not None
-    assert_reads(read_task(slim_pod(pod), Around(created, Patience())), READINGS[name])
+    view = view_of(pod)
+    end = exit_of(view)[0].at if view.over else None
+    now = end + EXPLAINED if end is not None else created
+    assert_reads(read_task(slim_pod(pod), Around(now, Patience())), READINGS[name])
 
 
 async def test_every_end_and_every_trouble_is_read_as_what_it_is(kubernetes: Kubernetes, namespace: Kubectl) -> None:
@@ -59,11 +63,20 @@ async def test_every_end_and_every_trouble_is_read_as_what_it_is(kubernetes: Kub
 async def test_what_the_cluster_takes_away_is_read_as_taken_away(
     kubernetes: Kubernetes, testbed: Cluster, namespace: Kubectl
 ) -> None:
-    """By a higher priority, a taint, and a power cut."""
+    """By a higher priority, a taint, and a pod that its node cannot do without."""
     bench = await pod_cases.bench_in(kubernetes, namespace)
     for name, case in pod_cases.ROUGH.items():
         read_as_expected(name, await case(bench))
-    read_as_expected("power-cut", await pod_cases.power_cut(bench, testbed))
+
+
+@pytest.mark.timeout(400)  # the cluster lets a minute pass before it ends the pods of a deleted node
+@pytest.mark.parametrize("name", pod_cases.HARSH)
+async def test_a_node_that_fails_or_is_shut_down_is_read_as_that(
+    kubernetes: Kubernetes, testbed: Cluster, namespace: Kubectl, name: str
+) -> None:
+    """Also where the command exits with 0 when it is told to end."""
+    bench = await pod_cases.bench_in(kubernetes, namespace)
+    read_as_expected(name, await pod_cases.HARSH[name](bench, testbed))
 
 
 async def dry_run(kubectl: Kubectl, found: Json) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import Fence, fences
+from tests.kubernetes.cluster import programs
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import Kubernetes
 from tests.support.backend_process import until
@@ -34,7 +36,7 @@ class Shell:
         self._place = place
         own = {name: value for name, value in os.environ.items() if not name.startswith("PAI_")}
         kept = {"PAI_DATA_DIR": "data", "PAI_SSH_DIR": "ssh", "XDG_CONFIG_HOME": "config", "PWD": ""}
-        path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+        path = os.pathsep.join([str(PROGRAMS), str(programs.build("kubectl")), os.environ["PATH"]])
         self.variables = {**own, **{key: str(place / value) for key, value in kept.items()}, "PATH": path}
         self.variables["KUBECONFIG"] = str(kubeconfig)
         self.variables["PAI_BACKEND_CONFIG"] = str(place / "backend.yaml")
@@ -56,9 +58,11 @@ def shell(kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str, tmp_pa
     """With the page's configuration, in the test's namespace and with images that the nodes have."""
     config = yaml.safe_load(fence("# backend.yaml").text)
     config["kubernetes"]["namespace"] = namespace.namespace
-    config["kubernetes"]["pods"] = {"runtime_image": runtime_image, "grace_s": 1}
+    config["kubernetes"]["pods"] |= {"runtime_image": runtime_image, "grace_s": 1}
     (tmp_path / "backend.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     made = Shell(tmp_path, kubernetes.kubeconfig)
+    a_volume(made, namespace.namespace, tmp_path / "jobs")
+    made(fence("kubectl -n jupyter-pai apply").text.replace("-n jupyter-pai", f"-n {namespace.namespace}"))
     assert fence("export PAI_BACKEND_CONFIG").text.splitlines() == [
         "export PAI_BACKEND_CONFIG=$PWD/backend.yaml",
         "pai backend start",
@@ -66,6 +70,17 @@ def shell(kubernetes: Kubernetes, namespace: Kubectl, runtime_image: str, tmp_pa
     until(lambda: made.attempt("pai backend start").returncode == 0, LONG_S)  # it gives up after a minute
     yield made
     made("pai backend stop")
+    made(f"kubectl delete persistentvolume {namespace.namespace} --wait=false")
+
+
+def a_volume(shell: Shell, name: str, place: Path) -> None:
+    """What a StorageClass would make for the page's claim: a directory of this machine, which all nodes see."""
+    place.mkdir()
+    claim = {"kind": "PersistentVolumeClaim", "namespace": name, "name": "jobs"}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "capacity": {"storage": "10Gi"}}
+    about = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}}
+    text = json.dumps({**about, "spec": {**spec, "hostPath": {"path": str(place)}, "claimRef": claim}})
+    shell(f"kubectl create -f - <<'END'\n{text}\nEND\n")
 
 
 def test_the_first_job_runs_as_the_page_says(kubernetes: Kubernetes, shell: Shell) -> None:
@@ -91,3 +106,19 @@ def test_the_first_configuration_is_made_as_the_page_says(shell: Shell, tmp_path
     (tmp_path / "layout.yaml").write_text(layout, encoding="utf-8")
     shell(fence("python -m pai_backend cluster init --layout").text.replace("cells.yaml", "other.yaml"))
     assert "K80-NODE-4" in (tmp_path / "other.yaml").read_text(encoding="utf-8")
+
+
+def test_what_a_job_leaves_in_its_output_directory_outlives_its_pod(
+    kubernetes: Kubernetes, shell: Shell, tmp_path: Path
+) -> None:
+    whole = fence("cat >hello.yaml").text.replace("python:3.12-slim", kubernetes.python)
+    document = whole.split("\nEND\n")[0].split("\n", 1)[1]
+    document = document.replace("name: hello", "name: leaves", 1)
+    document = document.replace("echo hello from $(hostname)", 'echo kept >"$PAI_OUTPUT_DIR/result"').replace(
+        "      - sleep 600\n", ""
+    )
+    (tmp_path / "leaves.yaml").write_text(document.replace("      - sleep 600", ""))
+    shell("pai submit leaves.yaml")
+    until(lambda: json.loads(shell("pai show leaves --json"))["state"] == "SUCCEEDED", LONG_S)
+    (result,) = (tmp_path / "jobs").rglob("result")
+    assert result.read_text() == "kept\n"

@@ -100,8 +100,8 @@ def record(pod: Json) -> ExitRecord:
 @pytest.mark.parametrize("kind", ["busybox", "python"])
 @pytest.mark.parametrize(
     ("security", "container"),
-    [({}, {}), ({}, READ_ONLY), (RESTRICTED, READ_ONLY)],
-    ids=["root", "root-read-only", "nobody-known-read-only"],
+    [({}, {}), ({}, READ_ONLY), (RESTRICTED, READ_ONLY), ({"restricted": True}, {**READ_ONLY, "runAsUser": 23456})],
+    ids=["root", "root-read-only", "nobody-known-read-only", "as-its-image-says-and-restricted"],
 )
 async def test_a_task_is_logged_in_to_and_ends_as_its_command(
     kubernetes: Kubernetes,
@@ -113,6 +113,8 @@ async def test_a_task_is_logged_in_to_and_ends_as_its_command(
     container: Json,
 ) -> None:
     bench = await pod_cases.bench_in(kubernetes, namespace)
+    if security.get("restricted"):
+        await namespace("label", "namespace", namespace.namespace, "pod-security.kubernetes.io/enforce=restricted")
     settings = PodSettings.model_validate({"runtime_image": runtime_image, "grace_s": 5, "security": security})
     command = "until test -e /pai/work/go; do sleep 0.1; done; echo well done; exit 7"
     fields = {"image": getattr(kubernetes, kind), "ssh": login.server}
@@ -129,7 +131,8 @@ async def test_a_task_is_logged_in_to_and_ends_as_its_command(
     print(f"created to logged in: {took:.2f} s ({kind})")
     assert took < FIRST_LOGIN_S
     told = await login.ssh(address, "echo $PAI_JOB_NAME $UID $PWD; exit 3")
-    assert (told.code, told.out) == (3, f"cases {security.get('user', 0)} /pai/work\n"), told.err
+    user = security.get("user", container.get("runAsUser", 0))
+    assert (told.code, told.out) == (3, f"cases {user} /pai/work\n"), told.err
     await files_both_ways(login, address)
     assert (await login.ssh(address, "echo > /pai/work/go")).code == 0
     over = await bench.over(name)

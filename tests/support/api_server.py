@@ -69,7 +69,7 @@ class _Program:
         if self._keeper is None:
             return
         os.kill(self.pid, signal.SIGKILL)
-        self._keeper.communicate(timeout=20)  # the keeper ends after the program was waited for
+        self._keeper.communicate(timeout=60)  # the keeper ends after the program was waited for
         self._keeper = None
 
     def pause(self) -> None:

@@ -109,7 +109,7 @@ class ApiSite:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         # No TLS here, so no time to be spent on reading certificates.
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=20, verify=False)
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60, verify=False)
 
     @property
     def websocket_url(self) -> str:
@@ -130,6 +130,7 @@ async def running_api(
     troubles: Sequence[str] = (),
     can_stage: bool = True,
     task_reach: TaskReach | None = None,
+    anonymous_v1_list: bool = False,
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
@@ -158,6 +159,7 @@ async def running_api(
             else ("default", "research"),
             allowed_origins=("https://lab.example.org",),
             max_document_bytes=max_document_bytes,
+            anonymous_v1_list=anonymous_v1_list,
         ),
         store=store,
         engine=engine,

@@ -41,7 +41,7 @@ class Backend:
     def client(self) -> httpx.Client:
         """An HTTP client of the backend's user, which asks for our own shapes as the fronts do."""
         headers = {"Authorization": f"Bearer {self.token}", "Accept": MEDIA_TYPE}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=20)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
     def children(self) -> dict[str, psutil.Process]:
         """The processes by their roles."""

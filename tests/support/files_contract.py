@@ -180,6 +180,15 @@ class FilesContract:
             files.copy((*top, "d"), (*top, "e"), 3)
         assert names(files, top) == ["d"]
 
+    def test_more_than_was_measured_is_not_copied(self, files: Files, behind: Behind, top: Parts) -> None:
+        behind.put((*top, "d", "a"), b"123")
+        behind.put((*top, "d", "b"), b"456")
+        with pytest.raises(Conflict, match="has grown"):
+            files.copy((*top, "d"), (*top, "e"), 100, 5)
+        assert names(files, top) == ["d"]
+        files.copy((*top, "d"), (*top, "e"), 100, 6)
+        assert names(files, top) == ["d", "e"]
+
     def test_usage_counts_all_that_is_below(self, files: Files, behind: Behind, top: Parts) -> None:
         behind.put((*top, "a"), b"12345")
         behind.put((*top, "d", "b"), b"123")

@@ -124,7 +124,7 @@ class GatewaySite:
 
     def figures(self, copy: int) -> dict[str, float]:
         """What one process of the gateway tells Prometheus: the sums of its figures, by their names."""
-        answer = httpx.get(f"http://127.0.0.1:{self.metrics_port + copy - 1}/metrics", timeout=20)
+        answer = httpx.get(f"http://127.0.0.1:{self.metrics_port + copy - 1}/metrics", timeout=60)
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/plain")
         families = text_string_to_metric_families(answer.text)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PANEL = ROOT / "jupyter_pai" / "labextension"
 
 START_TIMEOUT_S = 60.0
-END_TIMEOUT_S = 20.0
+END_TIMEOUT_S = 60.0
 CHECK_INTERVAL_S = 0.05
 
 NODES = """

@@ -46,10 +46,10 @@ class FakeEntrants:
     def __init__(self) -> None:
         self.users = {token: FakeUser(name, admin, token) for token, (name, admin) in TOKENS.items()}
 
-    async def entrant_of(self, token: str) -> FakeUser | None:
+    async def of_token(self, token: str) -> FakeUser | None:
         return self.users.get(token)
 
-    async def entrant(self, token: str) -> FakeUser | None:
+    async def of_digest(self, token: str) -> FakeUser | None:
         return self.users.get(token)
 
 

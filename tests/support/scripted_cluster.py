@@ -25,7 +25,7 @@ from pai_backend.testing.builders import make_job, make_role, make_spec, make_ui
 from tests.support.scripted_engine import ScriptedEngine, lab_node
 from tests.support.sealing import KEYS
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 SMALL = PortRange(15000, 15009)
 
 

@@ -25,7 +25,7 @@ from pai_backend.engine.base import (
     TaskState,
 )
 from pai_backend.engine.holding import Claim, Holder, claimed, handed_over
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Gpu, Node, Placement
 
@@ -52,6 +52,7 @@ class ScriptedEngine:
         self.starts: list[TaskPlan] = []
         self.refreshed: list[tuple[TaskUid, str]] = []
         self.forgotten: set[TaskUid] = set()
+        self.erased: list[JobUid] = []
         self.busy: set[int] = set()
         self.trouble: list[EngineError] = []
         self.held: Holder | None = None
@@ -120,6 +121,13 @@ class ScriptedEngine:
         self.forgotten.add(uid)
         self.carried.pop(uid, None)
         self.tasks.pop(uid, None)
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def erase(self, job: JobUid) -> None:
+        if self.trouble:
+            raise self.trouble.pop(0)
+        self.erased.append(job)
         async with self._changed:
             self._changed.notify_all()
 

@@ -105,7 +105,7 @@ def test_pasted_document_shows_each_error_at_its_line(page: Page, shoot: Shoot) 
     expect(shown.locator(".cm-activeLine")).to_contain_text('"taskNumber"')
 
 
-def test_running_job_stops_after_a_question(page: Page, lab: LabSite) -> None:
+def test_running_job_stops_after_a_question_and_is_deleted_after_another(page: Page, lab: LabSite) -> None:
     paste(page, document("sleeper", "echo started; sleep 600"))
     job = submit(page, "stopped-by-hand")
     in_state(job, "RUNNING")
@@ -118,6 +118,12 @@ def test_running_job_stops_after_a_question(page: Page, lab: LabSite) -> None:
     detail = lab.get("jobs/stopped-by-hand")
     assert isinstance(detail, dict)
     assert detail["state"] == "STOPPED"
+    row = page.locator(".jp-pai-JobList-row").filter(has_text="stopped-by-hand")
+    expect(row).to_be_visible()
+    job.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
+    expect(job).to_have_count(0)
 
 
 def test_log_shows_colours_and_what_comes_while_it_is_watched(page: Page, shoot: Shoot) -> None:

@@ -30,7 +30,12 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 60.0
 """How long a connection may wait for the whole header of a request, its first or the next."""
-AT_ONCE = 128
+AT_ONCE = 16
+"""Connections accepted before others have the loop: each takes a third of a millisecond."""
+SHED = 128
+"""Connections that are closed when no descriptor is free."""
+SHED_SHARE = 100
+"""At the bound, one in so many is closed: counting those that are open takes as long as there are many."""
 PAUSE_S = 0.1
 _KEPT_PART, _KEPT_LEAST = 4, 48
 
@@ -105,6 +110,7 @@ class Acceptor:
     def __init__(self, listener: socket.socket, server: HTTPServer, waiting: Waiting, most: int) -> None:
         self._listener, self._server, self._waiting = listener, server, waiting
         self.most = most
+        self._room = most
         self._streams: weakref.WeakSet[IOStream] = weakref.WeakSet()
         self._loop = asyncio.get_running_loop()
         self._again: asyncio.TimerHandle | None = None
@@ -131,16 +137,25 @@ class Acceptor:
                 return
             except OSError as error:  # no descriptor is free, in this process or the system, or no memory
                 log.warning("connections cannot be accepted: %s", error.strerror)
-                for _ in range(AT_ONCE):
+                for _ in range(SHED):
                     self._waiting.close_longest()
                 self._pause()
                 return
-            if len(self._streams) >= self.most and self.open >= self.most and not self._waiting.close_longest():
+            if self._room <= 0:
+                self._make_room()
+            if self._room <= 0:
                 connection.close()  # all are at work
                 continue
+            self._room -= 1
             stream = IOStream(connection)
             self._streams.add(stream)
             self._server.handle_stream(stream, address)
+
+    def _make_room(self) -> None:
+        """Count what is open, which may be less than was accepted, and close those that have waited longest."""
+        self._room = self.most - self.open
+        if self._room <= 0:
+            self._room += sum(self._waiting.close_longest() for _ in range(max(1, self.most // SHED_SHARE)))
 
     def _pause(self) -> None:
         """Wait before trying again: the listener stays readable, and asking at once would keep the loop busy."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,9 +20,11 @@ from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
+from pai_backend.engine.local.accounts import Accounts, NoAccount
 from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.unreached import TaskReach
 from pai_backend.model.alias import Target
+from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
@@ -79,6 +82,7 @@ class Site:
     virtual_clusters: tuple[str, ...] = ("default",)
     allowed_origins: tuple[str, ...] = ()
     max_document_bytes: int = 1_048_576
+    anonymous_v1_list: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,11 @@ class CellRules:
         return sizing_of(self.config, cells_for_all=self.cells_for_all)
 
 
+async def none_silent(nodes: Iterable[str]) -> Mapping[str, float]:
+    """For engines whose nodes cannot be silent."""
+    return {}
+
+
 def utc_now() -> datetime:
     """The time, for services that stamp what they make."""
     return datetime.now(UTC)
@@ -135,15 +144,32 @@ class ApiContext:
     nodes: Callable[[], Sequence[Node]]
     checks: Callable[[], Awaitable[Sequence[Check]]]
     log_place: LogPlace | None = None
+    file_place: LogPlace | None = None
+    """The same, where the default file system is a directory beside the logs and not one that the settings name."""
     files: FileRoom | None = None
     troubles: Callable[[], Sequence[str]] = tuple
     """Why what the engine knows cannot be relied on now, in words."""
+    silences: Callable[[Iterable[str]], Awaitable[Mapping[str, float]]] = none_silent
+    """Seconds since those of these nodes were heard of that are late."""
     can_stage: bool = True
     """Whether tasks can be given what their documents name outside of them."""
     default_fs_uri: str = ""
     cells: CellRules = CellRules()
     task_reach: TaskReach = field(default_factory=TaskReach)
+    accounts: Accounts | None = None
+    """Of this machine, where tasks run as one of their user."""
     clock: Callable[[], datetime] = utc_now
+
+    async def need_account(self, user: User) -> None:
+        """Give the user an account for tasks, and directories that are its own, where tasks run as such.
+
+        Raises Forbidden when there is none for them.
+        """
+        if self.accounts is not None:
+            try:
+                await asyncio.to_thread(self.accounts.of, user.name)
+            except NoAccount as error:
+                raise Forbidden(f"{error}.", hint="Ask the administrator.") from None
 
     @cached_property
     def snapshots(self) -> Snapshots:

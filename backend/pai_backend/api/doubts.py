@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from pai_backend.api.context import ApiContext
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 
@@ -11,8 +12,22 @@ MOST_NODES = 3
 """Nodes that are named; of more their number is told."""
 
 
-def doubts(job: Job, nodes: Sequence[Node], troubles: Sequence[str]) -> str:
-    """``troubles`` are the engine's own words on its knowledge; ``nodes`` those it knows.
+async def doubt_of(job: Job, ctx: ApiContext) -> str:
+    """Of what is known now; only the nodes of a job that holds any are asked about."""
+    troubles, used = ctx.troubles(), nodes_of(job)
+    silent = await ctx.silences(used) if used and not troubles else {}
+    return doubts(job, ctx.nodes(), troubles, silent)
+
+
+def nodes_of(job: Job) -> list[str]:
+    """Nodes that its tasks are on."""
+    used = dict.fromkeys(task.placement.node for task in job.tasks if task.placement is not None and task.holds_place)
+    return [] if job.state.final else list(used)
+
+
+def doubts(job: Job, nodes: Sequence[Node], troubles: Sequence[str], silent: Mapping[str, float]) -> str:
+    """``troubles`` are the engine's own words on its knowledge; ``nodes`` those it knows, ``silent`` how long some were
+    not heard of, in seconds, which are not called not ready yet.
 
     A job that is over is certain. The state of a task stays what it was last known to be: nobody can say that it is
     another one.
@@ -21,10 +36,17 @@ def doubts(job: Job, nodes: Sequence[Node], troubles: Sequence[str]) -> str:
         return ""
     if troubles:
         return f"What is shown may be out of date: {'; '.join(troubles)}."
-    used = dict.fromkeys(task.placement.node for task in job.tasks if task.placement is not None and task.holds_place)
     known = {node.name: node for node in nodes}
-    away = [node for name in used if (node := known.get(name)) is not None and not node.ready]
-    said = [f"node {node.name} is not ready ({node.reason or 'it does not say why'})" for node in away[:MOST_NODES]]
-    if len(away) > MOST_NODES:
-        said.append(f"{len(away) - MOST_NODES} more nodes are not ready")
+    said = [words for name in nodes_of(job) if (words := _of_node(name, known.get(name), silent.get(name)))]
+    more = len(said) - MOST_NODES
+    said = said[:MOST_NODES] + ([f"so it is with {more} more nodes"] if more > 0 else [])
     return f"What is shown of its tasks may be out of date: {', '.join(said)}." if said else ""
+
+
+def _of_node(name: str, node: Node | None, silent_s: float | None) -> str:
+    """What is wrong with it; empty when nothing is."""
+    heard = f"node {name} has not been heard of for {silent_s:.0f} s" if silent_s else ""
+    if node is None or node.ready:
+        return heard
+    why = f"is not ready ({node.reason or 'it does not say why'})"
+    return f"{heard} and {why}" if heard else f"node {name} {why}"

@@ -59,7 +59,6 @@ class KeyList(Model):
     """The caller's keys."""
 
     data: tuple[KeyWire, ...]
-    locked_out: bool = Field(description="Whether an administrator has locked the caller out of tasks.")
 
 
 class NewCertificate(Model):

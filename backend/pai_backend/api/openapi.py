@@ -19,6 +19,7 @@ from pai_backend.model.errors import (
     ErrorBody,
     Forbidden,
     InvalidParameters,
+    LockedOut,
     NoSuchPath,
     PaiError,
     TooLarge,
@@ -160,7 +161,7 @@ def _errors(route: Route, operation: Operation) -> dict[int, list[str]]:
     handler = route.handler
     raises: list[type[PaiError]] = [*operation.raises]
     raises += [NoSuchPath] if route.parts else []  # a part that holds what no name can
-    raises += [] if handler.public else [Unauthorized, TooManyRequests, Unavailable]
+    raises += [] if handler.public else [Unauthorized, LockedOut, TooManyRequests, Unavailable]
     raises += [Forbidden] if operation.stream else []  # to pages of other sites
     raises += [InvalidParameters] if operation.query or operation.body else []
     raises += [TooLarge] if operation.body else []

@@ -58,6 +58,7 @@ def operation(described: Operation) -> Callable[[Callable[..., Awaitable[BaseMod
         @functools.wraps(function)
         async def verb(self: BaseHandler, *path: str) -> None:
             self.begin_verb()
+            await self.require_still()
             arguments: list[Any] = list(path)
             if described.query is not None:
                 arguments.append(self.parse_query(described.query))

@@ -6,11 +6,12 @@ the end is held back where more output might still complete a secret.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
+from pai_backend.api.large_texts import in_turn
 from pai_backend.engine.base import Engine, LogStream
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.scrub import Scrubber, Scrubbing
@@ -68,5 +69,5 @@ async def _from(engine: Engine, passage: Passage, start: int) -> AsyncGenerator[
 
 async def _fed(work: Scrubbing, piece: bytes) -> bytes:
     if len(piece) > LARGE_BYTES:
-        return await asyncio.to_thread(work.feed, piece)
+        return await in_turn(partial(work.feed, piece))
     return work.feed(piece)

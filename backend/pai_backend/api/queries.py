@@ -17,6 +17,7 @@ DEFAULT_PAGE, DEFAULT_OPENPAI_PAGE, MAX_PAGE = 100, 5000, 50_000  # the latter t
 DEFAULT_LOG_BYTES = 1_048_576
 MAX_LOG_BYTES = 16_777_216
 MAX_LISTED = 10_000
+MAX_WORDS = 100  # of a list in a parameter: each tag is a condition of its own, and SQLite takes 1,000 at most
 MAX_SEQ = 2**53 - 1  # largest whole number that JSON readers in browsers keep exact
 
 
@@ -44,8 +45,8 @@ NO_PRIORITY = "default"
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The parts of a list that is separated by commas; empty ones do not count."""
-    return tuple(filter(None, text.split(",")))
+    """The parts of a list that is separated by commas, each once; empty ones do not count."""
+    return tuple(dict.fromkeys(filter(None, text.split(","))))
 
 
 class ListQuery(Query):
@@ -66,6 +67,13 @@ class ListQuery(Query):
         default=None, ge=0, le=MAX_PAGE, description="Rows at most; 5000, or 100 in our own shape, when not given."
     )
     with_total_count: bool = Field(default=False, description="Answer `{totalCount, data}`.")
+
+    @field_validator("username", "vc", "tags_contain", "tags_not_contain")
+    @classmethod
+    def _lists_are_short(cls, value: str) -> str:
+        if len(words(value)) > MAX_WORDS:
+            raise ValueError(f"must list at most {MAX_WORDS}")
+        return value
 
     @field_validator("state")
     @classmethod
@@ -160,7 +168,13 @@ class EventsQuery(Query):
 class TailQuery(Query):
     """Which part of a log its locations name."""
 
-    tail_mode: bool = Field(default=False, alias="tail-mode", description="Only the last 16 KiB.")
+    dashed: bool = Field(default=False, alias="tail-mode", description="Only the last 16 KiB.")
+    tail_mode: bool = Field(default=False, description="The same, as the JavaScript SDK spells it.")
+
+    @property
+    def tail(self) -> bool:
+        """Whether only the end is meant."""
+        return self.dashed or self.tail_mode
 
 
 class Login(Model):
@@ -197,6 +211,12 @@ class UserData(Model):
     old_password: SecretStr | None = Field(default=None, alias="oldPassword")
     new_password: SecretStr | None = Field(default=None, alias="newPassword")
     extension: ExtensionChange | None = None
+
+
+class PodsQuery(Query):
+    """Which pods."""
+
+    namespace: str | None = Field(default=None, description="OpenPAI's; what runs here is told whatever it says.")
 
 
 class UserChange(Model):

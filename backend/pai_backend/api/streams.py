@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 
 import tornado.websocket
 
-from pai_backend.api.base import StreamHandler
+from pai_backend.api.base import LOOK_S, StreamHandler
 from pai_backend.engine.base import EngineError
-from pai_backend.model.errors import PaiError, Unavailable
+from pai_backend.model.errors import LockedOut, PaiError, Unauthorized, Unavailable
 
 Messages = AsyncIterator[str] | AsyncIterator[bytes]
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0  # between two looks at a stream's token; what ends it counts within 2 s
+REASON_BYTES = 120  # RFC 6455 §5.5: a close frame has room for 123
 CLOSE_REVOKED = 1008  # RFC 6455 §7.4.1: a policy is violated
 
 CLOSE_DONE, CLOSE_AGAIN, CLOSE_FAULT = 1000, 1013, 1011  # RFC 6455 §7.4.1 and its registry
@@ -57,20 +57,21 @@ class PushHandler(StreamHandler):
                 task.cancel()
 
     async def _until_revoked(self, pump: asyncio.Task[None]) -> None:
-        """End the stream when the token it was opened with is good no more: it may go on for days."""
+        """End the stream when the claim it was opened with is no longer valid: it may go on for days."""
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                user = await self.ctx.identity.of_digest(self.user.token)
+                await self.require_still()
             except Unavailable as error:
-                log.warning("whether a token is good is not known (%s); it is asked again", error.message)
-                continue
-            except Exception:  # nobody would ask again: better closed than open for ever
-                log.exception("whether a token is good cannot be asked")
-                user = None
-            if user != self.user:
+                log.warning("a stream's token cannot be checked (%s); it is checked again", error.message)
+            except (Unauthorized, LockedOut) as error:
                 pump.cancel()
-                self.close(CLOSE_REVOKED, "The token of this stream is good no more. Sign in again.")
+                self.close(CLOSE_REVOKED, f"{error.message} {error.hint}"[:REASON_BYTES])
+                return
+            except Exception:  # no later check would follow: close it rather than leave it open for ever
+                log.exception("a stream's token cannot be checked")
+                pump.cancel()
+                self.close(CLOSE_FAULT, f"request id {self.request_id}")
                 return
 
     async def _send_all(self, messages: Messages) -> None:
@@ -82,7 +83,7 @@ class PushHandler(StreamHandler):
         except tornado.websocket.WebSocketClosedError:
             return
         except (PaiError, EngineError) as error:
-            code, reason = CLOSE_AGAIN, str(error)[:120]
+            code, reason = CLOSE_AGAIN, str(error)[:REASON_BYTES]
         except Exception:
             log.exception("%s %s failed [%s]", self.request.method, self.request.path, self.request_id)
             code, reason = CLOSE_FAULT, f"request id {self.request_id}"

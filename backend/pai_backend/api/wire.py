@@ -194,6 +194,7 @@ class Why(Camel):
     waiting: Waiting | None = Field(description="The reason; null when the job does not wait for GPUs.")
     as_of: datetime | None = Field(description="When the controller said so; null when it has not.")
     current: bool = Field(description="False when the controller did not answer in time: this is what it said before.")
+    doubt: str = Field(default="", description="Why what is said of the job may be out of date, as in its detail.")
 
 
 class Released(Said):
@@ -410,6 +411,7 @@ class Check(Model):
     name: str
     ok: bool
     message: str
+    degraded: bool = Field(default=False, description="It works, with less than it should have: the message says what.")
 
 
 class Readiness(Model):

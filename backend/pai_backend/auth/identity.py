@@ -10,13 +10,19 @@ import asyncio
 import base64
 import hashlib
 import logging
+import os
 import secrets
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from pai_backend.auth.accounts import Account, Accounts, password_fits
 from pai_backend.auth.guessing import Guesses
+from pai_backend.auth.lockouts import Lockouts
 from pai_backend.auth.tokens import TOKEN_BYTES, TokenTable
 from pai_backend.auth.users import User
 from pai_backend.model.errors import TooManyRequests, WrongPassword
@@ -27,12 +33,26 @@ log = logging.getLogger(__name__)
 
 SESSION_LIFE = timedelta(days=7)  # OpenPAI's, whatever expiration was asked for there
 CHECKS_AT_ONCE = 2
-"""Passwords checked at the same time: each takes 64 MiB, and a queue slows down those who guess."""
+"""Passwords checked at the same time, beside one likely guess: each takes 64 MiB."""
+HOLD_S, HELD = 0.5, 64
+"""How long refusals of the locked are delayed, and of how many at once: they hold connections."""
+GUESSES_NICE = 10
+"""Of threads that check likely guesses: a tenth of the processor that others ask for. With less, one that holds the
+interpreter's lock could keep the loop from it for long."""
 
 
 def utc_now() -> datetime:
     """The clock used where no other is given."""
     return datetime.now(UTC)
+
+
+class Lane:
+    """Checks of passwords that wait for each other, in threads of their own."""
+
+    def __init__(self, at_once: int, begin: Callable[[], None] | None = None) -> None:
+        """``begin`` is called in each thread first."""
+        self.turns = asyncio.Semaphore(at_once)
+        self.threads = ThreadPoolExecutor(at_once, "passwords", begin)
 
 
 class Identity:
@@ -43,15 +63,17 @@ class Identity:
     ) -> None:
         self.accounts = accounts
         self._store, self._table, self._now = store, table, now
-        self._checks = asyncio.Semaphore(CHECKS_AT_ONCE)
-        self._suspects = asyncio.Semaphore(1)  # likely guesses wait for each other, and nobody waits for them
+        self._checks = Lane(CHECKS_AT_ONCE)
+        self._suspects = Lane(1, _yield_to_others)  # likely guesses wait for each other; other sign-ins do not for them
+        self._held = 0
         self.guesses = Guesses()
+        self.lockouts = Lockouts(store.grants.lockouts)
         self.sign_ins = Counter({"accepted": 0, "refused": 0, "locked": 0})
 
     async def of_header(self, header: str) -> User | None:
         """The user of an ``Authorization`` header: ``Bearer TOKEN``, or ``Basic`` with a token as the password.
 
-        Source: RFC 6750 §2.1, RFC 7617; OpenPAI takes application tokens in both ways.
+        Source: RFC 6750 §2.1, RFC 7617; OpenPAI takes application tokens in both ways. Raises LockedOut.
         """
         scheme, _, credential = header.partition(" ")
         if scheme.lower() == "bearer" and credential.strip():
@@ -63,50 +85,50 @@ class Identity:
         return user if user is not None and user.name == name else None
 
     async def of_token(self, token: str) -> User | None:
-        """The user of a token."""
+        """The user of a token. Raises LockedOut."""
         return await self.of_digest(digest(token))
 
     async def of_digest(self, token: str) -> User | None:
-        """The user of the token with this digest, as things are now; None when it is good no more."""
-        configured = self._table.of_digest(bytes.fromhex(token))
-        if configured is not None:
-            return configured if self.accounts.get(configured.name) is not None else None
+        """The user of the token with this digest, as things are now; None when it is no longer valid.
+
+        Raises LockedOut, which counts for every use of a token: requests, streams, services, links.
+        """
+        user = self._table.of_digest(bytes.fromhex(token)) or await self._of_kept(token)
+        if user is None or self.accounts.get(user.name) is None:
+            return None
+        await self.lockouts.require_free(user.name)
+        return user
+
+    async def _of_kept(self, token: str) -> User | None:
         kept = await self._store.token(token, self._now())
         account = self.accounts.get(kept.user) if kept is not None else None
         if kept is None or account is None:
             return None
         return User(account.name, account.admin, kept.application, token)
 
-    async def entrant_of(self, token: str) -> User | None:
-        """The user of a token who may enter tasks by their services: as :meth:`entrant`."""
-        return await self.entrant(digest(token))
-
-    async def entrant(self, token: str) -> User | None:
-        """The user of the token with this digest; None when it is good no more or its user is locked out."""
-        user = await self.of_digest(token)
-        if user is None or await self._store.grants.locked_out((user.name,)):
-            return None
-        return user
-
     async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
-        """A session token for a name and password. Raises WrongPassword, TooManyRequests.
+        """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut.
 
-        Nothing tells a wrong name from a wrong password: the same words, the same work, the same lock.
+        Only somebody who knows the password is told of a lock-out. A wrong name and a wrong password give the same
+        words, the same work and the same lock.
         """
         pair, account = (name, source), self.accounts.get(name)
         known = account is not None and bool(account.password_hash)
         who = name if known else "an unknown user"  # a name that nobody has may be a password in the wrong field
         try:
             self.guesses.admit(pair)
+            lane = self._suspects if self.guesses.is_suspect(pair) else self._checks
+            async with lane.turns:
+                self.guesses.admit(pair)  # others may have failed while this one waited
+                check = partial(password_fits, account if known else None, password)
+                fits = await asyncio.get_running_loop().run_in_executor(lane.threads, check)
+                if not fits:
+                    count = self.guesses.failed(pair)
         except TooManyRequests:
             self.sign_ins["locked"] += 1
             log.warning("sign-in of %s from %s refused: locked after failures", who, source)
+            await self._hold()
             raise
-        async with self._suspects if self.guesses.is_suspect(pair) else self._checks:
-            self.guesses.admit(pair)  # others may have failed while this one waited
-            fits = await asyncio.to_thread(password_fits, account if known else None, password)
-            if not fits:
-                count = self.guesses.failed(pair)
         if not fits or account is None:
             self.sign_ins["refused"] += 1
             log.warning("sign-in of %s from %s refused: wrong name or password (%d in a row)", who, source, count)
@@ -116,8 +138,18 @@ class Identity:
                 "token file's token.",
             )
         self.guesses.succeeded(pair)
+        await self.lockouts.require_free(account.name)
         self.sign_ins["accepted"] += 1
         return await self._make(account.name, application=False, life=SESSION_LIFE), account
+
+    async def _hold(self) -> None:
+        """Delay a refusal: a client that guesses in a loop takes little processor time. At most ``HELD`` wait."""
+        if self._held < HELD:
+            self._held += 1
+            try:
+                await asyncio.sleep(HOLD_S)
+            finally:
+                self._held -= 1
 
     async def make_application_token(self, user: User) -> str:
         """A token for a program of the user; good until it is revoked."""
@@ -142,6 +174,12 @@ class Identity:
         end = now + life if life is not None else None
         await self._store.add_token(AccessToken(digest(token), name, application, now, end))
         return token
+
+
+def _yield_to_others() -> None:
+    """Give way to all else in this thread and in those that Argon2 starts from it. Only Linux has it for one thread."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), GUESSES_NICE)
 
 
 def digest(token: str) -> str:

@@ -6,10 +6,11 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 
@@ -52,12 +53,12 @@ def read_file(path: Path) -> ConfigFile:
     return _read_toml(str(path), text) if path.suffix == ".toml" else _read_yaml(str(path), text)
 
 
-def check_mode(path: Path, file: ConfigFile) -> None:
-    """Refuse a file with tokens, password hashes or keys that other users may read. Raises ConfigError.
+def check_mode(path: Path, file: ConfigFile, secret_places: Iterable[tuple[str, ...]]) -> None:
+    """Refuse a file with secrets, at one of these places, that other users may read. Raises ConfigError.
 
     Of files that are not ours, such as those that Kubernetes mounts, the mode is not ours to change.
     """
-    place = next((place for place in _SECRET_PLACES if _given(file.values, place)), None)
+    place = next((place for place in secret_places if _given(file.values, place)), None)
     if place is None:
         return
     about = path.stat()
@@ -68,15 +69,14 @@ def check_mode(path: Path, file: ConfigFile) -> None:
         )
 
 
-_SECRET_PLACES: tuple[tuple[str, ...], ...] = (("api", "tokens"), ("api", "users"), ("secret_key",), ("database",))
-
-
 def _given(values: Mapping[str, Any], place: tuple[str, ...]) -> bool:
     found: Any = values
     for key in place:
         found = found.get(key) if isinstance(found, Mapping) else None
-    # An address of a database is secret when it has a password in it.
-    return ":" in found.rpartition("@")[0].partition("//")[2] if place == ("database",) and found else bool(found)
+    if place != ("database",) or not found:
+        return bool(found)
+    url = urlsplit(str(found))  # its address is secret when it has a password in it
+    return ":" in url.netloc.rpartition("@")[0] or any(name.endswith("password") for name, _ in parse_qsl(url.query))
 
 
 def _read_yaml(name: str, text: str) -> ConfigFile:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -87,7 +88,7 @@ def _secret_keys_help() -> str:
 
 
 def load(arguments: Sequence[str]) -> Invocation:
-    """Read all sources. Raises ConfigError with every mistake; ``--help`` prints and exits."""
+    """Read all sources, and close the data directory to writers. Raises ConfigError; ``--help`` prints and exits."""
     parser = build_parser()
     parsed, unknown = parser.parse_known_args(list(arguments))
     if unknown:
@@ -103,8 +104,10 @@ def load(arguments: Sequence[str]) -> Invocation:
     ]
     settings = _validate(sources)
     if config:
-        check_mode(Path(config), file)
-    return Invocation(_absolute(settings), _roles(own["role"]), own["ready_fd"], _stray_variables(os.environ))
+        check_mode(Path(config), file, (key.path for key in keys() if key.secret))
+    settings = _absolute(settings)
+    warnings = (*_stray_variables(os.environ), *_guarded(settings.data_dir))
+    return Invocation(settings, _roles(own["role"]), own["ready_fd"], warnings)
 
 
 @dataclass(frozen=True)
@@ -267,6 +270,22 @@ def _absolute(settings: Settings) -> Settings:
 
 def _real(path: Path) -> Path:
     return Path(os.path.abspath(path.expanduser()))
+
+
+def _guarded(data_dir: Path) -> Iterator[str]:
+    """Take from other users the right to replace files in a directory of ours; a warning for each that had it.
+
+    Raises ConfigError when that is not possible.
+    """
+    try:
+        about = data_dir.stat()
+        if about.st_uid == os.geteuid() and about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            data_dir.chmod(stat.S_IMODE(about.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+            yield f"data_dir: other users could replace files in {data_dir} (mode {stat.S_IMODE(about.st_mode):o})."
+    except FileNotFoundError:
+        return  # it is made later, for its owner alone
+    except OSError as error:
+        raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from None
 
 
 def _stray_variables(environ: Mapping[str, str]) -> tuple[str, ...]:

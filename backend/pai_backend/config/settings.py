@@ -16,6 +16,7 @@ import platformdirs
 from pydantic import Field, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
 from pai_backend.config.gateway import GatewaySettings
+from pai_backend.config.jobs import JobSettings
 from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
@@ -111,6 +112,11 @@ class ApiSettings(Model):
         default=(),
         description="Users who may sign in with a password: a list of `{name, password_hash, admin, email}`. "
         "Secret, so not a flag.",
+    )
+    anonymous_v1_list: bool = Field(
+        default=False,
+        description="Whether REST v1 lists the jobs of all users without a token, as OpenPAI's does: names, owners and "
+        "states, and nothing else about them.",
     )
     requests_per_minute: int = Field(default=0, ge=0, description="Requests of one user in a minute; 0 is no limit.")
     lists_per_minute: int = Field(
@@ -215,6 +221,39 @@ class DebugSettings(Model):
     )
 
 
+class AccountSettings(Model):
+    """Accounts of this machine that local tasks run as: of one of three kinds."""
+
+    map: dict[str, str] = Field(
+        default={}, description="The account of each user, `{alice: alice, bob: pai-bob}`: two never share one."
+    )
+    pool: tuple[str, ...] = Field(
+        default=(), description="Accounts for whoever comes, `[pai-1, pai-2]`: a user keeps theirs for good."
+    )
+    first_uid: int = Field(
+        default=0, ge=0, le=4_294_000_000, description="The same with uids that nobody has: the first of `count`."
+    )
+    count: int = Field(default=0, ge=0, le=100_000, description="How many uids from `first_uid` on.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.first_uid == 0) != (self.count == 0):
+            raise ValueError("needs first_uid and count together")
+        if sum(map(bool, (self.map, self.pool, self.count))) > 1:
+            raise ValueError("takes one of map, pool, or first_uid with count")
+        return self
+
+    @property
+    def given(self) -> bool:
+        """Whether tasks of different users run as different accounts."""
+        return bool(self.map or self.pool or self.count)
+
+    @property
+    def for_all(self) -> tuple[str, ...]:
+        """Names of the pool, or uids as numbers; none with a map."""
+        return self.pool or tuple(str(self.first_uid + number) for number in range(self.count))
+
+
 class EngineSettings(Model):
     """What runs tasks."""
 
@@ -240,10 +279,15 @@ class EngineSettings(Model):
     most_processes: int = Field(
         default=4096, ge=0, description="Processes and threads that one local task may have at once; 0 is no limit."
     )
+    accounts: AccountSettings = Field(
+        default=AccountSettings(),
+        description="Tasks of the local engine run as an account of their user. The backend must be root on Linux.",
+    )
     trust_all_users: bool = Field(
         default=False,
-        description="Tasks of the local engine run as one account, so any task can read the database, its keys and the "
-        "files of every user. A backend that knows several users starts only where this says that they all may.",
+        description="Without `accounts` tasks of the local engine run as one account, so any task can read the "
+        "database, its keys and the files of every user. A backend that knows several users then starts only where "
+        "this says that they all may.",
     )
     grace_s: float = Field(default=10, ge=0, description="Seconds between TERM and KILL when a task is stopped.")
     orphans_keep_s: float = Field(
@@ -260,15 +304,15 @@ class EngineSettings(Model):
     keep_days: float = Field(
         default=30,
         ge=0,
-        description="Days that logs and working directories of finished local tasks are kept; 0: no limit by age.",
+        description="Days that logs and working directories of finished tasks are kept; 0: no limit by age.",
     )
     keep_tasks: int = Field(
-        default=10_000, ge=0, description="Finished local tasks whose logs and files are kept; 0: no limit by number."
+        default=10_000, ge=0, description="Finished tasks whose logs and files are kept; 0: no limit by number."
     )
     keep_bytes: int = Field(
         default=8_589_934_592,
         ge=0,
-        description="Bytes of logs and files of finished local tasks that are kept, the newest; 0: no limit by bytes.",
+        description="Bytes of logs and files of finished tasks that are kept, the newest; 0: no limit by bytes.",
     )
 
     @model_validator(mode="after")
@@ -286,6 +330,12 @@ class Settings(Model):
     data_dir: Path = Field(
         default_factory=default_data_dir,
         description="Directory of everything that is kept: database, token, logs, tasks.",
+    )
+    disk_reserve_bytes: int = Field(
+        default=67_108_864,
+        ge=0,
+        description="Bytes of the disk of the data directory that are kept for stop, delete and sign-in when it is "
+        "full; 0 keeps none.",
     )
     cluster_name: str = Field(default="local", min_length=1, description="Name shown to users, used in file names.")
     user: str = Field(
@@ -317,6 +367,7 @@ class Settings(Model):
     kubernetes: KubernetesSettings = Field(default=KubernetesSettings(), description="How a cluster is reached.")
     cluster: ClusterSettings = Field(default=ClusterSettings(), description="Who owns which machines.")
     queue: QueueSettings = Field(default=QueueSettings(), description="What may run at once, and who waits how long.")
+    jobs: JobSettings = Field(default=JobSettings(), description="How long finished jobs are kept.")
     debug: DebugSettings = Field(default=DebugSettings(), description="Jobs that ask for debugging.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where jobs find inputs, leave outputs.")
     virtual_clusters: tuple[str, ...] = Field(
@@ -358,14 +409,31 @@ class Settings(Model):
     @model_validator(mode="after")
     def _users_trust_each_other(self) -> Self:
         """Whoever may submit a job to the local engine has all that the account of the backend has."""
-        known = {self.user, *(token.user for token in self.api.tokens), *(user.name for user in self.api.users)}
-        if self.engine.kind == "local" and len(known) > 1 and not self.engine.trust_all_users:
+        known, given = self.known_users, self.engine
+        if given.kind == "local" and len(known) > 1 and not given.accounts.given and not given.trust_all_users:
             raise ValueError(
-                f"engine.trust_all_users: this backend knows {len(known)} users ({', '.join(sorted(known)[:3])}…) and "
+                f"engine.trust_all_users: this backend knows {len(known)} users ({', '.join(known[:3])}…) and "
                 "runs their tasks as one account, so that each could read the keys, the database and the files of all. "
-                "Run a backend for each user, or use engine.kind: kubernetes; set it to true if they may do so"
+                "As root, give them accounts (engine.accounts). Run a backend for each user, or use engine.kind: "
+                "kubernetes; set it to true if they may do so"
             )
         return self
+
+    @model_validator(mode="after")
+    def _accounts_are_for_local_tasks(self) -> Self:
+        given = self.engine.accounts
+        if given.given and self.engine.kind != "local":
+            raise ValueError("engine.accounts: tasks on Kubernetes run in pods; leave it out")
+        missing = [user for user in self.known_users if user not in given.map] if given.map else []
+        if missing:
+            raise ValueError(f"engine.accounts.map: there is no account for {', '.join(missing)}; add one for each")
+        return self
+
+    @property
+    def known_users(self) -> tuple[str, ...]:
+        """Everybody whom the configuration names, by name."""
+        known = {self.user, *(token.user for token in self.api.tokens), *(user.name for user in self.api.users)}
+        return tuple(sorted(known))
 
     @model_validator(mode="after")
     def _tasks_have_a_launcher(self) -> Self:

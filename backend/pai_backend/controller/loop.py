@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pai_backend.access.ports import PortRange
 from pai_backend.controller.configuring import Configuring, Setting
+from pai_backend.controller.deleting import Deleter
 from pai_backend.controller.explaining import Explainer
 from pai_backend.controller.idling import IdleKeeper
 from pai_backend.controller.lease import LeaseKeeper
@@ -28,6 +29,7 @@ from pai_backend.scheduling.jobs.history import MOST_KINDS, History
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Fenced, Store
+from pai_backend.store.deletion import Retention
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class ControllerOptions:
     ``lock``: a file whose exclusive flock proves others dead (one machine). ``keep``: how long failed tasks of debug
     jobs are kept, 0 for not at all. ``reach``: what is read of storages for whom; none but the default one if absent.
     ``cluster``: the cluster configuration as the settings give it. ``keep_orphans``: how long tasks that the database
-    does not know are kept; None: until an administrator ends them.
+    does not know are kept; None: until an administrator ends them. ``keep_jobs``: which finished jobs are kept.
     """
 
     holder: str
@@ -55,6 +57,7 @@ class ControllerOptions:
     keep: timedelta = KEEP
     keep_orphans: timedelta | None = None
     cluster: Setting = field(default_factory=Setting)
+    keep_jobs: Retention = field(default_factory=Retention)
 
 
 class Controller:
@@ -123,6 +126,7 @@ class Controller:
         watcher = Watcher(self._engine, self._planner.secrets.token, self._clock)
         keeper = IdleKeeper(self._store, tenure, watcher, epoch=epoch, clock=self._clock)
         explainer = Explainer(self._store, tenure, placing, epoch=epoch, clock=self._clock)
+        deleter = Deleter(self._store, self._engine, self._options.keep_jobs, epoch=epoch, clock=self._clock)
         log.info("controller with epoch %d", epoch)
         try:
             async with asyncio.TaskGroup() as group:
@@ -134,6 +138,7 @@ class Controller:
                 group.create_task(tenure.decide())
                 group.create_task(explainer.run())
                 group.create_task(keeper.run())
+                group.create_task(deleter.run())
         finally:
             await tenure.aclose()
 

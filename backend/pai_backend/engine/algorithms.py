@@ -1,4 +1,5 @@
-"""SSH algorithms that our servers offer, by asyncssh's names: none that ssh-audit calls broken or weak.
+"""How our SSH servers introduce themselves, and the algorithms that they offer, by asyncssh's names: none that
+ssh-audit calls broken or weak.
 
 What a build of asyncssh lacks (post-quantum key exchange, UMAC) is left out.
 """
@@ -9,6 +10,11 @@ from typing import TypedDict
 
 from asyncssh.kex import get_kex_algs
 from asyncssh.mac import get_mac_algs
+
+SPEAKS = "OpenSSH_9.9"
+"""The software whose extensions our servers have, sockets in the file system above all: clients such as ssh2 and libssh
+use them only where the server's version begins so, which is what it is for (RFC 4253 §4.2).
+"""
 
 KEX = ("mlkem768x25519-sha256", "curve25519-sha256", "curve25519-sha256@libssh.org")
 CIPHERS = (

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Node, Placement
 from pai_backend.model.plan import SshPlan as SshPlan
@@ -190,6 +190,13 @@ class Engine(Protocol):
 
     async def forget(self, uid: TaskUid) -> None:
         """The exit is recorded elsewhere: stop reporting this task. Logs stay readable. Idempotent."""
+        ...
+
+    async def erase(self, job: JobUid) -> None:
+        """Remove logs, files and records of a deleted job, all of whose tasks are forgotten. Idempotent.
+
+        What its tasks left in a storage stays. Raises EngineError when a later try may succeed.
+        """
         ...
 
     def task_address(self, node: Node, role: str, index: int) -> str:

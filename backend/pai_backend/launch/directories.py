@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pai_backend.model.job import Job
 from pai_backend.model.plan import StagedInput
-from pai_backend.model.spec import Dialect
+from pai_backend.model.spec import Dialect, JobSpec
 
 CODE_BYTES = 200_000_000
 """The most that a codeDir may hold. Source: OpenPAI v1; the seeds say "less than 200MB"."""
@@ -47,11 +47,12 @@ def directories(job: Job, default_fs_uri: str = "") -> Directories:
 
     Without an outputDir it is ``<default_fs_uri>/Output/<user>/<job uid>``: the seeds' ``Output/<jobName>`` is one
     directory for all users with a job of that name. It is empty when there is no default file system, because a path
-    at the root of the task's machine is nobody's output directory.
+    at the root of the task's machine is nobody's output directory. v2 knows no outputDir, so that a job of v2 has one
+    where a command of it names the variable: empty, it would be that root.
     """
     spec = job.spec
     output = spec.output_dir
-    if not output and default_fs_uri and spec.dialect not in _WITHOUT_FIELDS:
+    if not output and default_fs_uri and (spec.dialect not in _WITHOUT_FIELDS or _counts_on_one(spec)):
         output = f"{default_fs_uri.rstrip('/')}/Output/$PAI_USER_NAME/{job.uid}"
     values = {
         "DEFAULT_FS_URI": default_fs_uri,
@@ -70,6 +71,11 @@ def directories(job: Job, default_fs_uri: str = "") -> Directories:
         output_dir=substituted(output),
         code_dir=substituted(spec.code_dir),
     )
+
+
+def _counts_on_one(spec: JobSpec) -> bool:
+    """Whether a command writes to its output directory."""
+    return any(name in role.command for role in spec.task_roles for name in ("PAI_OUTPUT_DIR", "QIZHI_OUTPUT_DIR"))
 
 
 def _base_name(uri: str) -> str:

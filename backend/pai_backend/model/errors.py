@@ -117,6 +117,12 @@ class Forbidden(PaiError):
     code = "ForbiddenUserError"
 
 
+class LockedOut(PaiError):
+    """An administrator has locked the caller out; nothing is answered until the lock-out ends."""
+
+    code = "LockedOutUserError"
+
+
 class NoSuchPath(PaiError):
     """The URL names nothing."""
 
@@ -151,6 +157,12 @@ class ReadOnlyJob(PaiError):
     """The job has ended, or is being ended, and cannot be changed that way any more."""
 
     code = "ReadOnlyJobError"
+
+
+class NotFinished(PaiError):
+    """The job has not ended, so that it cannot be deleted."""
+
+    code = "NotFinishedJobError"
 
 
 class NotWaiting(PaiError):

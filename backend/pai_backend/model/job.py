@@ -102,7 +102,13 @@ class TaskExit(Model):
 
     @property
     def status(self) -> int:
-        """One number as a shell has it: the code, 128+signal, or 255 when neither is known."""
+        """One number as a shell has it: the code, 128+signal, or 255 when neither is known.
+
+        255 also of what was taken away, or went beyond a limit, and exited with 0 when it was told to end: that is no
+        success, whoever asks for the number.
+        """
+        if self.code == 0 and self.reason not in ("exited", "stopped"):
+            return 255
         if self.code is not None:
             return self.code
         return 128 + self.signal if self.signal is not None else 255

@@ -13,6 +13,8 @@ from enum import StrEnum
 from pai_backend.model.errors import InvalidParameters
 
 PORT = "port:"
+SSH_LABEL = "ssh"
+"""The label of the port that every task's SSH server listens on."""
 WORDS = ("shell", "exec", "sftp", "sftp-read", f"{PORT}LABEL")
 """What :func:`limits_of` takes: terminal and commands, commands alone, files, files to read only, one labelled port."""
 
@@ -72,8 +74,9 @@ def _common_ports(one: tuple[str, ...] | None, other: tuple[str, ...] | None) ->
 def limits_of(only: Sequence[str], *, pty: bool = True) -> Limits:
     """The limits that these words mean; none of them means everything. ``pty``: whether a terminal may be had.
 
-    Who may run commands can write files whatever SFTP allows, so ``shell`` and ``exec`` bring SFTP along.
-    Raises InvalidParameters for a word that is not one of ``WORDS``.
+    Who may run commands can write files whatever SFTP allows, so ``shell`` and ``exec`` bring SFTP along. The port of
+    the task's SSH server cannot be named: who can read the task's files finds a key there that opens it for commands.
+    Raises InvalidParameters for a word that is not one of ``WORDS``, and for that port.
     """
     limits = NOTHING if only else EVERYTHING
     for word in only:
@@ -91,6 +94,11 @@ def _with(limits: Limits, word: str) -> Limits:
     if word == "sftp-read":
         return replace(limits, sftp=max(limits.sftp, Sftp.READ, key=_SFTP_ORDER.index))
     label = word.removeprefix(PORT)
+    if label == SSH_LABEL and label != word:
+        raise InvalidParameters(
+            "A login cannot be limited to the port ssh: the SSH server behind it allows everything.",
+            hint="Say what is meant: shell, exec, sftp or sftp-read.",
+        )
     if label and label != word:
         return replace(limits, ports=tuple(sorted({*(limits.ports or ()), label})))
     raise InvalidParameters(

@@ -58,6 +58,7 @@ def read(root: Node, reader: Reader, text: str) -> Read | None:
     known = secrets if _has_secrets(_node(job, "secrets"), reader) else None
     template = Template(reader, text, parameters, known, _node(job, "parameters"))
     reading = Reading(reader, template, secrets, draft, job.entries("taskRoles"))
+    reading.check_version(job)
     prerequisites = read_prerequisites(job, reading, text)
     extras = read_extras(job, reading)
     roles = _roles(job, prerequisites, extras, reading)
@@ -125,10 +126,6 @@ def _check_kind(job: Members, reader: Reader) -> None:
         reader.fault(("type",), job.node.at, "type is missing", "Write type: job.")
     elif kind is not None and kind != "job":
         reader.fault(("type",), job.at("type"), "only documents of type job can be submitted", "Write type: job.")
-    about = _node(job, "version")
-    if about is not None and isinstance(about.value, bool | list | dict):
-        message = f"version must be text or a number, not {kind_of(about)}"
-        reader.fault(("version",), about.at, message, "Put it in quotes.")
 
 
 def _has_secrets(node: Node | None, reader: Reader) -> bool:
@@ -200,6 +197,7 @@ def _deployed(job: Members, roles: Mapping[str, Node], reading: Reading) -> dict
         deployment = reading.reader.members(node, ("deployments", number), tables.DEPLOYMENT)
         if deployment is None:
             continue
+        reading.check_version(deployment)
         name = deployment.text("name")
         if name is not None and name in found:
             path = (*deployment.path, "name")

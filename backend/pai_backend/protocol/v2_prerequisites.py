@@ -117,6 +117,7 @@ def _read(node: Node, path: Path, reading: Reading) -> Prerequisite | None:
     members = reading.reader.members(node if is_image else _known(node), path, table)
     if members is None or (name := members.text("name")) is None or (kind_text := members.text("type")) is None:
         return None
+    reading.check_version(members)
     if kind_text not in KINDS:
         hint = f"Write one of {', '.join(KINDS)}."
         reading.reader.fault((*path, "type"), members.at("type"), "no such type of prerequisite", hint)

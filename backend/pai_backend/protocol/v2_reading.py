@@ -76,6 +76,17 @@ class Reading:
         if isinstance(node, Node) and isinstance(node.value, dict | list) and not node.value:
             self.reader.fault((*owner.path, name), node.at, f"{name} is empty", hint)
 
+    def is_null(self, owner: Members, name: str) -> bool:
+        """Whether the field is there and empty."""
+        return isinstance(owner.node.value, dict) and name in owner.node.value and owner.node.value[name].value is None
+
+    def check_version(self, owner: Members) -> None:
+        """The version of a component: text or a number."""
+        node = owner.values["version"]
+        if isinstance(node, Node) and isinstance(node.value, bool | list | dict):
+            message = f"version must be text or a number, not {kind_of(node)}"
+            self.reader.fault((*owner.path, "version"), node.at, message, "Put it in quotes.")
+
     def flag(self, owner: Members, name: str, default: bool) -> bool:
         """A field that is true or false; ``default`` when it was left out or null."""
         node = owner.values.get(name)

@@ -69,7 +69,7 @@ JOB: Final = Table(
 ROLE: Final = Table(
     "a task role",
     {
-        "instances": Field(Kind.INTEGER, default=1, low=1, high=MAX_TASKS),
+        "instances": Field(Kind.INTEGER, default=1, low=1, high=MAX_TASKS, nullable=True),
         "completion": _OBJECT,
         "taskRetryCount": _RETRIES,
         "prerequisites": _LIST,
@@ -169,7 +169,7 @@ HIVED: Final = Table(
     "hivedScheduler",
     {
         "jobPriorityClass": Field(Kind.TEXT, longest=MAX_NAME, empty=False),
-        "taskRoles": _OBJECT,
+        "taskRoles": Field(Kind.OBJECT),
         "gangReleaseEnable": _ANY,
         "lazyPreemptionEnable": _ANY,
         "ignoreK8sSuggestedNodes": _ANY,
@@ -185,10 +185,10 @@ HIVED: Final = Table(
 HIVED_ROLE: Final = Table(
     "a hivedScheduler task role",
     {
-        "skuType": _WORD,
-        "gpuType": _WORD,
-        "pinnedCellId": _WORD,
-        "reservationId": _WORD,
+        "skuType": _FILLED_WORD,
+        "gpuType": _FILLED_WORD,
+        "pinnedCellId": _FILLED_WORD,
+        "reservationId": _FILLED_WORD,
         "affinityGroupName": _WORD,
         "withinOneCell": _WORD,
         "skuNum": _ANY,
@@ -220,7 +220,7 @@ SSH: Final = Table(
         "userssh": _ANY,
         "sshbarrier": _ANY,
         "sshbarriertaskroles": _LIST,
-        "sshbarrierTimeout": Field(Kind.INTEGER, default=30, low=1),
+        "sshbarrierTimeout": Field(Kind.INTEGER, default=30, low=1, nullable=True),
     },
     open=True,
 )

@@ -357,7 +357,7 @@ class _Builder:
     def _descend(self, levels: int, at: int) -> None:
         if len(self.open) + levels > MAX_DEPTH:
             message = f"more than {MAX_DEPTH} levels of lists and objects"
-            raise self._stop(Trouble(at, message, "Nest less deeply; a job document needs about seven."))
+            raise self._stop(Trouble(at, message, yaml_trouble.LESS_DEEP))
 
     def _spend(self, nodes: int, characters: int, at: int) -> None:
         self.budget.nodes -= nodes

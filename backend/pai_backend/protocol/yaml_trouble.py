@@ -12,7 +12,9 @@ from typing import Final
 import yaml
 
 from pai_backend.protocol.diagnose import Trouble
+from pai_backend.protocol.locate import MAX_DEPTH
 
+LESS_DEEP: Final = "Nest less deeply; a job document needs about seven."
 _RESERVED = "@`"
 _UNREADABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # YAML 1.2, section 5.1, c-printable
@@ -54,6 +56,11 @@ _SENTENCES: Final = (
     ("expected the node content", "a value is missing here", "Write a value, or remove what stands before it."),
     ("alphabetic or numeric", "a '&' or '*' without a name", _QUOTE),
     ("indentation indicator equal to 0", "an indentation of 0 after | or >", "Use 1 to 9, or leave it out."),
+    (
+        "exceeded maximum nesting depth",  # libyaml 0.2.6 gives up before it says of any bracket that it was opened
+        f"more than {MAX_DEPTH} levels of lists and objects",
+        LESS_DEEP,
+    ),
     ("comment or line break", "something after | or > on its line", "Begin the text on the next line."),
     ("expected chomping", "something after | or > on its line", "Begin the text on the next line."),
 )

@@ -14,7 +14,11 @@ AFTER_GATEWAY_S = 8  # its logins go through us to their end, and it ends them i
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
-    """Serve until the process is told to end, and the logins there are until the gateway's have ended."""
+    """Serve until the process is told to end, and the logins there are until the gateway's have ended.
+
+    Raises RoleError where it cannot be what tasks' accounts need it to be.
+    """
+    parts.accounts  # noqa: B018 - refused here, as in the other roles
     with ExitStack() as files:
         files.enter_context(runtime_file(parts.runtime("agent.json"), {"pid": os.getpid()}))
         ready.role_is_ready(Role.AGENT)

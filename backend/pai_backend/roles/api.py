@@ -111,6 +111,9 @@ async def _application(
         uses=uses,
         public_url=parts.settings.api.public_url or "",
     )
+    metrics.gauge(
+        "pai_disk_reserve", "1 while room is kept for stop, delete and sign-in.", lambda: parts.reserve.is_held
+    )
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
     if _hears_of_nodes(parts):
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
@@ -133,8 +136,11 @@ async def _application(
         can_stage=parts.settings.engine.kind != "kubernetes" or bool(parts.settings.kubernetes.pods.inputs_image),
         default_fs_uri=parts.settings.default_fs_uri,
         troubles=lambda: parts.engine().troubles() if _hears_of_nodes(parts) else (),
+        silences=lambda nodes: parts.engine().silences(nodes),
         log_place=parts.log_place,
+        file_place=parts.log_place if parts.settings.storage.default_uri is None else None,
         task_reach=parts.task_reach(),
+        accounts=parts.accounts,
     )
     return make_application(ctx, proxy_rules(proxy))
 
@@ -162,6 +168,7 @@ def _site(parts: Parts, base_url: str) -> Site:
         virtual_clusters=settings.virtual_clusters,
         allowed_origins=settings.api.allowed_origins,
         max_document_bytes=settings.api.max_document_bytes,
+        anonymous_v1_list=settings.api.anonymous_v1_list,
     )
 
 
@@ -258,12 +265,18 @@ async def _checks(parts: Parts, store: Store) -> Sequence[Check]:
     try:
         lease = await store.lease()
     except Unavailable as error:
-        return [Check(name="database", ok=False, message=error.message)]
+        return [Check(name="database", ok=False, message=error.message), _disk_check(parts)]
     checks = [Check(name="database", ok=True, message="answers"), _controller_check(lease)]
     if _hears_of_nodes(parts):
         troubles = parts.engine().troubles()
         checks.append(Check(name="engine", ok=not troubles, message="; ".join(troubles) or "is listed"))
-    return checks
+    return [*checks, _disk_check(parts)]
+
+
+def _disk_check(parts: Parts) -> Check:
+    """Whether there is room for what frees a full disk. It is never a reason to send users elsewhere."""
+    trouble = parts.reserve.trouble()
+    return Check(name="disk", ok=True, message=trouble or "has its reserve", degraded=bool(trouble))
 
 
 async def _drain(server: tornado.httpserver.HTTPServer, metrics: Metrics) -> None:

@@ -15,11 +15,12 @@ from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
-from pai_backend.engine.local.retention import Keep, Retention
+from pai_backend.engine.local.retention import Folder, Keep, Retention, done_folder
 from pai_backend.parts import Parts, ReadyLine, RoleError
 from pai_backend.queue_policy import policy_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
+from pai_backend.store import deletion
 from pai_backend.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,9 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         keep=timedelta(seconds=settings.debug.keep_s),
         keep_orphans=timedelta(seconds=settings.engine.orphans_keep_s) if settings.engine.orphans_keep_s else None,
         cluster=Setting(parts.cluster_text(), settings.cluster.fixed),
+        keep_jobs=deletion.Retention(
+            timedelta(days=settings.jobs.keep_days), settings.jobs.keep_number, settings.jobs.keep_bytes
+        ),
     )
     if not options.default_fs_uri:
         log.warning(
@@ -82,6 +86,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))
     policy = policy_of(settings.queue)
     engine = parts.engine()
+    await parts.open_to_accounts()
     await require_holder(store, engine)
     await store.recovery.add_log_place(await parts.log_place.marked())
     ready.role_is_ready(Role.CONTROLLER)
@@ -95,8 +100,12 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
 
 
 async def _sweep(parts: Parts) -> None:
-    """Remove what is not kept of finished tasks; pods leave nothing of theirs here."""
+    """Remove what is not kept of finished tasks: their logs, and on this machine their directories."""
     given = parts.settings.engine
     if given.kind == "local":
-        keep = Keep(given.keep_days * 86_400, given.keep_tasks, given.keep_bytes)
-        await Retention(parts.engine_root, keep).run()
+        folder = done_folder(parts.engine_root)
+    else:
+        from pai_backend.engine.kubernetes.logs.kept import COMPLETE
+
+        folder = Folder(parts.log_place.path, COMPLETE)
+    await Retention(folder, Keep(given.keep_days * 86_400, given.keep_tasks, given.keep_bytes)).run()

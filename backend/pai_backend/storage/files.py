@@ -111,13 +111,21 @@ class Files(Protocol):
         """
         ...
 
-    def copy(self, source: Parts, target: Parts, max_entries: int) -> None:
-        """Copy a file or a directory; it appears whole. Raises Conflict when the target is a directory."""
+    def copy(self, source: Parts, target: Parts, max_entries: int, max_bytes: int | None = None) -> None:
+        """Copy a file or a directory; it appears whole. Raises Conflict when the target is a directory.
+
+        Also raises Conflict when there is more than ``max_bytes``: it has grown since it was measured.
+        """
         ...
 
     def usage(self, path: Parts) -> int:
         """Bytes of all files below; 0 when it is not there."""
         ...
+
+
+def grown(path: Parts) -> Conflict:
+    """More is there than was counted before it was copied."""
+    return Conflict(f"{shown(path)} has grown while it was copied", "copy it again")
 
 
 def shown(path: Parts) -> str:

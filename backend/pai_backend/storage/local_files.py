@@ -15,10 +15,11 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pai_backend.storage.areas import MAX_DEPTH, copy_name, is_partial, partial_name
-from pai_backend.storage.faults import NoRoom, NotAllowed, StorageFault
+from pai_backend.storage.faults import Absent, NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import (
     CHUNK_BYTES,
     Conflict,
@@ -28,20 +29,24 @@ from pai_backend.storage.files import (
     Readable,
     Upload,
     absent,
+    grown,
     shown,
     time_of,
 )
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO is not waited for
+_HIDDEN = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
 _NO_LINK = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
 
 
 class LocalFiles:
     """The files below ``root``, which is made when it is first written to. See ``files.Files`` for the promises."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, owners: bool = False) -> None:
+        """With ``owners`` what is made belongs to the account that its directory belongs to; for root alone."""
         self._root = root
+        self._owners = owners
 
     def stat(self, path: Parts) -> Info:
         """What is there."""
@@ -88,6 +93,8 @@ class LocalFiles:
 
             try:
                 descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644, dir_fd=folder)
+                if self._owners:
+                    _hand_on(descriptor, folder)
                 part = PartFile(descriptor, path, offset, publish, lambda: os.unlink(name, dir_fd=keep))
             except BaseException:
                 os.close(keep)
@@ -115,15 +122,15 @@ class LocalFiles:
             else:
                 os.rmdir(path[-1], dir_fd=folder)
 
-    def copy(self, source: Parts, target: Parts, max_entries: int) -> None:
+    def copy(self, source: Parts, target: Parts, max_entries: int, max_bytes: int | None = None) -> None:
         """Copy under the name of an upload, then rename."""
-        left = [max_entries]
+        left = _Left(max_entries, max_bytes)
         with _faults(source), self._folder(source[:-1]) as origin, self._folder(target[:-1], make=True) as folder:
             self._refuse_directory(target, folder)
             name = copy_name(target[-1])
             _refuse_depth(origin, source[-1], source)
             try:
-                _copy_entry(origin, source[-1], folder, name, source, left)
+                _copy_entry(origin, source[-1], folder, name, source, left, owners=self._owners)
                 with _faults(target):
                     os.rename(name, target[-1], src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
@@ -132,10 +139,11 @@ class LocalFiles:
 
     def usage(self, path: Parts) -> int:
         """Bytes of all files below, but not where nested very deeply; one with several names counts each time."""
-        total = 0
-        with suppress(StorageFault), _faults(path), self._folder(path) as folder:
-            total = _usage(folder, 2 * MAX_DEPTH)
-        return total
+        try:
+            with _faults(path), self._folder(path) as folder:
+                return _usage(folder, 2 * MAX_DEPTH)
+        except Absent:
+            return 0
 
     @contextmanager
     def _folder(self, path: Parts, *, make: bool = False) -> Iterator[int]:
@@ -145,15 +153,26 @@ class LocalFiles:
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)  # the root itself may be reached through links
         try:
             for name in path:
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(name, 0o755, dir_fd=folder)
+                made = make and self._make(name, folder)
                 inner = os.open(name, _DIRECTORY, dir_fd=folder)
-                os.close(folder)
-                folder = inner
+                try:
+                    if made and self._owners:
+                        _hand_on(inner, folder)
+                finally:
+                    os.close(folder)
+                    folder = inner
             yield folder
         finally:
             os.close(folder)
+
+    @staticmethod
+    def _make(name: str, folder: int) -> bool:
+        """Make a directory; False when there is something of that name."""
+        try:
+            os.mkdir(name, 0o755, dir_fd=folder)
+        except FileExistsError:
+            return False
+        return True
 
     @staticmethod
     def _refuse_directory(path: Parts, folder: int) -> None:
@@ -238,18 +257,26 @@ def _info(name: str, status: os.stat_result, path: Parts) -> Info:
 
 
 def _usage(folder: int, left: int) -> int:
+    """What a task hides, by its mode or by a link in its place, is left out. Raises OSError for any other fault:
+    files that could not be counted must not leave room for others.
+    """
     total = 0
     with os.scandir(folder) as found:
         for entry in found:
-            with suppress(FileNotFoundError):  # removed meanwhile
+            try:
                 if not entry.is_dir(follow_symlinks=False):
                     total += entry.stat(follow_symlinks=False).st_size
-                elif left:
-                    inner = os.open(entry.name, _DIRECTORY, dir_fd=folder)
-                    try:
-                        total += _usage(inner, left - 1)
-                    finally:
-                        os.close(inner)
+                    continue
+                inner = os.open(entry.name, _DIRECTORY, dir_fd=folder) if left else -1
+            except OSError as error:
+                if error.errno not in _HIDDEN:
+                    raise
+                continue
+            if left:
+                try:
+                    total += _usage(inner, left - 1)
+                finally:
+                    os.close(inner)
     return total
 
 
@@ -269,10 +296,32 @@ def _refuse_depth(folder: int, name: str, path: Parts, left: int = 2 * MAX_DEPTH
         os.close(inner)
 
 
-def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left: list[int]) -> None:
-    """Copy one entry from an open directory into another, and what is in it; ``left`` counts entries down."""
-    left[0] -= 1
-    if left[0] < 0:
+def _hand_on(made: int, folder: int) -> None:
+    """Give what we just made to whom its directory belongs to; below one that all accounts write to it is as that.
+
+    What is not ours, or has another name, too, is left alone: an account may have put it in the place of ours.
+    """
+    above, about = os.fstat(folder), os.fstat(made)
+    if about.st_uid != os.geteuid() or (stat.S_ISREG(about.st_mode) and about.st_nlink != 1):
+        return
+    if above.st_mode & stat.S_ISVTX and stat.S_ISDIR(about.st_mode):
+        os.fchmod(made, stat.S_IMODE(above.st_mode))
+    if above.st_uid != about.st_uid:
+        os.fchown(made, above.st_uid, above.st_gid)
+
+
+@dataclass
+class _Left:
+    """What may still be copied. ``bytes``: None without a limit."""
+
+    entries: int
+    bytes: int | None
+
+
+def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left: _Left, *, owners: bool) -> None:
+    """Copy one entry from an open directory into another, and what is in it; ``left`` is counted down."""
+    left.entries -= 1
+    if left.entries < 0:
         raise StorageFault("the directory holds too many files to be copied at once", "copy parts of it")
     mode = os.stat(name, dir_fd=origin, follow_symlinks=False).st_mode
     if stat.S_ISREG(mode):
@@ -280,7 +329,14 @@ def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left
             open(os.open(name, _FILE, dir_fd=origin), "rb") as reader,
             open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "wb") as writer,
         ):
-            shutil.copyfileobj(reader, writer, CHUNK_BYTES)
+            if owners:
+                _hand_on(writer.fileno(), folder)
+            while data := reader.read(CHUNK_BYTES):
+                if left.bytes is not None:
+                    left.bytes -= len(data)
+                    if left.bytes < 0:
+                        raise grown(path)
+                writer.write(data)
         return
     if not stat.S_ISDIR(mode):
         raise Conflict(f"{shown(path)} holds a symbolic link or special file ({name})", "remove it first")
@@ -289,8 +345,10 @@ def _copy_entry(origin: int, name: str, folder: int, new: str, path: Parts, left
     try:
         copied = os.open(new, _DIRECTORY, dir_fd=folder)
         try:
+            if owners:
+                _hand_on(copied, folder)
             for child in sorted(os.listdir(inner)):
-                _copy_entry(inner, child, copied, child, (*path, child), left)
+                _copy_entry(inner, child, copied, child, (*path, child), left, owners=owners)
         finally:
             os.close(copied)
     finally:

@@ -42,6 +42,8 @@ class _Count:
     counted: int = 0
     """How many of these the measurement must have seen: those from before it began."""
     reserved: int = 0
+    shrinkings: int = 0
+    """How often something was removed; a measurement that it came into is not kept."""
     measuring: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -64,9 +66,10 @@ class Quotas:
         count = self._counts[pool.roots]
         async with count.measuring:
             if monotonic() - count.at >= KEPT_S:
-                before = count.written
+                before, shrinkings = count.written, count.shrinkings
                 size = await self._measure(pool)
-                count.at, count.measured, count.counted = monotonic(), size, before
+                count.measured, count.counted = size, before
+                count.at = monotonic() if shrinkings == count.shrinkings else -KEPT_S
         return max(0, pool.bytes - count.taken)
 
     def reserve(self, pool: Pool, size: int) -> bool:
@@ -88,5 +91,6 @@ class Quotas:
         self._counts[pool.roots].reserved -= size
 
     def shrank(self, pool: Pool) -> None:
-        """Something was removed or replaced: measure before the next upload."""
-        self._counts[pool.roots].at = -KEPT_S
+        """Something was removed or replaced, or is not known to be there: measure before the next upload."""
+        count = self._counts[pool.roots]
+        count.at, count.shrinkings = -KEPT_S, count.shrinkings + 1

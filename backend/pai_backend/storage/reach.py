@@ -41,7 +41,8 @@ class Reach:
     """The storages of this backend and who may reach what of them.
 
     ``tasks_share_our_rights`` is true where tasks run as the backend's own user on its machine (the local engine):
-    a path of this machine is then no more than any task can read anyway.
+    a path of this machine is then no more than any task can read anyway. ``owners`` is true where they run as accounts
+    of their users there: files of the default file system then belong to these.
     """
 
     default_fs_uri: str = ""
@@ -49,6 +50,7 @@ class Reach:
     mounts: tuple[Mount, ...] = ()
     shared: tuple[str, ...] = ()
     tasks_share_our_rights: bool = False
+    owners: bool = False
 
     async def small_file(self, uri: str, user: str, max_bytes: int, timeout_s: float) -> bytes:
         """A file that ``user`` names. Raises StorageFault; NotAllowed when we do not read it for them; Away."""

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pai_backend.storage.areas import copy_name, is_partial
+from pai_backend.storage.areas import OUTPUT, copy_name, is_partial
 from pai_backend.storage.faults import Absent, NotAllowed, StorageFault, explained
-from pai_backend.storage.files import Conflict, Info, PartFile, Parts, Readable, Upload, absent, shown, time_of
+from pai_backend.storage.files import Conflict, Info, PartFile, Parts, Readable, Upload, absent, grown, shown, time_of
 from pai_backend.storage.filesystems import filesystem, path_in, secret_texts
 from pai_backend.storage.uris import Place
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 RENAMING = frozenset({"file", "hdfs", "viewfs", "webhdfs", "memory", "sftp", "ssh", "smb", "arrow_hdfs"})
 """Schemes with a rename that is one step. Object stores have none, but a whole object appears at once there."""
+
+FORGOTTEN_S = 7 * 86_400.0
+"""How long an unfinished upload is kept that is not gone on with."""
 
 
 class RemoteFiles:
@@ -74,8 +78,9 @@ class RemoteFiles:
         with self._at(path) as (system, name):
             if system.isdir(name):
                 raise Conflict(f"{shown(path)} is a directory", "name a file, or remove the directory first")
-        self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
         spooled = self._spooled(path)
+        self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._forget_old()
         descriptor = os.open(spooled, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
         def publish(_descriptor: int) -> None:
@@ -135,7 +140,7 @@ class RemoteFiles:
             system.info(name)  # some libraries remove what is not there
             system.rm(name, recursive=recursive)  # and some have no rmdir
 
-    def copy(self, source: Parts, target: Parts, max_entries: int) -> None:
+    def copy(self, source: Parts, target: Parts, max_entries: int, max_bytes: int | None = None) -> None:
         """Copy entry by entry, then rename."""
         with self._at(source) as (system, name), self._at(target) as (_, final):
             system.invalidate_cache()
@@ -148,7 +153,8 @@ class RemoteFiles:
             renaming = self._root.scheme in RENAMING
             draft = f"{system._parent(final).rstrip('/')}/{copy_name(target[-1])}" if renaming else final
             try:
-                _copy_tree(system, name, draft, found)
+                if _copy_tree(system, name, draft, found, max_bytes) is None:
+                    raise grown(source)
                 if renaming:
                     self._rename(system, draft, final)
             except BaseException:
@@ -157,16 +163,31 @@ class RemoteFiles:
                 raise
 
     def usage(self, path: Parts) -> int:
-        """Bytes of all files below."""
+        """Bytes of all files below, and of unfinished uploads, where it is the place of a quota."""
+        spooled = self._spooled_bytes(path) if path == _place_of(path) else 0
         try:
             with self._at(path) as (system, name):
-                return int(system.du(name, total=True))
+                return spooled + int(system.du(name, total=True))
         except Absent:
-            return 0
+            return spooled
 
     def _spooled(self, path: Parts) -> Path:
-        """The file that keeps an upload; its name says nothing of the user's."""
-        return self._spool / hashlib.sha256("/".join(path).encode()).hexdigest()
+        """The file that keeps an upload; its name begins with the place whose quota it counts for."""
+        return self._spool / f"{_digest(_place_of(path))}-{_digest(path)}"
+
+    def _spooled_bytes(self, place: Parts) -> int:
+        total = 0
+        for each in self._spool.glob(f"{_digest(place)}-*"):
+            with suppress(FileNotFoundError):
+                total += each.stat().st_size
+        return total
+
+    def _forget_old(self) -> None:
+        """Remove uploads that were not gone on with for long: they take their user's room, and show nowhere."""
+        for each in self._spool.iterdir():
+            with suppress(FileNotFoundError):
+                if time.time() - each.stat().st_mtime > FORGOTTEN_S:
+                    each.unlink()
 
     @contextmanager
     def _at(self, path: Parts) -> Iterator[tuple[AbstractFileSystem, str]]:
@@ -182,6 +203,15 @@ class RemoteFiles:
             if isinstance(fault, NotAllowed) and not isinstance(error, StorageFault):
                 raise NotAllowed(f"the backend has no permission for {shown(path)}", "ask the administrator") from None
             raise fault from None
+
+
+def _place_of(path: Parts) -> Parts:
+    """The directory whose quota a path counts for: see ``room.FileRoom.pool``."""
+    return path[: 2 if path[:1] == (OUTPUT,) else 1]
+
+
+def _digest(path: Parts) -> str:
+    return hashlib.sha256("/".join(path).encode()).hexdigest()[:32]
 
 
 class _Open:
@@ -204,7 +234,11 @@ class _Open:
             self._file.close()
 
 
-def _copy_tree(system: AbstractFileSystem, name: str, draft: str, found: Mapping[str, Mapping[str, Any]]) -> None:
+def _copy_tree(
+    system: AbstractFileSystem, name: str, draft: str, found: Mapping[str, Mapping[str, Any]], most: int | None
+) -> int | None:
+    """Copy what was found; how many bytes, None when it would be more than ``most``."""
+    copied = 0
     if system.isdir(name):
         system.makedirs(draft, exist_ok=True)
     for entry in sorted(found):
@@ -212,14 +246,14 @@ def _copy_tree(system: AbstractFileSystem, name: str, draft: str, found: Mapping
         if found[entry]["type"] == "directory":
             system.makedirs(place, exist_ok=True)
         else:
-            _copy_file(system, entry, place)
-
-
-def _copy_file(system: AbstractFileSystem, source: str, target: str) -> None:
-    """Through this machine, as most libraries' own copying does, and some lack."""
-    with system.open(source, "rb") as reader, system.open(target, "wb") as writer:
-        while data := reader.read(1 << 20):
-            writer.write(data)
+            # Through this machine, as most libraries' own copying does, and some lack.
+            with system.open(entry, "rb") as reader, system.open(place, "wb") as writer:
+                while data := reader.read(1 << 20):
+                    copied += len(data)
+                    if most is not None and copied > most:
+                        return None
+                    writer.write(data)
+    return copied
 
 
 def _base(info: Mapping[str, Any]) -> str:

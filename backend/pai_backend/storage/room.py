@@ -75,5 +75,5 @@ def open_files(reach: Reach, spool: Path) -> Files:
     """The default file system. ``spool`` keeps uploads for one elsewhere until they are complete."""
     root = parse(reach.default_fs_uri)
     if root.local:
-        return LocalFiles(Path(root.path))
+        return LocalFiles(Path(root.path), owners=reach.owners)
     return RemoteFiles(root, reach.options.get(root.scheme, {}), spool)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, insert, select
 
+from pai_backend.model.errors import Unauthorized
 from pai_backend.model.ids import JobUid
 from pai_backend.store.grants import MOST_LISTED, Act, KeyEvent
 from pai_backend.store.rows import AnyRow
+from pai_backend.store.tables import access_tokens
 from pai_backend.store.tables import key_events as table
 
 _INSERT = insert(table)
@@ -14,6 +16,7 @@ _LATEST = (
     select(table).where(table.c.position < bindparam("before_")).order_by(table.c.position.desc()).limit(MOST_LISTED)
 )
 _LATEST_OF = _LATEST.where(table.c.username == bindparam("username_"))
+_TOKEN = select(access_tokens.c.digest).where(access_tokens.c.digest == bindparam("digest_"))
 _END = 2**62  # after every position
 
 
@@ -34,6 +37,15 @@ def note(
             "detail": detail,
         },
     )
+
+
+def require_token(conn: Connection, digest: str) -> None:
+    """Raise Unauthorized for an application token that was revoked since its request was checked; empty: none was used.
+
+    To be called in the transaction that writes what a token made: its revocation ends what is there then.
+    """
+    if digest and conn.execute(_TOKEN, {"digest_": digest}).one_or_none() is None:
+        raise Unauthorized("The token is no longer valid.", hint="Sign in again.")
 
 
 def by_token(digest: str) -> str:

@@ -16,6 +16,7 @@ from pai_backend.model.attempts import Times
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
+from pai_backend.store.deletion import DeletionStore
 from pai_backend.store.grants import Act, GrantStore
 from pai_backend.store.idling import IdleStore
 from pai_backend.store.versions import ConfigStore
@@ -169,6 +170,11 @@ class Store(Protocol):
     @property
     def configs(self) -> ConfigStore:
         """The versions of the cluster configuration."""
+        ...
+
+    @property
+    def deletion(self) -> DeletionStore:
+        """Jobs that are deleted."""
         ...
 
     @property

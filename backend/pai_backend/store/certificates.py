@@ -60,7 +60,11 @@ def living(conn: Connection, user: str | None, now: datetime) -> list[Certificat
 
 
 def issue(conn: Connection, made: Certificate, act: Act) -> None:
-    """Write down a certificate before it is handed out; those that ended long ago are forgotten on the way."""
+    """Write down a certificate before it is handed out; those that ended long ago are forgotten on the way.
+
+    Raises Unauthorized.
+    """
+    audit.require_token(conn, made.made_by)
     conn.execute(_FORGET, {"before_": act.at - KEPT})
     conn.execute(
         _INSERT,

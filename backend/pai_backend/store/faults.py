@@ -28,6 +28,8 @@ _SQLITE = {
     26: ("is not a SQLite database", "Name another file in `database`, or move this one away."),
 }
 
+_SQLITE_FULL = frozenset({13, 10 | 19 << 8})  # SQLITE_FULL, SQLITE_IOERR_SHMSIZE
+
 # SQLSTATE classes, https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRES = {
     "08": ("closed the connection", _RETRY),
@@ -76,6 +78,11 @@ def translate(error: Exception, place: str) -> PaiError | None:
     if isinstance(error, InterfaceError) or (isinstance(error, DBAPIError) and error.connection_invalidated):
         return _unavailable(place, _POSTGRES["08"])
     return None
+
+
+def is_full(error: DBAPIError) -> bool:
+    """Whether SQLite found the disk full: for the file, or for the memory that its processes share."""
+    return getattr(error.orig, "sqlite_errorcode", None) in _SQLITE_FULL
 
 
 def _unfit() -> InvalidParameters:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from sqlalchemy import Connection
+
 from pai_backend.model.ids import JobUid
 from pai_backend.store import accounts as accounts_
 from pai_backend.store import audit, certificates, keys, sharing, task_keys
@@ -130,8 +132,11 @@ class SqlGrants:
         self, type_: str, user: str, subject: str, act: Act, job: JobUid | None = None, token: str = ""
     ) -> None:
         """Write down what changes nothing here."""
-        detail = audit.by_token(token) if token else ""
-        change = partial(audit.note, type_=type_, user=user, subject=subject, act=act, job=job, detail=detail)
+
+        def change(conn: Connection) -> None:
+            audit.require_token(conn, token)
+            audit.note(conn, type_, user, subject, act, job=job, detail=audit.by_token(token) if token else "")
+
         await self._writer.run(change, announce=False)
 
     async def audit(self, user: str | None, before: int | None = None) -> list[KeyEvent]:

@@ -170,7 +170,7 @@ class GrantStore(Protocol):
         ...
 
     async def locked_out(self, users: Collection[str]) -> frozenset[str]:
-        """Those of the users whom an administrator has locked out of SSH."""
+        """Those of the users whom an administrator has locked out."""
         ...
 
     async def keep_accounts(self, accounts: Mapping[str, bool]) -> None:
@@ -190,7 +190,7 @@ class GrantStore(Protocol):
         ...
 
     async def lock_out(self, user: str, act: Act) -> None:
-        """Refuse every SSH login of a user, whatever proves it. Idempotent."""
+        """Refuse every request and login of a user, whatever proves it. Idempotent."""
         ...
 
     async def let_in(self, user: str, act: Act) -> None:
@@ -213,7 +213,7 @@ class GrantStore(Protocol):
     ) -> None:
         """Write an audit event of something that changes nothing here, such as a download.
 
-        ``token``: digest of the application token that did it; empty: none.
+        ``token``: digest of the application token that did it; empty: none. Raises Unauthorized when it was revoked.
         """
         ...
 

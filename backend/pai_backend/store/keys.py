@@ -43,8 +43,9 @@ def add_key(conn: Connection, key: UserKey, act: Act) -> None:
     the token, once its user registers it without one.
 
     Raises InvalidParameters when another user has the key, or when it is to replace one that the user has not, and
-    Forbidden when an application token is to change what it has not registered.
+    Forbidden when an application token is to change what it has not registered, Unauthorized when it was revoked.
     """
+    audit.require_token(conn, key.made_by)
     is_new = _require_free(conn, key)
     replaced = one(conn, key.replaces) if key.replaces else None
     if key.replaces and (replaced is None or replaced.user != key.user):
@@ -128,9 +129,10 @@ def _require_free(conn: Connection, key: UserKey) -> bool:
 def replace_keys(conn: Connection, user: str, wanted: Sequence[UserKey], act: Act) -> None:
     """Make these the user's keys, all or none; those that were there keep everything but their comment.
 
-    Raises InvalidParameters when another user has one of them.
+    Raises InvalidParameters when another user has one of them, Unauthorized.
     """
     for key in wanted:
+        audit.require_token(conn, key.made_by)
         _require_free(conn, key)
     before = {key.fingerprint: key for key in keys(conn, user)}
     after = {key.fingerprint: key for key in wanted}

@@ -95,8 +95,9 @@ def by_alias(conn: Connection, alias: str, cipher: Cipher) -> Job | None:
 def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
     """By uid, by ``user~name``, or by the user's own bare name or any alias.
 
-    The user's own bare name comes before all but a uid: else a stranger's job, whose alias it is, or whose full
-    name where a name has a ``~`` of its own, would hide the user's job. Raises NoSuchJob, UnknownKey.
+    The full names of the user's own jobs come before their bare names: each job has to be found by its id, also where
+    another's name is that text. Both come before all else: a stranger's job, whose alias it is, or whose full name
+    where a name has a ``~`` of its own, would hide the user's. Raises NoSuchJob, UnknownKey.
     """
     if is_job_uid(name):
         return job(conn, JobUid(name), cipher)
@@ -106,7 +107,8 @@ def find(conn: Connection, name: str, user: str | None, cipher: Cipher) -> Job:
         rows += conn.execute(_BY_FULL_NAME, {"name_": rest, "username_": owner}).all()
 
     def rank(row: AnyRow) -> int:
-        return 0 if row.name == name and row.username == user else 1
+        is_named = row.username == user and row.name in (name, rest)
+        return 2 if not is_named else 0 if (row.username, row.name) == (owner, rest) else 1
 
     if not rows:
         raise no_such_job(name)

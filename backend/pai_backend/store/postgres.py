@@ -27,6 +27,9 @@ WRITE_LOCK = 0x7061_695F_7772
 
 CHANNEL = "pai_change"
 
+APPLICATION = "jupyter-pai"
+"""What our connections call themselves at the server."""
+
 LOOK_S, LOST_S = 5.0, 0.5
 """Seconds between looks: as the safety net while the listener lives, and to have it back when it is lost."""
 
@@ -72,7 +75,7 @@ class PostgresBacking:
                 hide_parameters=True,
                 connect_args={
                     "server_settings": {
-                        "application_name": "jupyter-pai",
+                        "application_name": APPLICATION,
                         "idle_in_transaction_session_timeout": f"{self._patience_s * 1000:.0f}ms",
                         # Longer: the server ends most who are stopped by itself, and we look after the others.
                         "lock_timeout": f"{self._patience_s * 4 / 3 * 1000:.0f}ms",

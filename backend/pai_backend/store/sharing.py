@@ -55,7 +55,8 @@ def by_user(conn: Connection, user: str, now: datetime) -> list[Share]:
 
 
 def give(conn: Connection, share: Share, act: Act) -> None:
-    """Share, instead of the share there was with that user. Raises ReadOnlyJob for a job that has ended."""
+    """Share, instead of the share there was with that user. Raises ReadOnlyJob, Unauthorized."""
+    audit.require_token(conn, share.made_by)
     job = conn.execute(_JOB, {"job_": share.job}).one()
     if job.state in _FINAL:
         raise ReadOnlyJob("The job has ended: nobody can enter it any more.", hint="Share one that runs or waits.")
@@ -108,7 +109,7 @@ def lockouts(conn: Connection) -> list[str]:
 
 
 def lock_out(conn: Connection, user: str, act: Act) -> None:
-    """Refuse every SSH login of the user from now on. Idempotent."""
+    """Lock the user out from now on. Idempotent."""
     if user not in locked_out(conn, (user,)):
         conn.execute(insert(ssh_lockouts), {"username": user, "locked_at": act.at, "locked_by": act.by})
         audit.note(conn, "user.locked-out", user, user, act)

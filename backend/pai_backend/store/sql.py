@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
+from pai_backend.disk_reserve import DiskReserve
 from pai_backend.model.attempts import Times
-from pai_backend.model.errors import InvalidParameters
+from pai_backend.model.errors import InvalidParameters, Unavailable
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, Task
 from pai_backend.store import (
@@ -43,6 +44,7 @@ from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSumma
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.configurations import SqlConfigs
 from pai_backend.store.database import Backing, Database
+from pai_backend.store.deleting import SqlDeletion
 from pai_backend.store.granting import SqlGrants
 from pai_backend.store.grants import Act
 from pai_backend.store.idle_clocks import SqlIdling
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", covariant=True)
 
+FREE_SPACE = "Delete finished jobs (`pai delete`), or free some space on the disk of the data directory."
+
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -71,17 +75,19 @@ class _Opening(Protocol[T]):
 class SqlStore:
     """Everything durable, in SQLite or PostgreSQL. Satisfies ``base.Store``, which documents the methods."""
 
-    def __init__(self, url: str, keys: KeySource) -> None:
+    def __init__(self, url: str, keys: KeySource, reserve: DiskReserve | None = None) -> None:
         """``url`` is a SQLAlchemy URL, with or without the driver; ``keys`` are what is stored sealed with.
 
-        Raises InvalidParameters for another database.
+        ``reserve`` is of the disk that a SQLite database is on. Raises InvalidParameters for another database.
         """
-        self._database = Database(_backing(url))
+        self._reserve = reserve
+        self._database = Database(_backing(url, reserve))
         self._ring = KeyRing(keys)
         self._wake = Wake(self._database)
         self._writer = Writer(self._database, committed=self._wake.bump)
         self._findings = Findings()
         self.configs = SqlConfigs(self._database, self._writer)
+        self.deletion = SqlDeletion(self._database, self._writer)
         self.grants = SqlGrants(self._database, self._writer, self._ring)
         self.idling = SqlIdling(self._database, self._writer, self._ring)
         self.recovery = SqlRecovery(self._database, self._writer, self._ring)
@@ -129,6 +135,8 @@ class SqlStore:
         secrets: Mapping[str, Any] = _NOTHING,
     ) -> Job:
         """Insert a new job, sealed before its transaction; concurrent calls share one."""
+        if self._reserve is not None and self._reserve.forbids_more():
+            raise Unavailable("The disk of the backend is full: no job is taken.", hint=FREE_SPACE)
         cipher = self._ring.cipher
         prepare = partial(submit.prepare, job, source, filename, media_type, events, secrets, cipher)
         submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
@@ -386,7 +394,7 @@ class SqlStore:
         return (await self._ring.open(sealed)).decode()
 
 
-def _backing(text: str) -> Backing:
+def _backing(text: str, reserve: DiskReserve | None) -> Backing:
     """The backing for a URL; each is imported only when it is asked for."""
     try:
         url = make_url(text)
@@ -398,7 +406,7 @@ def _backing(text: str) -> Backing:
     if kind == "sqlite":
         from pai_backend.store.sqlite import SqliteBacking
 
-        return SqliteBacking(url)
+        return SqliteBacking(url, reserve)
     if kind in ("postgresql", "postgres"):
         from pai_backend.store.postgres import PostgresBacking
 

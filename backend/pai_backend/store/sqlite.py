@@ -20,9 +20,12 @@ from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from pai_backend.disk_reserve import DiskReserve, grow
 from pai_backend.model.errors import Bug, InvalidParameters, Unavailable
+from pai_backend.store.faults import is_full
 
 T = TypeVar("T")
 
@@ -36,19 +39,24 @@ CACHE_KIB = 1024
 FAST_S, SLOW_S, FAST_FOR_S = 0.05, 0.25, 3.0
 """Seconds between looks for other processes' commits: fast after something happened, then slow."""
 
+LOG_RESERVE = 12 * 2**20
+"""Bytes that the log gets on a full disk, so that no task takes them meanwhile: some hundred transactions."""
+
 _OPEN_LOCK_S, _OPEN_LOCK_STEP_S = 60.0, 0.02
 
 
 class SqliteBacking:
     """The database of one machine. Satisfies ``database.Backing``."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, reserve: DiskReserve | None = None) -> None:
+        """``reserve`` is given up when the disk is full."""
         if not url.database or url.database == ":memory:" or url.query:
             raise InvalidParameters(
                 "A SQLite database must be a plain file: its processes meet in it.",
                 hint="Write `database: sqlite:////absolute/path/pai.sqlite`, without options after it.",
             )
         self._path = Path(url.database)
+        self._reserve = reserve
         self._url = url.set(drivername="sqlite+pysqlite")
         self._driver: sqlite3.Connection | None = None
         self._seen: tuple[sqlite3.Connection | None, int] = (None, -1)
@@ -123,7 +131,25 @@ class SqliteBacking:
             with writer.begin() as conn:
                 return change(conn)
 
-        return await self._in_thread(self._writing, whole)
+        def whole_or_again() -> T:
+            try:
+                return whole()
+            except DBAPIError as error:
+                if not is_full(error) or not self._make_room():
+                    raise
+            return whole()
+
+        return await self._in_thread(self._writing, whole_or_again)
+
+    def _make_room(self) -> bool:
+        """Give the reserve up, a part of it to the log at once; whether there was any.
+
+        SQLite takes a log for ended where its frames do, and does not look at what is behind.
+        """
+        if self._reserve is None or not self._reserve.release():
+            return False
+        grow(self._path.with_name(f"{self._path.name}-wal"), LOG_RESERVE)
+        return True
 
     def writing_engine(self) -> Engine:
         """The engine of the writing thread."""

@@ -188,7 +188,8 @@ events = Table(
     "events",
     metadata,
     Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    Column("job", String(32), ForeignKey("jobs.uid"), nullable=False),
+    # No foreign key: the event of a job's deletion outlives the job.
+    Column("job", String(32), nullable=False),
     Column("username", Text, nullable=False),
     Column("seq", Integer, nullable=False),
     Column("at", Instant, nullable=False),
@@ -205,6 +206,28 @@ port_leases = Table(
     Column("owner", String(64), nullable=False, index=True),
     PrimaryKeyConstraint("machine", "port"),
 )
+
+deletions = Table(
+    "deletions",
+    metadata,
+    Column("job", String(32), primary_key=True),
+    Column("asked_by", Text, nullable=False),
+    Column("cause", String(16), nullable=False),
+    Column("asked_at", Instant, nullable=False),
+    # Of the event that tells of it; NULL while the job's rows are there.
+    Column("position", BigInteger),
+    # When nothing was left of the job; NULL before.
+    Column("cleared_at", Instant),
+    # The controller asks for these; almost always there is none.
+    Index(
+        "ix_deletions_open",
+        "asked_at",
+        "job",
+        sqlite_where=text("cleared_at IS NULL"),
+        postgresql_where=text("cleared_at IS NULL"),
+    ),
+)
+"""Jobs that are deleted, or are to be as soon as their tasks are forgotten. A row is removed some days after."""
 
 explanations = Table(
     "explanations",

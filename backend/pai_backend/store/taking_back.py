@@ -19,7 +19,7 @@ from pai_backend.store import events, lease, ports, task_keys
 from pai_backend.store.base import CannotTakeBack, PortLease, PortTaken, slot_of
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import changing_values, document_values, fixed_values, task_values
-from pai_backend.store.tables import documents, jobs, tasks
+from pai_backend.store.tables import deletions, documents, jobs, tasks
 
 TAKEN_BACK = "job.taken-back"
 """Type of the event that tells of it: docs/events.md."""
@@ -48,6 +48,8 @@ def take_back(conn: Connection, lost: LostJob, cipher: Cipher, epoch: int, at: d
     head = conn.execute(
         select(jobs.c.version, jobs.c.last_seq, jobs.c.alias).where(jobs.c.uid == job.uid)
     ).one_or_none()
+    if conn.execute(select(deletions.c.job).where(deletions.c.job == job.uid)).first() is not None:
+        raise CannotTakeBack("its job was deleted")
     _require_free_names(conn, job)
     version, last_seq = (job.version, 0) if head is None else (max(job.version, head.version), head.last_seq)
     stored = job.model_copy(update={"version": version + 1})

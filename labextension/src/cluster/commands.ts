@@ -1,8 +1,8 @@
 /**
- * The commands that show the cluster and move waiting jobs.
+ * The commands that show the cluster, move waiting jobs and end tasks that nobody knows.
  */
 
-import { Notification } from '@jupyterlab/apputils';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
@@ -62,6 +62,37 @@ async function moveJob(
   }
 }
 
+async function endOrphan(
+  options: IClusterCommandOptions,
+  args: ReadonlyPartialJSONObject
+): Promise<void> {
+  const { client, model, trans } = options;
+  const { task } = args;
+  if (typeof task !== 'string') {
+    return;
+  }
+  const answer = await showDialog({
+    title: trans.__('End the task?'),
+    body: trans.__(
+      '%1 is ended for good. No job of the database says whose it is.',
+      task
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Keep it running') }),
+      Dialog.warnButton({ label: trans.__('End') })
+    ]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  try {
+    await client.endOrphan(task);
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
+  await model.refresh();
+}
+
 /** Add the commands. */
 export function addClusterCommands(
   commands: CommandRegistry,
@@ -93,5 +124,19 @@ export function addClusterCommands(
     },
     isEnabled: args => typeof args.job === 'string',
     execute: args => moveJob(options, args)
+  });
+  commands.addCommand(CommandIDs.endOrphan, {
+    label: trans.__('End Unknown Task…'),
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          task: { type: 'string', description: 'Uid of the task.' }
+        },
+        required: ['task']
+      }
+    },
+    isEnabled: args => typeof args.task === 'string',
+    execute: args => endOrphan(options, args)
   });
 }

@@ -10,7 +10,12 @@ import type { PaiError } from '../request';
 import { asPaiError } from '../request';
 import { ResumedStream } from '../stream';
 import type { IPaiClient } from '../tokens';
-import type { IClusterUse, IPositionedEvent, IWaitingJob } from '../types';
+import type {
+  IClusterUse,
+  IOrphan,
+  IPositionedEvent,
+  IWaitingJob
+} from '../types';
 
 /** The safety net behind the pushed events, and the way to hear of other users' jobs; in milliseconds. */
 const POLL = { interval: 10 * 1000, backoff: true, max: 60 * 1000 };
@@ -22,6 +27,8 @@ const BURST = 500;
 export interface IClusterState {
   /** Null until the first answer. */
   readonly use: IClusterUse | null;
+  /** Running tasks that the database does not know; none for those who may not see them. */
+  readonly orphans: readonly IOrphan[];
   /** Whether changes are pushed at this moment. */
   readonly live: boolean;
   /** Why the picture may be out of date. */
@@ -94,7 +101,9 @@ export class ClusterModel implements IDisposable {
   private async _load(): Promise<void> {
     const turn = ++this._asked;
     try {
-      this._apply(turn, { use: await this._client.use(), problem: null });
+      const use = await this._client.use();
+      const orphans = use.admin ? await this._client.orphans() : [];
+      this._apply(turn, { use, orphans, problem: null });
     } catch (reason) {
       const problem = asPaiError(reason);
       this._apply(turn, { problem });
@@ -152,7 +161,12 @@ export class ClusterModel implements IDisposable {
   private readonly _poll: Poll;
   private _position: number | string | null = null;
   private readonly _rests: () => boolean;
-  private _state: IClusterState = { use: null, live: false, problem: null };
+  private _state: IClusterState = {
+    use: null,
+    orphans: [],
+    live: false,
+    problem: null
+  };
   private _stream: ResumedStream | null = null;
 }
 

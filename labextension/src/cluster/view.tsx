@@ -13,6 +13,7 @@ import type { IClusterUse, IRunningJob, IVirtualClusterUse } from '../types';
 import { CellsTable } from './cells';
 import type { ClusterModel } from './model';
 import { NodesSection } from './nodes';
+import { OrphansSection } from './orphans';
 import type { IUseProps } from './queue';
 import { QueueTable } from './queue';
 
@@ -147,7 +148,7 @@ function Kind(props: {
 /** The page as a function of the model's state. */
 export function ClusterUse(props: IPageProps): JSX.Element {
   const { model, commands, trans } = props;
-  const { use, live, problem } = model.state;
+  const { use, orphans, live, problem } = model.state;
   return (
     <>
       <header>
@@ -171,6 +172,7 @@ export function ClusterUse(props: IPageProps): JSX.Element {
               use={each}
             />
           ))}
+          <OrphansSection commands={commands} orphans={orphans} trans={trans} />
           <NodesSection nodes={use.nodes} trans={trans} />
         </>
       )}

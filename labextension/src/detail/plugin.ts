@@ -62,6 +62,11 @@ export const detailPlugin: JupyterFrontEndPlugin<void> = {
         showPage(shell, labShell, page);
       }
     });
+    jobs.deleted.connect((_, uid) => {
+      tracker
+        .find(page => page.content.model.state.job?.uid === uid)
+        ?.dispose();
+    });
     tracker.currentChanged.connect((_, page) => {
       jobs.select(page?.content.model.state.job?.uid ?? jobs.state.selected);
     });

@@ -161,6 +161,16 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
       >
         {trans.__('Stop')}
       </button>
+      {isFinal(job.state) && (
+        <button
+          className="jp-mod-styled jp-mod-warn"
+          onClick={() =>
+            void commands.execute(CommandIDs.deleteJob, { job: job.id })
+          }
+        >
+          {trans.__('Delete')}
+        </button>
+      )}
     </div>
   );
 }

@@ -4,7 +4,12 @@
 
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { launchIcon, refreshIcon, stopIcon } from '@jupyterlab/ui-components';
+import {
+  deleteIcon,
+  launchIcon,
+  refreshIcon,
+  stopIcon
+} from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { reportProblem } from '../feedback';
@@ -177,6 +182,37 @@ async function stopJob(options: IJobCommandOptions, args: Args): Promise<void> {
   }
 }
 
+async function deleteJob(
+  options: IJobCommandOptions,
+  args: Args
+): Promise<void> {
+  const { client, model, trans } = options;
+  const job = jobOf(model, args);
+  if (job === null) {
+    return;
+  }
+  const answer = await showDialog({
+    title: trans.__('Delete the job?'),
+    body: trans.__(
+      'The document, history, logs and files of %1 are deleted for good. Outputs in storages stay.',
+      job
+    ),
+    buttons: [
+      Dialog.cancelButton(),
+      Dialog.warnButton({ label: trans.__('Delete') })
+    ]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  try {
+    await client.delete(job);
+    await model.refresh();
+  } catch (reason) {
+    reportProblem(trans, reason);
+  }
+}
+
 async function releaseJob(
   options: IJobCommandOptions,
   args: Args
@@ -258,6 +294,15 @@ export function addJobCommands(
       (model.selectedJob !== null && !isFinal(model.selectedJob.state)),
     execute: args => stopJob(options, args)
   });
+  commands.addCommand(CommandIDs.deleteJob, {
+    label: trans.__('Delete Job…'),
+    icon: deleteIcon,
+    describedBy: { args: JOB_ARGS },
+    isEnabled: args =>
+      args.job !== undefined ||
+      (model.selectedJob !== null && isFinal(model.selectedJob.state)),
+    execute: args => deleteJob(options, args)
+  });
   commands.addCommand(CommandIDs.releaseJob, {
     label: trans.__('Release Kept Tasks'),
     caption: trans.__('Let go of failed tasks that are kept for debugging'),
@@ -282,6 +327,7 @@ export function addJobCommands(
     commands.notifyCommandChanged(CommandIDs.openService);
     commands.notifyCommandChanged(CommandIDs.copySsh);
     commands.notifyCommandChanged(CommandIDs.stopJob);
+    commands.notifyCommandChanged(CommandIDs.deleteJob);
     commands.notifyCommandChanged(CommandIDs.releaseJob);
   });
 }

@@ -66,6 +66,10 @@ export class JobListModel implements IJobListModel {
     return this._changed;
   }
 
+  get deleted(): ISignal<this, string> {
+    return this._deleted;
+  }
+
   get selectedJob(): IJobSummary | null {
     const { jobs, selected } = this._state;
     return jobs.find(job => job.uid === selected) ?? null;
@@ -183,6 +187,9 @@ export class JobListModel implements IJobListModel {
       receive: data => {
         const message = JSON.parse(String(data)) as IPositionedEvent;
         this._position = message.position;
+        if (message.event.type === 'job.deleted') {
+          this._deleted.emit(message.event.job);
+        }
         void this._burst.invoke();
       },
       connected: live => {
@@ -204,6 +211,7 @@ export class JobListModel implements IJobListModel {
   private _asked = 0;
   private readonly _burst: Throttler;
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _deleted = new Signal<this, string>(this);
   private readonly _client: IPaiClient;
   private _isDisposed = false;
   private _limit = PAGE;

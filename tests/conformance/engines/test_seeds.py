@@ -135,7 +135,7 @@ def test_the_jupyter_of_the_scm_example_answers_at_its_address(scm: Room) -> Non
     job = scm.submit_as_it_is((DOCUMENTS / "scm-jupyter.json").read_bytes())
     (service,) = job.running()["services"]
     headers = {"Authorization": f"Bearer {scm.backend.token}", "Host": urlsplit(service["url"]).netloc}
-    with httpx.Client(base_url=scm.backend.url, headers=headers, timeout=20) as client:
+    with httpx.Client(base_url=scm.backend.url, headers=headers, timeout=60) as client:
         until(lambda: client.get("/api/status").status_code == 200, JOB_S)
         assert client.get("/api/status").json()["kernels"] == 0
         assert client.get("/").headers["location"].startswith("/tree")

@@ -32,7 +32,7 @@ def test_a_server_on_a_labelled_port_answers_at_its_address(room: Room, job: Job
     (service, second) = job.running()["services"]
     by_name, by_path = urlsplit(service["url"]), urlsplit(second["pathUrl"])
     headers = {"Authorization": f"Bearer {room.backend.token}"}
-    with httpx.Client(base_url=room.backend.url, headers=headers, timeout=20) as client:
+    with httpx.Client(base_url=room.backend.url, headers=headers, timeout=60) as client:
 
         def answer(path: str, **more: str) -> httpx.Response:
             return client.post(path, content="grüße", headers=more)

@@ -66,11 +66,11 @@ async def test_keys_are_registered_listed_and_forgotten_by_their_owner_only(api:
         gone = await alice.delete(f"/api/v2/keys/{quote(fingerprint, safe='')}")
         after = (await alice.get("/api/v2/keys")).json()
     assert (made.status_code, again.status_code, made.json()["comment"]) == (201, 201, "alice@laptop")
-    assert others == {"data": [], "locked_out": False}
+    assert others == {"data": []}
     assert foreign.status_code == 404
     assert [key["fingerprint"] for key in mine["data"]] == [fingerprint]
     assert (gone.status_code, gone.content) == (204, b"")
-    assert after == {"data": [], "locked_out": False}
+    assert after == {"data": []}
 
 
 @pytest.mark.asyncio
@@ -110,7 +110,8 @@ async def test_probes_and_metrics_need_no_token(api: ApiSite) -> None:
         alone = [await client.get(f"/readyz?check={name}") for name in (api.checks[0].name, "controller", "nothing")]
         metrics = (await client.get("/metrics")).text
     assert not_ready.status_code == 503
-    assert not_ready.json()["checks"][1] == {"name": "controller", "ok": False, "message": "holds no lease"}
+    assert not_ready.json()["checks"][1].items() >= {"name": "controller", "ok": False}.items()
+    assert not_ready.json()["checks"][1]["message"] == "holds no lease"
     assert [answer.status_code for answer in alone] == [200, 503, 400]
     assert [check["ok"] for answer in alone[:2] for check in answer.json()["checks"]] == [True, False]
     assert 'pai_jobs{state="WAITING"} 1.0' in metrics

@@ -387,3 +387,44 @@ async def test_what_takes_long_on_a_document_is_done_in_a_thread(api: ApiSite, m
         answer = await client.post("/api/v2/validate", content=json.dumps(document))
     assert answer.json()["valid"] is True
     assert threads == [False]
+
+
+@pytest.mark.asyncio
+async def test_large_documents_are_read_one_at_a_time(api: ApiSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight at once left a ninth of the interpreter to all other requests."""
+    together = threading.Barrier(2)
+    met: list[bool] = []
+
+    def looked(spec: JobSpec) -> tuple[DocumentWarning, ...]:
+        try:
+            together.wait(0.2)  # nobody comes, unless two are read at once
+            met.append(True)
+        except threading.BrokenBarrierError:
+            together.reset()
+        return ()
+
+    monkeypatch.setattr(services, "open_listener_warnings", looked)
+    document = json.loads(scm_document())
+    document["taskRoles"][0]["command"] = "x" * 900_000
+    async with api.client(ALICE) as client:
+        sent = [client.post("/api/v2/validate", content=json.dumps(document)) for _ in range(4)]
+        answers = await asyncio.gather(*sent)
+    assert [answer.json()["valid"] for answer in answers] == [True] * 4
+    assert met == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["username", "vc", "tagsContain", "tagsNotContain", "state", "jobPriority"])
+async def test_a_list_in_a_parameter_has_a_hundred_words_and_repeats_count_once(api: ApiSite, name: str) -> None:
+    """1,000 tags were too deep an expression for the database, which answered 500 after seconds."""
+    known = {"state": "RUNNING", "jobPriority": "test"}.get(name)
+    many = ",".join(f"w{number}" for number in range(3_000))
+    async with api.client() as client:
+        answers = [await client.get("/api/v2/jobs", params={name: many})] if known is None else []
+        repeated = await client.get("/api/v2/jobs", params={name: ",".join([known or "a"] * 5_000)})
+        longest = ",".join(f"w{number}" for number in range(100))
+        taken = await client.get("/api/v2/jobs", params={name: known or longest})
+    assert [assert_is_error(each, 400, "InvalidParametersError")["errors"][0]["path"] for each in answers] == [
+        f"?{name}" for _ in answers
+    ]
+    assert (repeated.status_code, taken.status_code) == (200, 200)

@@ -7,7 +7,6 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -28,7 +27,6 @@ from pai_backend.model.job import State
 from pai_backend.scheduling.config.document import MAX_BYTES
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.room import FileRoom
-from pai_backend.store.grants import Act
 from tests.integration.api.test_openpai_jobs import saved
 from tests.support.api_site import ALICE, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
@@ -146,6 +144,15 @@ async def unauthorized(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, headers={"Authorization": "Bearer nobody"})
 
 
+async def locked_out(asker: Asker, pair: Pair) -> httpx.Response:
+    is_login = pair.template.endswith(("/login", "/token"))
+    user, root = "carol" if is_login else "alice", {"Authorization": f"Bearer {ROOT}"}
+    (await asker.client.put(f"/api/v2/lockouts/{user}", headers=root)).raise_for_status()
+    answer = await asker.ask(pair)
+    (await asker.client.delete(f"/api/v2/lockouts/{user}", headers=root)).raise_for_status()
+    return answer
+
+
 async def unknown(asker: Asker, pair: Pair) -> httpx.Response:
     def broken(_: BaseHandler) -> None:
         raise RuntimeError("a mistake of ours")
@@ -193,6 +200,8 @@ async def too_large(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def invalid_parameters(asker: Asker, pair: Pair) -> httpx.Response:
+    if "lockouts" in pair.template:
+        return await asker.ask(pair, user="root", headers={"Authorization": f"Bearer {ROOT}"})
     if pair.takes_query:
         return await asker.ask(pair, query={"bogus": "1"})
     if pair.verb == "head":
@@ -305,7 +314,8 @@ async def forbidden(asker: Asker, pair: Pair) -> httpx.Response:
     if pair.template.endswith("/keys/audit"):
         return await asker.ask(pair, query={"everybody": "true"})
     if pair.template.endswith("/certificates"):
-        await asker.api.store.grants.lock_out("alice", Act("root", datetime.now(UTC)))
+        body = json.dumps({**json.loads(pair.body() or b""), "job": "alice~hello"}).encode()
+        return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, body=body)
     if pair.template.endswith("/key"):
         return await asker.ask(pair, headers={"Authorization": f"Bearer {ROOT}"}, job="alice~hello")
     if "token" in pair.template or pair.template.endswith("/logout"):
@@ -356,6 +366,10 @@ async def file_conflict(asker: Asker, pair: Pair) -> httpx.Response:
     return await asker.ask(pair, path="alice/directory/file/below" if below_a_file else "alice/directory")
 
 
+async def not_finished(asker: Asker, pair: Pair) -> httpx.Response:
+    return await asker.ask(pair)
+
+
 async def not_waiting(asker: Asker, pair: Pair) -> httpx.Response:
     await asker.client.put("/api/v2/jobs/hello/executionType", content=b'{"value": "STOP"}')
     return await asker.ask(pair)
@@ -369,6 +383,7 @@ async def other_queue(asker: Asker, pair: Pair) -> httpx.Response:
 Recipe = Callable[[Asker, Pair], Awaitable[httpx.Response]]
 RECIPES: dict[str, Recipe] = {
     "UnauthorizedUserError": unauthorized,
+    "LockedOutUserError": locked_out,
     "UnknownError": unknown,
     "UnavailableError": unavailable,
     "TooManyRequestsError": too_many,
@@ -389,6 +404,7 @@ RECIPES: dict[str, Recipe] = {
     "ConflictJobError": conflict,
     "InvalidProtocolError": bad_document,
     "ReadOnlyJobError": read_only,
+    "NotFinishedJobError": not_finished,
     "NotWaitingJobError": not_waiting,
     "OtherQueueError": other_queue,
     "ForbiddenUserError": forbidden,
@@ -402,7 +418,7 @@ RECIPES: dict[str, Recipe] = {
     "ConflictClusterConfigError": stale_config,
     "NoClusterConfigError": no_config,
 }
-OF_EVERY_OPERATION = frozenset(list(RECIPES)[:8])
+OF_EVERY_OPERATION = frozenset(list(RECIPES)[:9])
 """Codes whose requests leave everything as it was: those of one operation share a site."""
 BY_ROUTE_ALONE = {"MethodNotAllowedError"}
 """Codes of requests that reach no operation."""

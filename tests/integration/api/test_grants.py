@@ -184,7 +184,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
         assert await still_valid(api, who, job, now) is None
         hidden = await bob.get(f"/api/v2/jobs/{job.alias}/ssh")
         path = f"/api/v2/jobs/{job.id}/shares"
-        given = await alice.post(path, json={"user": "bob", "lifetime_s": 3600, "only": ["port:ssh", "sftp"]})
+        given = await alice.post(path, json={"user": "bob", "lifetime_s": 3600, "only": ["port:http", "sftp"]})
         refused = [
             (await alice.post(path, json=body)).json()["code"]
             for body in ({"user": "alice"}, {"user": "nobody"}, {"user": "bob", "only": ["root"]})
@@ -198,7 +198,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
         ]
         made = await certified(bob, job=job.alias, lifetime_s=86400)
         assert given.status_code == 201, given.text
-        assert await still_valid(api, who, job, now) == limits_of(["port:ssh", "sftp"])
+        assert await still_valid(api, who, job, now) == limits_of(["port:http", "sftp"])
         assert await still_valid(api, who, job, now + 2 * HOUR) is None, "it ends by itself"
         assert (await alice.delete(f"{path}/bob")).status_code == 204
         assert (await alice.delete(f"{path}/bob")).status_code == 404
@@ -208,7 +208,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
     assert received == of_alice == [given.json()]
     assert of_bob == []
     assert (shown.status_code, seen) == (200, [404, 404, 404, 404]), "he may enter it by SSH, and nothing else"
-    assert (made["principals"], made["only"]) == ([job.alias], ["sftp", "port:ssh"])
+    assert (made["principals"], made["only"]) == ([job.alias], ["sftp", "port:http"])
     assert made["expires_at"] == given.json()["expires_at"], "no longer than the share"
     holder = await by_certificate(api.store, facts(made), now)
     assert holder is not None

@@ -11,7 +11,7 @@ import pytest
 from tests.support.backend_process import Backend, backend
 from tests.support.documents import scm_document
 
-ANSWER_S = 20
+ANSWER_S = 60
 DEEP = b"[" * 100_000
 MANY_DIGITS = b"9" * 5_000
 LOG_BYTES = 20_000  # for some hundred requests; a stranger could send a thousand in a second

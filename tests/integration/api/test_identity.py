@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +16,7 @@ import pytest_asyncio
 from argon2 import PasswordHasher
 
 from pai_backend.access.keys import make_ed25519
-from pai_backend.auth.accounts import Account, hash_password
+from pai_backend.auth.accounts import Account, hash_password, password_fits
 from pai_backend.auth.guessing import FREE, Guesses
 from pai_backend.auth.limits import limits
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
@@ -122,6 +125,42 @@ async def test_guesses_are_locked_out_and_others_are_not(api: ApiSite) -> None:
 
 
 @pytest.mark.asyncio
+async def test_likely_guesses_are_checked_by_threads_that_give_way(
+    api: ApiSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+
+    def checked(account: Account | None, password: str) -> bool:
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        return password_fits(account, password)
+
+    monkeypatch.setattr("pai_backend.auth.identity.password_fits", checked)
+    await signed_in(api)
+    api.ctx.identity.guesses.failed(("carol", "127.0.0.1"))
+    await signed_in(api)
+    before, after = found
+    assert before < after if sys.platform == "linux" else before == after
+
+
+@pytest.mark.asyncio
+async def test_refusals_of_the_locked_are_delayed_and_a_bounded_number_at_once(
+    api: ApiSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_backend.auth.identity.HOLD_S", 3600.0)
+    monkeypatch.setattr("pai_backend.auth.identity.HELD", 1)
+    api.ctx.identity.guesses = Guesses(lambda: 1.0)
+    for _ in range(FREE):
+        api.ctx.identity.guesses.failed(("carol", "127.0.0.1"))
+    body = {"username": "carol", "password": PASSWORD}
+    async with api.client(None) as client:
+        both = [asyncio.create_task(client.post("/api/v1/token", json=body)) for _ in range(2)]
+        answered, held = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        for task in held:
+            task.cancel()
+    assert ([task.result().status_code for task in answered], len(held)) == ([429], 1)
+
+
+@pytest.mark.asyncio
 async def test_a_session_ends_by_logout_or_after_seven_days(api: ApiSite) -> None:
     token, other = await signed_in(api), await signed_in(api)
     async with api.client(None) as client:
@@ -149,7 +188,7 @@ async def test_an_application_token_works_as_bearer_and_as_basic_password_until_
     assert [each.status_code for each in ways] == [200, 200]
     assert stranger.status_code == 401
     assert listed["applicationTokens"] == [made["id"]]
-    assert listed["tokens"] == []
+    assert listed["tokens"] == [made["id"]]
     assert revoked.status_code == 200
     assert after.status_code == 401
     assert (again.status_code, again.json()["code"]) == (404, "NoTokenError")

@@ -107,8 +107,8 @@ async def test_shares_and_certificates(pai: Pai, api: ApiSite, tmp_path: Path) -
     async with api.client() as client:
         await submitted(api, client)
     public, _ = pair(tmp_path, "id")
-    made = await pai.json("share", "hello", "--with", "bob", "--for", "2h", "--only", "sftp", "--only", "port:ssh")
-    assert (made["user"], made["only"]) == ("bob", ["sftp", "port:ssh"])
+    made = await pai.json("share", "hello", "--with", "bob", "--for", "2h", "--only", "sftp", "--only", "port:http")
+    assert (made["user"], made["only"]) == ("bob", ["sftp", "port:http"])
     assert await pai.json("share", "hello", "--list") == await pai.json("share", token=BOB) == [made]
     issued = await pai.json("keys", "certify", public, "--job", "alice~hello", "--for", "1d", token=BOB)
     assert b"force-command internal-sftp" in await asyncio.to_thread(read_by_openssh, issued["path"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -11,11 +13,20 @@ import pytest
 from pai_backend.access.broker.lookup import by_certificate, by_public_key, entrance
 from pai_backend.access.broker.rights import EVERYTHING
 from pai_backend.access.keys import make_ed25519, parse_public_key, public_line
+from pai_backend.api.key_wire import JobKeyQuery, NewCertificate, NewKey, NewShare
+from pai_backend.api.openapi import describe
+from pai_backend.api.routes import ROUTES
+from pai_backend.api.services.certificates import CertificateService
+from pai_backend.api.services.job_keys import JobKeyService
+from pai_backend.api.services.keys import KeyService
+from pai_backend.api.services.shares import ShareService
 from pai_backend.auth.accounts import Account
+from pai_backend.model.errors import Unauthorized
 from tests.integration.api.test_grants import audited, certified, facts, registered, still_valid
 from tests.integration.api.test_openpai_jobs import submitted
 from tests.integration.api.test_streams import connect
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
+from tests.support.documents import scm_document
 
 REASON = {"as_admin": True, "reason": "its node burns"}
 
@@ -111,16 +122,94 @@ async def test_the_keys_of_a_user_who_is_gone_open_nothing(api: ApiSite) -> None
         assert await grants.shut_out(("alice", "root", "nobody-any-more")) == {"alice": False, "nobody-any-more": True}
 
 
+OPERATIONS = [
+    (verb, re.sub(r"\{.*?\}", "0", path))
+    for path, verbs in describe(ROUTES, "")["paths"].items()
+    for verb, operation in verbs.items()
+    if "security" not in operation
+]
+
+
 @pytest.mark.asyncio
-async def test_who_is_locked_out_enters_no_service(api: ApiSite) -> None:
-    user = await api.ctx.identity.entrant_of(ALICE)
-    assert user is not None
-    async with api.client(ROOT) as root:
+async def test_a_locked_out_user_is_refused_by_every_operation_until_the_lock_out_ends(api: ApiSite) -> None:
+    assert len(OPERATIONS) > 60
+    async with api.client() as alice, api.client(ROOT) as root:
+        token, _ = await application(alice)
         await root.put("/api/v2/lockouts/alice")
-        assert await api.ctx.identity.entrant_of(ALICE) is None
-        assert await api.ctx.identity.entrant(user.token) is None
+        async with api.client(token) as program:
+            for client in (alice, program):
+                for verb, path in OPERATIONS:
+                    said = await client.request(verb, path)
+                    if verb == "head":
+                        assert said.status_code == 403, path
+                    else:
+                        assert (said.status_code, said.json()["code"]) == (403, "LockedOutUserError"), (verb, path)
+        own = await root.put("/api/v2/lockouts/root")
+        assert (own.status_code, own.json()["code"]) == (400, "InvalidParametersError"), "one is left who can end it"
         await root.delete("/api/v2/lockouts/alice")
-    assert await api.ctx.identity.entrant(user.token) == user
+        assert (await alice.get("/api/v2/jobs")).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_a_stream_ends_with_a_lock_out(api: ApiSite) -> None:
+    async with api.client() as alice, api.client(ROOT) as root:
+        await submitted(api, alice)
+        socket = await connect(api, "/api/v2/jobs/hello/events/stream", ALICE)
+        assert await asyncio.wait_for(socket.read_message(), 60)
+        await root.put("/api/v2/lockouts/alice")
+        async with asyncio.timeout(60):
+            while await socket.read_message() is not None:
+                pass
+    assert socket.close_code == 1008
+    assert "locked out" in (socket.close_reason or "")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("ended", ["revoked", "locked out"])
+async def test_a_body_that_arrives_after_the_right_has_ended_does_nothing(
+    api: ApiSite, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    monkeypatch.setattr("pai_backend.api.base.LOOK_S", 0.0)
+    host, port, body = urlsplit(api.url).hostname, urlsplit(api.url).port, scm_document()
+    async with api.client() as alice, api.client(ROOT) as root:
+        token, name = await application(alice)
+        reader, writer = await asyncio.open_connection(host, port)
+        head = f"POST /api/v2/jobs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nExpect: 100-continue\r\n"
+        writer.write(f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+        assert b" 100 " in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60), "its header was accepted"
+        if ended == "revoked":
+            await alice.delete(f"/api/v2/tokens/{name}")
+        else:
+            await root.put("/api/v2/lockouts/alice")
+        writer.write(body)
+        answer = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        jobs = (await root.get("/api/v2/jobs")).json()
+    assert answer.startswith(b"HTTP/1.1 401" if ended == "revoked" else b"HTTP/1.1 403"), answer
+    assert jobs == []
+
+
+@pytest.mark.asyncio
+async def test_what_a_token_makes_while_it_is_revoked_is_not_kept(api: ApiSite) -> None:
+    """Its request was checked before, and writes after: the write itself asks for the token again."""
+    async with api.client() as alice:
+        job = await submitted(api, alice)
+        token, name = await application(alice)
+        user = await api.ctx.identity.of_token(token)
+        assert user is not None
+        await alice.delete(f"/api/v2/tokens/{name}")
+        keys, certificates, shares = KeyService(api.ctx, ""), CertificateService(api.ctx, ""), ShareService(api.ctx, "")
+        public = make_ed25519("")[1]
+        for made in (
+            keys.add(user, NewKey(public_key=public)),
+            keys.replace(user, [NewKey(public_key=public)]),
+            certificates.issue(user, NewCertificate(public_key=public)),
+            shares.give(user, job.id, NewShare(user="bob")),
+            JobKeyService(api.ctx).private(user, job.id, JobKeyQuery(), ""),
+        ):
+            with pytest.raises(Unauthorized):
+                await made
+        assert (await alice.get("/api/v2/keys")).json()["data"] == []
 
 
 @pytest.mark.asyncio
@@ -182,13 +271,13 @@ async def test_an_administrator_signs_in_to_a_service_by_a_reason_alone(api: Api
 async def test_a_session_ends_at_logout_and_what_it_signed_in_to_with_it(api: ApiSite) -> None:
     accounts = vars(api.ctx.identity.accounts)["_accounts"]
     token, _ = await api.ctx.identity._make("alice", application=False, life=timedelta(days=1)), None
-    user = await api.ctx.identity.entrant_of(token)
+    user = await api.ctx.identity.of_token(token)
     assert user is not None
     async with api.client(token) as client:
         assert (await client.delete("/api/v2/authn/basic/logout")).status_code == 200
-    assert await api.ctx.identity.entrant(user.token) is None
-    kept = await api.ctx.identity.entrant_of(BOB)
+    assert await api.ctx.identity.of_digest(user.token) is None
+    kept = await api.ctx.identity.of_token(BOB)
     assert kept is not None
     accounts["bob"] = Account("bob")
     del accounts["bob"]
-    assert await api.ctx.identity.entrant(kept.token) is None, "an account that is gone takes its tokens along"
+    assert await api.ctx.identity.of_digest(kept.token) is None, "an account that is gone takes its tokens along"

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from jupyter_pai.client import MEDIA_TYPE as ASKED_BY_THE_FRONT
+from pai_backend.api.openpai.jobs import task_number
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.lifecycle.rerun import fresh_tasks
 from pai_backend.model.job import Causer, Desired, Job, JobExit, Phase, Retries, State, TaskExit
@@ -111,7 +112,9 @@ async def test_the_detail_of_a_running_job_tells_where_its_tasks_are(api: ApiSit
     assert set(TASK.split()) <= set(task)
     assert (task["taskIndex"], task["taskState"], task["containerIp"]) == (1, "RUNNING", "127.0.0.1")
     assert task["containerPorts"] == {"ssh": "15001", "web": "15002,15003"}
-    assert task["containerGpus"] == 0b101
+    assert task["containerGpus"] == str(0b101)
+    assert (task["uid"], task["taskUid"]) == (job.tasks[1].uid, task_number(job.tasks[1].uid))
+    assert 0 < task["taskUid"] < 2**53
     assert task["hived"] == {"affinityGroupName": None, "lazyPreempted": None, "lazyPreemptionStatus": None}
     assert task["launchedTime"] - task["createdTime"] == 2000
     assert task["containerLog"] == ("/api/v2/jobs/alice~hello/attempts/0/taskRoles/worker/taskIndex/1/attempts/0/logs")
@@ -178,7 +181,9 @@ async def test_the_retry_history_keeps_every_attempt(api: ApiSite) -> None:
         (0, False, "FAILED"),
     ]
     assert first == attempts[1]
-    assert (first["exitCode"], first["exitDiagnostics"]) == (3, "retrying after: exit 3")
+    why = "retrying after: exit 3"
+    assert first["exitDiagnostics"] == {"diagnosticsSummary": why, "runtime": None, "launcher": why}
+    assert (first["exitCode"], first["appExitSpec"]["type"]) == (3, "USER_FAILURE")
     assert first["maxAttemptCount"] == 4
     assert health == {"status": "OK"}
     assert old["jobStatus"]["attemptId"] == 0
@@ -194,12 +199,15 @@ async def test_a_tasks_runs_lead_to_their_own_logs(api: ApiSite) -> None:
         base = "/api/v2/jobs/hello/attempts/0/taskRoles/worker/taskIndex/1/attempts"
         task = (await client.get(base)).json()
         logs = (await client.get(f"{base}/0/logs?tail-mode=true")).json()["locations"]
+        sdk = (await client.get(f"{base}/0/logs?tailMode=true")).json()["locations"]
         missing = [await client.get(path) for path in (f"{base}/1/logs", base.replace("Index/1", "Index/9"))]
         await api.engine.write(job.tasks[1].uid.rpartition("-")[0] + "-0", b"of the first run")  # type: ignore[arg-type]
         text = (await client.get(logs[0]["uri"])).text
     assert (task["taskIndex"], len(task["attempts"]), task["attempts"][0]["attemptState"]) == (1, 1, "AttemptCompleted")
     assert {each["name"] for each in logs} == {"stdout", "stderr", "all"}
+    assert sdk == logs
     assert all("offset=-16384" in each["uri"] for each in logs)
+    assert (task["taskUid"], task["attempts"][0]["taskUid"]) == (task["uid"], task["attempts"][0]["uid"])
     assert text == "of the first run"
     assert [(each.status_code, each.json()["code"]) for each in missing] == [(404, "NoTaskError")] * 2
 
@@ -213,7 +221,8 @@ async def test_events_are_openpais_with_the_latest_first(api: ApiSite) -> None:
     assert (events["totalCount"], [each["reason"] for each in events["data"]]) == (2, ["JobRetry", "JobSubmitted"])
     assert (warnings["totalCount"], warnings["data"][0]["message"]) == (1, "retrying after: exit 3")
     assert all({"uid", "type", "reason", "message", "firstTimestamp"} <= set(each) for each in events["data"])
-    assert all(None not in each.values() and "podUid" not in each for each in events["data"])
+    of_tasks = ("podUid", "taskroleName", "taskName", "taskIndex", "sourceHost")
+    assert [[each[name] for name in of_tasks] for each in events["data"]] == [[None] * 5] * 2
 
 
 @pytest.mark.asyncio
@@ -293,6 +302,9 @@ async def test_a_name_with_a_tilde_is_one_name_in_every_path(api: ApiSite) -> No
             found = await alice.get(path, headers=PLAIN)
             assert (found.status_code, found.json().get("uid")) == (200, mine.uid), path
         assert (await bob.get("/api/v2/jobs/bob~night", headers=PLAIN)).json()["uid"] == theirs.uid
+        shadow, night = await submitted(api, bob, "bob~night"), theirs.uid
+        for path, uid in (("bob~night", night), ("bob~bob~night", shadow.uid), ("night", night)):
+            assert (await bob.get(f"/api/v2/jobs/{path}", headers=PLAIN)).json()["uid"] == uid, path
         stopped = await alice.put("/api/v2/jobs/bob~night/executionType", json={"value": "STOP"})
         assert stopped.status_code == 202
         for path, name in (("user/alice/jobs/carol~day", "carol~day"), ("jobs/alice~dan~day", "dan~day")):
@@ -301,3 +313,19 @@ async def test_a_name_with_a_tilde_is_one_name_in_every_path(api: ApiSite) -> No
         assert (await alice.put("/api/v1/jobs/bob~day", content=scm_document("other"))).status_code == 403
     assert (await api.store.find(mine.uid)).desired is Desired.STOP
     assert (await api.store.find(theirs.uid)).desired is Desired.START
+
+
+@pytest.mark.asyncio
+async def test_both_shapes_of_a_detail_have_the_documents_description(api: ApiSite) -> None:
+    document = (
+        "protocolVersion: 2\nname: told\ntype: job\ndescription: 图像分类\n"
+        "prerequisites: [{name: i, type: dockerimage, uri: a}]\n"
+        "taskRoles: {w: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}, commands: [run]}}\n"
+    )
+    async with api.client() as client:
+        assert (await client.post("/api/v2/jobs", content=document.encode())).status_code == 202
+        said = [
+            (await client.get("/api/v2/jobs/alice~told", headers=headers)).json()["description"]
+            for headers in (PLAIN, {"Accept": MEDIA_TYPE})
+        ]
+    assert said == ["图像分类"] * 2

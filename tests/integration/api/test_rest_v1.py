@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pai_backend.model.job import Phase, State
 from tests.integration.api.test_openpai_jobs import placed, saved, submitted
-from tests.support.api_site import BOB, ROOT, ApiSite
+from tests.support.api_site import BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
 
 PLAIN_V1 = {"jobName": "old", "image": "example/one", "killAllOnCompletedTaskNumber": 1, "taskRoles": []}
@@ -138,3 +140,31 @@ async def test_virtual_clusters_and_skus_have_openpais_fields(api: ApiSite) -> N
     assert nodes == {"carol": {"gpuUsed": 4, "gpuAvailable": -3, "gpuTotal": 1}}  # the test placed what has no room
     assert skus == {"TITANX": {"gpu": 1, "cpu": 8, "memory": 16384}}
     assert [(each.status_code, each.json()["code"]) for each in missing] == [(404, "NoVirtualClusterError")] * 2
+
+
+@pytest.mark.asyncio
+async def test_without_a_token_lists_of_v1_are_there_where_the_administrator_says_so(
+    api: ApiSite, tmp_path: Path
+) -> None:
+    """And nothing else is: no job, no document, no list of v2, and no bad token is overlooked."""
+    lists = ("/api/v1/jobs", "/api/v1/user/alice/jobs", "/rest-server/api/v1/jobs?username=alice,bob")
+    async with api.client(None) as stranger:
+        assert [(await stranger.get(path)).status_code for path in lists] == [401] * 3
+    (tmp_path / "open").mkdir()
+    async with (
+        running_api(tmp_path / "open", anonymous_v1_list=True) as site,
+        site.client() as alice,
+        site.client(BOB) as bob,
+        site.client(None) as stranger,
+    ):
+        await submitted(site, alice, "hers")
+        await submitted(site, bob, "his")
+        rows = [[row["name"] for row in (await stranger.get(path)).json()] for path in lists]
+        others = ("/api/v2/jobs", "/api/v1/jobs/alice~hers", "/api/v1/jobs/alice~hers/config", "/api/v1/user/alice")
+        refused = [(await stranger.get(path)).status_code for path in others]
+        refused.append((await stranger.post("/api/v1/jobs", content=scm_document())).status_code)
+        refused.append((await stranger.get(lists[0], headers={"Authorization": "Bearer wrong"})).status_code)
+        own = [row["name"] for row in (await bob.get(lists[0])).json()]
+    assert rows == [["his", "hers"], ["hers"], ["his", "hers"]]
+    assert refused == [401] * 6
+    assert own == ["his"]

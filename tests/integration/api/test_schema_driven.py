@@ -91,6 +91,6 @@ def test_answers_are_as_described(running: Backend, label: str) -> None:
     @given(case=OPERATIONS[label].as_strategy(), asks_for_ours=booleans())
     def every_answer(case: schemathesis.Case, asks_for_ours: bool) -> None:
         given_headers = ours if asks_for_ours else headers
-        case.call_and_validate(base_url=running.url, headers=given_headers, checks=CHECKS, timeout=20)
+        case.call_and_validate(base_url=running.url, headers=given_headers, checks=CHECKS, timeout=60)
 
     every_answer()

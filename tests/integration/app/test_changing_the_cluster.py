@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import psutil
-import pytest
 
 from tests.support.backend_process import Backend, backend, until
 from tests.support.lab_config import ONE_VC
@@ -18,8 +17,6 @@ from tests.support.lab_config import ONE_VC
 NODES = json.dumps([{"name": name, "gpus": {"type": "TITANX", "count": 1}} for name in ("carol", "dan")])
 CONFIG = "/api/v2/cluster/config"
 MALLORY = "mallory-token-0123456789"
-
-pytestmark = pytest.mark.timeout(240)
 
 
 def quotas(**owned: int) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.support.backend_process import backend, until
 
@@ -20,8 +19,6 @@ NODES = [
     {"name": "dan", "gpus": GPU, "labels": {"zone": "a"}},
 ]
 ALLOWED = {"TITANX": {"tolerations": [{"key": "team", "operator": "Equal", "value": "vision"}]}}
-
-pytestmark = pytest.mark.timeout(240)
 
 
 @contextmanager

@@ -30,7 +30,6 @@ def settings(path: Path, more: str = "") -> str:
     return str(file)
 
 
-@pytest.mark.timeout(90)
 def test_the_printed_configuration_has_every_gpu_and_can_be_read(tmp_path: Path) -> None:
     done = backend("cluster", "init", "--config", settings(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -44,7 +43,6 @@ def test_the_printed_configuration_has_every_gpu_and_can_be_read(tmp_path: Path)
     assert "\n# V100: gpu:NoSchedule on dan. Nothing starts there unless" in done.stdout
 
 
-@pytest.mark.timeout(90)
 def test_a_wrong_configuration_is_named_with_its_place(tmp_path: Path) -> None:
     wrong = tmp_path / "cluster.yaml"
     wrong.write_text("physicalCluster:\n  cellTypes: {}\n  physicalCells:\n    - {cellType: NODE}\n", encoding="utf-8")
@@ -55,7 +53,6 @@ def test_a_wrong_configuration_is_named_with_its_place(tmp_path: Path) -> None:
     assert "cell type NODE is not defined" in done.stderr
 
 
-@pytest.mark.timeout(240)
 def test_a_file_is_written_once_unless_it_may_be_replaced(tmp_path: Path) -> None:
     file, config = tmp_path / "cells.yaml", settings(tmp_path)
     asked = ("cluster", "init", "--config", config, "--output", str(file))
@@ -70,7 +67,6 @@ def test_a_file_is_written_once_unless_it_may_be_replaced(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["backend.yaml", "cells.yaml"]
 
 
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -90,7 +86,6 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, words: list[str], said:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.timeout(240)
 def test_a_layout_of_openpai_becomes_cells(tmp_path: Path) -> None:
     layout = tmp_path / "layout.yaml"
     layout.write_text(

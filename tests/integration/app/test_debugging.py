@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.backend_process import START_S, Backend, backend, until
 
 DOCUMENT = {
@@ -56,7 +54,6 @@ def left_behind(running: Backend, home: Path) -> str:
     return found
 
 
-@pytest.mark.timeout(240)
 def test_a_failed_task_can_be_entered_also_after_a_restart_until_it_is_released(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with backend(data) as running:

@@ -49,7 +49,7 @@ def test_idle_connections_keep_nobody_out_and_end_nothing(narrow: Backend, said:
     before = {name: process.pid for name, process in narrow.children().items()}
     with ExitStack() as stack, narrow.client() as client:
         for _ in range(STRANGERS):
-            stranger = stack.enter_context(socket.create_connection((url.hostname, url.port or 80), timeout=20))
+            stranger = stack.enter_context(socket.create_connection((url.hostname, url.port or 80), timeout=60))
             stranger.sendall(said)
         document = scm_document().replace(b"echo hello", b"ulimit -Sn").replace(b'"taskNumber": 2', b'"taskNumber": 1')
         answer = client.post("/api/v2/jobs", content=document)

@@ -123,7 +123,7 @@ def test_no_answer_but_the_owners_document_has_a_secret(running: Backend) -> Non
 def test_only_the_owner_reads_the_document_as_it_is(running: Backend) -> None:
     submitted(running, "mine")
     name = "/api/v2/jobs/alice~mine/config"
-    with httpx.Client(base_url=running.url, timeout=20) as client:
+    with httpx.Client(base_url=running.url, timeout=60) as client:
         admin = client.get(name, headers={"Authorization": f"Bearer {BEARER}-2"})
         other = client.get(name, headers={"Authorization": f"Bearer {BEARER}"})
 

@@ -7,17 +7,14 @@ import subprocess
 from pathlib import Path
 
 import httpx
-import pytest
 
 from pai_backend.api.wire import MEDIA_TYPE
 from pai_backend.testing.free_ports import free_port
 from tests.support.backend_process import backend, command, until
 from tests.support.documents import scm_document
 
-pytestmark = pytest.mark.timeout(240)
 
-
-def test_a_replica_without_the_log_directory_says_that_logs_are_elsewhere(tmp_path: Path) -> None:
+def test_a_replica_with_a_data_directory_of_its_own_says_that_logs_and_files_are_elsewhere(tmp_path: Path) -> None:
     role = {"name": "worker", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 128, "shmMB": 64, "gpuNumber": 0}
     documents = [
         scm_document(name, gpuType=None, taskRoles=[{**role, "command": said}])
@@ -39,12 +36,16 @@ def test_a_replica_without_the_log_directory_says_that_logs_are_elsewhere(tmp_pa
             assert replica.poll() is None
             token = (tmp_path / "own" / "token").read_text().strip()
             headers = {"Authorization": f"Bearer {token}", "Accept": MEDIA_TYPE}
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as other:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as other:
                 until(lambda: replica.poll() is not None or serves(other))
                 for name in ("told", "silent"):
                     asked = other.get(f"/api/v2/jobs/{name}/logs")
                     assert (asked.status_code, asked.json()["code"]) == (503, "UnavailableError")
                     assert "written to another one" in asked.json()["message"]
+                for asked in (other.get("/api/v2/fs/"), other.put("/api/v2/fs/someone/code.py", content=b"pass")):
+                    assert (asked.status_code, asked.json()["code"]) == (503, "UnavailableError")
+                    assert "storage.default_uri" in asked.json()["hint"]
+                assert not (tmp_path / "own" / "fs").exists()
         finally:
             replica.terminate()
             replica.wait(60)

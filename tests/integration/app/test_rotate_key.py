@@ -8,13 +8,10 @@ import sys
 from pathlib import Path
 
 import psutil
-import pytest
 
 from pai_backend.store.cipher import key_id, new_key
 from tests.support.backend_process import START_S, Backend, backend, command, until
 from tests.support.documents import scm_document
-
-pytestmark = pytest.mark.timeout(240)
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -19,8 +19,6 @@ from tests.support.backend_process import START_S, backend, command, until
 from tests.support.command_lines import command_lines_with
 from tests.support.documents import scm_document
 
-pytestmark = pytest.mark.timeout(240)
-
 
 def run(*arguments: str, timeout: float = START_S) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-P", "-m", "pai_backend", *arguments]

@@ -13,8 +13,6 @@ import pytest
 from pai_backend.runtime_files import read_json
 from tests.support.backend_process import backend, command, is_free, kill, until
 
-pytestmark = pytest.mark.timeout(240)
-
 
 def test_a_killed_process_is_back_at_once_at_the_same_address(tmp_path: Path) -> None:
     with backend(tmp_path / "data") as running:

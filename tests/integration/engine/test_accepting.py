@@ -18,7 +18,7 @@ from pai_backend.engine.local.ssh_session import TaskWorld
 from pai_backend.testing.free_ports import free_port
 
 pytestmark = pytest.mark.asyncio
-LIMIT_S = 20
+LIMIT_S = 60
 TURNS = range(6)  # of the loop between a client's coming and the close
 
 

@@ -190,6 +190,35 @@ async def test_a_shell_without_a_terminal_reads_commands(client: Client, task: T
 
 
 @pytest.mark.asyncio
+async def test_a_shell_has_the_tasks_python_whatever_its_start_file_puts_first(
+    engine: LocalEngine,
+    agent: subprocess.Popen[bytes],
+    make_plan: MakePlan,
+    client: Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the start files do that conda and pyenv write. What else the file says counts."""
+    other = tmp_path / "home" / "other"
+    other.mkdir(parents=True)
+    shutil.copy("/bin/true", other / "pip")
+    (tmp_path / "home" / ".bashrc").write_text(
+        f"PS1=; PATH={other}:$PATH; VIRTUAL_ENV={other}; alias mine='echo of the start file'\n"
+    )
+    bash = shutil.which("bash") or ""
+    plan = make_plan("sleep 1000", ssh=client.plan, HOME=str(tmp_path / "home"), SHELL=bash)
+    await engine.start(plan)
+    await served(client.port)
+    monkeypatch.setenv("TERM", "dumb")
+    asked = b"command -v pip; echo env=$VIRTUAL_ENV; type -P -a pip | grep -c other; mine; exit\n"
+    said = (await client.ssh(options=("-tt",), stdin=asked)).stdout.decode().split("\r\n")
+    await engine.stop(plan.uid, 0)
+    place = tmp_path / "engine" / "tasks" / plan.uid
+    assert f"{place}/python/commands/pip" in said
+    assert {f"env={place}/python", "1", "of the start file"} <= set(said)
+
+
+@pytest.mark.asyncio
 async def test_a_terminal_is_a_terminal_of_the_asked_type(
     client: Client, task: TaskPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from pai_backend.engine.local.forwarding import Forwarder
 from pai_backend.engine.local.ssh_server import Rides, TaskServer
+from pai_backend.engine.local.ssh_session import TaskWorld
 
 pytestmark = pytest.mark.asyncio
 LIMIT_S = 30
@@ -37,7 +38,10 @@ def logins() -> set[asyncssh.SSHServerConnection]:
 
 
 @pytest_asyncio.fixture
-async def client(logins: set[asyncssh.SSHServerConnection]) -> AsyncIterator[asyncssh.SSHClientConnection]:
+async def client(
+    logins: set[asyncssh.SSHServerConnection], tmp_path: Path
+) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    task = TaskWorld("uid", tmp_path, {})
     key = asyncssh.generate_private_key("ssh-ed25519")
 
     async def no_ride(_: str) -> asyncio.BaseProtocol:
@@ -46,7 +50,7 @@ async def client(logins: set[asyncssh.SSHServerConnection]) -> AsyncIterator[asy
     rides = Rides(no_ride)
     async with (
         asyncssh.listen(
-            "127.0.0.1", 0, server_factory=lambda: Server(logins, rides), server_host_keys=[key], encoding=None
+            "127.0.0.1", 0, server_factory=lambda: Server(task, logins, rides), server_host_keys=[key], encoding=None
         ) as listening,
         asyncssh.connect("127.0.0.1", listening.get_port(), known_hosts=None, config=None) as connection,
     ):

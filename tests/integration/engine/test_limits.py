@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.testing.engine_contract import read_log, watching
 from tests.integration.engine.conftest import MakePlan
+from tests.support.backend_process import until
 from tests.support.local_engine import NODE, LocalBehind
 
 PROCESSES = 60
@@ -146,3 +148,38 @@ async def test_what_a_killed_backend_did_not_remove_the_next_one_does(
     async with watching(engine):
         assert not any(group.exists() for group in made)
         assert not (root / "done" / uid / "python").exists()
+
+
+UNMARKED = "(ulimit -x 100; env -i setsid bash -c 'echo $$ >pid; exec sleep 1000' &)"
+FAST = """cat >fast.py <<'END'
+import os
+os.setsid()
+os.open("pid", os.O_CREAT)
+while True:
+    if os.fork():
+        os._exit(0)
+END
+env -i "$(command -v python3)" fast.py &"""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("way", ["killed", "stopped"])
+@pytest.mark.parametrize("survivor", [UNMARKED, FAST], ids=["without a mark", "faster than signals"])
+async def test_nothing_of_a_task_leaves_its_groups_alive(
+    engine: LocalEngine, root: Path, make_plan: MakePlan, survivor: str, way: str
+) -> None:
+    """A task may lower the limit that is its mark, and a program that forks all the time is gone before it is met."""
+    kill = "kill -9 $PPID; " if way == "killed" else ""
+    plan = make_plan(f"{survivor}\nuntil [ -e pid ]; do sleep 0.02; done; {kill}sleep 1000")
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        if way == "stopped":
+            await watch.state(plan.uid, TaskState.RUNNING)
+            await asyncio.to_thread(until, (root / "tasks" / plan.uid / "work" / "pid").exists)
+            await engine.stop(plan.uid, 0.1)
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    assert ended is not None
+    assert ended.reason == ("lost" if way == "killed" else "stopped")
+    assert "could not be killed" not in ended.message
+    groups = [Path(line) for line in (root / "tasks" / plan.uid / "groups").read_text().splitlines()]
+    assert [(group / "cgroup.procs").read_text() for group in groups] == [""] * len(groups)

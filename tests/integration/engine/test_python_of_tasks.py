@@ -157,6 +157,35 @@ async def test_a_notebook_of_a_task_installs_into_the_tasks_directory(
 
 
 @pytest.mark.asyncio
+async def test_a_terminal_of_a_tasks_jupyter_has_the_tasks_python(
+    root: Path, behind: LocalBehind, make_plan: MakePlan, tmp_path: Path
+) -> None:
+    """Though start files put another one first, and Jupyter's own choice is a login shell."""
+    (tmp_path / ".bashrc").write_text("PATH=/usr/bin:/bin:$PATH\n")
+    (tmp_path / ".profile").write_text("PATH=/usr/bin:/bin\n")
+    asked = (
+        "import subprocess\n"
+        "from jupyter_server.serverapp import ServerApp\n"
+        "app = ServerApp(log_level='ERROR')\n"
+        "app.initialize(argv=['--allow-root'], find_extensions=False, new_httpserver=False)\n"
+        "shell = app.terminado_settings['shell_command']\n"
+        "text = 'command -v pip; echo $VIRTUAL_ENV; exit\\n'\n"
+        "print(subprocess.run(shell, input=text, text=True, stdout=-1, stderr=-3).stdout)\n"
+    )
+    command = f"python - <<'END'\n{asked}END"
+    plan = make_plan(command, HOME=str(tmp_path), SHELL="/bin/bash")
+    engine = LocalEngine(root, [NODE], python=sys.executable)
+    async with watching(engine) as watch:
+        await engine.start(plan)
+        ended = (await watch.state(plan.uid, TaskState.EXITED)).exit
+    lines = (await read_log(engine, plan.uid, LogStream.STDOUT)).decode().split()
+    assert ended is not None
+    assert ended.code == 0, (await read_log(engine, plan.uid, LogStream.STDERR)).decode()
+    place = f"{root / 'tasks' / plan.uid}/python"
+    assert lines[-2:] == [f"{place}/commands/pip", place]
+
+
+@pytest.mark.asyncio
 async def test_a_python_without_pip_has_the_one_that_comes_along(
     root: Path, behind: LocalBehind, make_plan: MakePlan, tmp_path: Path, environment: Environment
 ) -> None:

@@ -7,12 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.timeout(120)
 def test_the_lab_is_seen_and_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "lab.svg"
     command = [sys.executable, str(ROOT / "examples" / "demo_lab.py"), "--picture", str(picture), "--seconds", "0.5"]

@@ -22,7 +22,7 @@ from tests.support.backend_process import until
 ROOT = Path(__file__).resolve().parents[3]
 LAB = ROOT / "examples" / "lab.py"
 START_TIMEOUT_S = 60
-END_TIMEOUT_S = 20
+END_TIMEOUT_S = 60
 CHECK_INTERVAL_S = 0.1
 
 

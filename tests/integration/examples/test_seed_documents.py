@@ -29,8 +29,6 @@ NODES = [
 ]
 FINAL = ("SUCCEEDED", "FAILED", "STOPPED")
 
-pytestmark = pytest.mark.timeout(150)
-
 
 @dataclass
 class Site:

@@ -27,8 +27,6 @@ engine:
     - {name: dan, gpus: {type: TITANX, count: 1}}
 """
 
-pytestmark = pytest.mark.timeout(240)
-
 
 def quotas(**owned: int) -> str:
     """Two nodes of one kind, so many for each virtual cluster."""

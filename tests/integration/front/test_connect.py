@@ -20,17 +20,18 @@ from jupyter_pai.doctor.clients import CLIENTS
 from jupyter_pai.doctor.examining import observe
 from jupyter_pai.doctor.outcome import Probe
 from jupyter_pai.doctor.running import Way
+from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.following import observe as follow
 from jupyter_pai.sync import Client
 from tests.support.lacking import needs
 from tests.support.private_backend import private_backend
 
+ADMIN = "token-of-another-administrator"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ROLE = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
 BARE = ("awk", "bash", "cat", "chmod", "df", "expr", "id", "mkdir", "mktemp", "rm", "sh", "sleep", "tail", "uname")
 """What a small image has: no tar, no downloader, no scp."""
 
-pytestmark = pytest.mark.timeout(180)
 
 Pai = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,8 +43,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def backend(place: Path) -> Iterator[Client]:
-    with private_backend(place / "data", EXAMPLES / "backend.yaml") as client:
-        yield client
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PAI_BACKEND_API__TOKENS", json.dumps([{"user": "ada", "token": ADMIN, "admin": True}]))
+        patch.setenv("PAI_BACKEND_ENGINE__TRUST_ALL_USERS", "true")
+        with private_backend(place / "data", EXAMPLES / "backend.yaml") as client:
+            yield client
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +121,7 @@ def test_the_doctor_finds_a_whole_task_good_and_leaves_nothing(
 
 
 def test_the_doctor_asks_the_backend_why_a_key_is_denied_and_mends_nothing(
-    backend: Client, pai_of_new_user: Pai, whole: str
+    backend: Client, pai_of_new_user: Pai, whole: str, tmp_path: Path
 ) -> None:
     def found() -> list[str]:
         done = pai_of_new_user("doctor", whole, "--client", "ssh", "--json")
@@ -129,9 +133,11 @@ def test_the_doctor_asks_the_backend_why_a_key_is_denied_and_mends_nothing(
     assert pai_of_new_user("ssh-config").returncode == 0
     assert found() == []
     me = getpass.getuser()
-    assert pai_of_new_user("keys", "lock-out", me).returncode == 0
-    assert found() == ["locked-out"]
-    assert pai_of_new_user("keys", "let-in", me).returncode == 0
+    with Client(Endpoint(backend.api.endpoint.url, ADMIN)) as admin:
+        pai_of_admin = command_line(admin, tmp_path / "nowhere")
+        assert pai_of_admin("keys", "lock-out", me).returncode == 0
+        assert found() == ["locked-out"]
+        assert pai_of_admin("keys", "let-in", me).returncode == 0
     registered = backend.keys()
     backend.delete_key(registered[-1]["fingerprint"])
     assert found() == ["key-unregistered"]

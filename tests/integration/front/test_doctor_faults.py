@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from jupyter_pai.doctor.diagnosing import Account, Meant, cause, effective
 from jupyter_pai.doctor.findings import WORDS, Finding
 from jupyter_pai.doctor.running import Way
 from pai_backend.access.keys import gateway_host_public_key, known_hosts_alias_line, make_ed25519
+from pai_backend.testing.builders import make_uid
 from pai_backend.testing.free_ports import free_port
 from tests.support.ssh_world import World, make_world
 
@@ -52,7 +54,7 @@ class User:
         if ran.code == 0:
             return None
         options = await asyncio.to_thread(effective, self.way)
-        return cause(self.meant, options, ran, account)
+        return await asyncio.to_thread(cause, self.meant, options, ran, account)
 
 
 @pytest_asyncio.fixture
@@ -105,6 +107,16 @@ def key_unknown(user: User) -> None:
     user.world.store.unregister(next(iter(user.world.store.registered)))
 
 
+def key_of_another_job(user: User) -> None:
+    kept = user.world.store.registered
+    kept.update({each: replace(key, job=make_uid(9)) for each, key in kept.items()})
+
+
+def key_over(user: User) -> None:
+    kept = user.world.store.registered
+    kept.update({each: replace(key, expires_at=datetime.now(UTC)) for each, key in kept.items()})
+
+
 PLANTED: dict[str, tuple[str, Callable[[User], None], Account]] = {
     "the Include is missing": ("no-include", lambda user: user.write(included=False), GOOD),
     "a Host * above has a ProxyCommand": (
@@ -122,6 +134,8 @@ PLANTED: dict[str, tuple[str, Callable[[User], None], Account]] = {
     "nothing listens": ("port-refused", lambda user: user.write(port=free_port()), GOOD),
     "another host answers": ("other-host", other_host, GOOD),
     "the user is locked out": ("locked-out", locked_out, Account(is_locked_out=True)),
+    "the key is for another job": ("key-limited", key_of_another_job, GOOD),
+    "the key's time is over": ("key-over", key_over, Account(is_key_over=True)),
     "the key is not registered": ("key-unregistered", key_unknown, Account(is_registered=False)),
     "the certificate is over": ("certificate-over", key_unknown, Account(is_registered=False, is_over=True)),
 }
@@ -152,6 +166,20 @@ async def test_a_port_that_is_dropped_is_told_from_one_that_refuses(user: User) 
         found = await user.found()
     assert found is not None
     assert found.code == "port-dropped"
+
+
+async def test_what_does_not_speak_ssh_is_another_host(user: User) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1024)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        user.write(port=server.sockets[0].getsockname()[1])
+        found = await asyncio.wait_for(user.found(), 60)
+    assert found is not None
+    assert found.code == "other-host"
 
 
 async def test_a_gateway_that_drains_is_told_from_one_that_is_not_there(user: User) -> None:

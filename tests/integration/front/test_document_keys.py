@@ -43,8 +43,6 @@ extras:
         userssh: {{type: custom, value: "<% $secrets.mine %>"}}
 """
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:

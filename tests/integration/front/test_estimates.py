@@ -27,8 +27,6 @@ RUNS_S = 15
 """How long the jobs of the history run: those after them are asked about within that time of their start."""
 WAIT_S = 60
 
-pytestmark = pytest.mark.timeout(240)
-
 
 @pytest.fixture
 def private(tmp_path: Path) -> Iterator[Embedded]:

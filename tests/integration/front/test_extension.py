@@ -21,7 +21,7 @@ from tests.support.running_fake import RunningFake
 
 ROOT = Path(__file__).parents[3]
 SIGNED_IN = {"Authorization": f"token {TOKEN}"}
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 @dataclass

@@ -17,8 +17,6 @@ engine:
   nodes: [{name: carol, simulated: true, gpus: {type: TITANX, count: 3}, cpus: 8, memory_mb: 32768}]
 """
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[Client]:

@@ -17,7 +17,6 @@ from jupyter_pai.sync import Client
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
 
-pytestmark = pytest.mark.timeout(180)
 
 ROLE = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
 DOCUMENT = {

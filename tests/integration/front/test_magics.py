@@ -18,7 +18,7 @@ from jupyter_pai.shown import JobFailed, Link, Trouble
 from jupyter_pai.widgets.job_view import JobView
 from tests.support.running_fake import RunningFake
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Notebook:

@@ -20,8 +20,6 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = ("first", "second", "third", "fourth")
 WAIT_S = 60
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[Client]:

@@ -28,8 +28,6 @@ EXAMPLES = ROOT / "examples"
 DEMO_TIMEOUT_S = 170
 START_TIMEOUT_S = 60
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:

@@ -40,8 +40,6 @@ engine:
 ROLE = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "exec sleep 600"}
 ROLES = [{"name": "main", **ROLE}, {"name": "second", **ROLE}]
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @dataclass
 class Person:
@@ -274,7 +272,7 @@ def test_the_commands_of_the_page_on_keys_do_what_it_says(alice: Person, bob: Pe
     ssh.mkdir(parents=True)
     for name in ("id_ed25519", "new"):
         (ssh / f"{name}.pub").write_text(make_ed25519(name)[1])
-    here = {"~/.ssh/": f"{ssh}/", "JOB": "demo", "port:jupyter": "port:ssh"}
+    here = {"~/.ssh/": f"{ssh}/", "JOB": "demo", "port:jupyter": "port:http"}
     listed: list[list[str]] = []
     for line in [line for fence in fences("docs/ssh-keys.md") for line in fence.text.splitlines()]:
         for word, meant in here.items():
@@ -284,7 +282,7 @@ def test_the_commands_of_the_page_on_keys_do_what_it_says(alice: Person, bob: Pe
         if line == "pai shares":
             listed = [row.split() for row in done.stdout.splitlines()]
             assert bob.pai("shares").stdout.startswith("SHARED WITH YOU")
-    assert listed[1][:4] == ["alice~demo", "bob", "sftp", "port:ssh"]
+    assert listed[1][:4] == ["alice~demo", "bob", "sftp", "port:http"]
     registered = backend.keys()
     assert [key["comment"] for key in registered] == ["new"]
     assert bob.pai("shares").stdout == "Nothing is shared.\n"

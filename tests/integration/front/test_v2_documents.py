@@ -19,7 +19,6 @@ from jupyter_pai.widgets.job_view import JobView
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
 
-pytestmark = pytest.mark.timeout(180)
 
 DOCUMENT = """\
 protocolVersion: 2

@@ -19,8 +19,6 @@ from tests.support.private_backend import private_backend
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WAIT_S = 60
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[Client]:

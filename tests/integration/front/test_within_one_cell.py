@@ -36,8 +36,6 @@ cluster:
 """
 GPUS = 2
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[Client]:

@@ -14,8 +14,10 @@ import asyncssh
 import pytest
 import pytest_asyncio
 
+from pai_backend.access.gateway import upstream
+from pai_backend.access.gateway.pace import Pace
 from pai_backend.access.keys import known_hosts_line, make_ed25519
-from pai_backend.engine.base import Connection
+from pai_backend.engine.base import Connection, EngineError
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import JobExit, Phase, State, TaskExit
 from pai_backend.model.node import Placement
@@ -119,6 +121,30 @@ def _noting(method: Callable[..., Any], name: str, asked: list[str]) -> Callable
     return noted
 
 
+@pytest.mark.parametrize("key", ["registered", "unknown"])
+async def test_a_clock_tells_nothing_of_jobs_of_others(world: World, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at one waits for the next of some fixed moments, as a look at none does; at one's own none waits."""
+    waits: list[str] = []
+
+    async def counted(pace: Pace) -> None:
+        waits.append("")
+
+    monkeypatch.setattr(Pace, "next_moment", counted)
+    assert (await world.ssh("echo in")).stdout == b"in\n"
+    assert waits == []
+    world.key = world.path / "another"
+    public = write_key(world.key)
+    if key == "registered":
+        world.store.register("bob", public)
+    counts = []
+    for name in (world.job.alias, "no-such-job", f"alice+{world.job.name}", "alice+no-such"):
+        waits.clear()
+        assert (await world.ssh("true", name=name)).status == 255
+        counts.append(len(waits))
+    assert len(set(counts)) == 1
+    assert counts[0] > 0
+
+
 async def test_a_public_key_tells_a_stranger_nothing(world: World) -> None:
     """Each public key is answered as if it were registered, and nothing is looked up before a signature is right."""
     asked: list[str] = []
@@ -215,7 +241,22 @@ async def test_a_finished_task_of_a_running_job_tells_its_status(world: World) -
     assert await _refusal(world) == "pai: Task worker-0 of job demo has ended with exit status 0."
 
 
-async def test_a_task_whose_server_is_away(world: World) -> None:
+async def test_a_task_whose_server_comes_back_in_time_is_entered(world: World) -> None:
+    straight, tried = world.engine.dial, []
+
+    async def away_at_first(placement: Placement, uid: TaskUid, port: int) -> Connection:
+        tried.append(port)
+        if len(tried) < 3:
+            raise EngineError("nothing answers")
+        return await straight(placement, uid, port)
+
+    world.engine.dial = away_at_first  # type: ignore[method-assign]
+    assert (await world.ssh("echo in")).stdout == b"in\n"
+    assert len(tried) == 3
+
+
+async def test_a_task_whose_server_is_away(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream, "REDIAL_S", 0.2)
     world.store.put(running_job(1))
     assert "cannot be reached: nothing answers on its SSH port" in await _refusal(world)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import sys
@@ -78,6 +79,16 @@ async def test_an_audit_finds_nothing_broken_or_weak(tmp_path: Path, server: obj
             found.add((name, match[1].strip()))
     assert EXPECTED - found == set(), said.stdout.decode()  # it has audited something
     assert found == EXPECTED
+
+
+@pytest.mark.parametrize("server", [_gateway, _agent, _pod])
+async def test_clients_that_know_openssh_by_its_version_use_its_extensions(tmp_path: Path, server: object) -> None:
+    """Sockets in the file system: ssh2 1.17 wants its ``RE_OPENSSH`` to match, libssh 0.11 the word and a number."""
+    async with server(tmp_path) as port:  # type: ignore[operator]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        said = (await reader.readline()).decode()
+        writer.close()
+    assert re.match(r"SSH-2\.0-OpenSSH_[5-9]", said), said
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,10 @@ import signal
 import socket
 from pathlib import Path
 
-import pytest
-
 from tests.conformance.clients.entry import LIMIT_S
 from tests.conformance.engines.documents import commands
 from tests.support.backend_process import until
 from tests.support.gateway_site import gateway_site, session
-
-pytestmark = pytest.mark.timeout(240)
 
 REFUSED_S = 60.0
 DRAIN_S = 200.0  # far more than the test takes: what ends, ends by itself

@@ -102,14 +102,26 @@ def test_a_program_that_does_not_take_the_configuration_replaces_nothing(site: G
 
 @pytest.mark.parametrize("role", ["gateway", "agent"])
 def test_a_process_that_is_told_to_end_is_followed_at_once(site: GatewaySite, role: str) -> None:
-    with session(site.alice) as old, _refusals(site.port) as refusals:
+    with session(site.alice) as old, _refusals(site.port) as refusals, _failures(site) as failures:
         leaving = site.processes(role)
         for process in leaving:
             process.send_signal(signal.SIGTERM)
         until(lambda: len(set(site.processes(role)) - set(leaving)) > 0)
         _lets_in(site)
         assert old.echoes("still here")
-    assert refusals == []
+    assert (refusals, failures) == ([], [])
+
+
+def test_a_killed_agent_refuses_no_login(site: GatewaySite) -> None:
+    _lets_in(site)
+    with _failures(site) as failures:
+        killed = site.processes("agent")
+        for process in killed:
+            kill(process)
+        until(lambda: len(set(site.processes("agent")) - set(killed)) > 0)
+        _lets_in(site)
+    # one that was under way when it was killed may have been cut, as at a gateway
+    assert [failure for failure in failures if "was lost" not in failure and "closed" not in failure] == []
 
 
 def test_a_killed_gateway_refuses_no_connection(site: GatewaySite) -> None:
@@ -133,6 +145,27 @@ def _settings_of(supervisor: int) -> Path:
     """The nameless file of settings, by the descriptor that the supervisor has."""
     words = psutil.Process(supervisor).cmdline()
     return Path(f"/proc/{supervisor}/fd/{words[words.index('--settings-fd') + 1]}")
+
+
+@contextmanager
+def _failures(site: GatewaySite) -> Iterator[list[str]]:
+    """Log in again and again while the block runs; gives what those read who did not get in."""
+    failed: list[str] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            done = site.alice.ssh("echo new")
+            if done.out != b"new\n":
+                failed.append(done.err)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield failed
+    finally:
+        over.set()
+        watching.join()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import resource
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,12 +14,17 @@ import asyncssh
 import psutil
 import pytest
 import pytest_asyncio
+from asyncssh.constants import MSG_GLOBAL_REQUEST
+from asyncssh.packet import Boolean, MPInt, SSHPacket, String
 
+from pai_backend.access.gateway import relay
+from pai_backend.access.gateway.front import Front
 from tests.support.ssh_world import World, eventually, login, make_world, write_key
 
 pytestmark = pytest.mark.asyncio
 
 MANY = 10_000
+NOT_A_MESSAGE = 192  # of those for private use (RFC 4250 §4.1.1)
 MOST_GROWTH_BYTES = 24_000_000
 """Of 10,000 strangers of whom 64 at a time find room, after the first 200."""
 
@@ -62,9 +68,20 @@ async def test_garbage_ends_its_own_connection_only(
             writer.write_eof()
         answer = await _answer(reader)
         writer.close()
-        assert answer == b"" or answer.startswith(b"SSH-2.0-jupyter-pai-gateway")
+        assert answer == b"" or answer.startswith(b"SSH-2.0-OpenSSH_9.9 jupyter-pai-gateway")
         assert (await good.run("echo in")).stdout == "in\n"
     assert "\x1b" not in caplog.text
+
+
+class _Offer(asyncssh.SSHKeyPair):
+    """A key pair whose halves are whatever one likes."""
+
+    def __init__(self, kind: bytes, data: bytes) -> None:
+        super().__init__(kind, kind, (kind,), (kind,), data, b"")
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature that is none."""
+        return String(self.sig_algorithm) + String(bytes(64))
 
 
 NAMES = {
@@ -130,6 +147,37 @@ async def test_a_packet_with_a_wrong_mac_ends_its_connection(world: World) -> No
         assert (await good.run("echo in")).stdout == "in\n"
 
 
+NO_KEYS = {
+    "an exponent of 0": String("ssh-rsa") + MPInt(0) + MPInt((1 << 2047) + 1),
+    "a negative modulus": String("ssh-rsa") + MPInt(65537) + MPInt(-(1 << 2047) - 1),
+    "a point beside its curve": String("ecdsa-sha2-nistp256") + String("nistp256") + String(b"\x04" + bytes(64)),
+    "a point of another curve": String("ecdsa-sha2-nistp256") + String("nistp521") + String(b"\x04" + bytes(64)),
+}
+
+
+@pytest.mark.parametrize("name", NO_KEYS)
+async def test_what_is_no_key_is_refused_and_not_a_fault(
+    world: World, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers that are no key's are refused as any wrong key is; a stranger writes no tracebacks into the log."""
+
+    data = NO_KEYS[name]
+    kind = SSHPacket(data).get_string()
+    offers = [data, data]
+
+    class Client(asyncssh.SSHClient):
+        def public_key_auth_requested(self) -> asyncssh.SSHKeyPair | None:
+            return _Offer(kind, offers.pop()) if offers else None
+
+    with pytest.raises(asyncssh.PermissionDenied):
+        await asyncssh.connect(
+            *("127.0.0.1", world.port),
+            **{"username": "demo", "client_factory": Client, "known_hosts": None, "config": None, "agent_path": None},
+        )
+    assert offers == []
+    assert "Traceback" not in caplog.text
+
+
 async def test_keys_offered_in_vain_are_counted(tmp_path: Path) -> None:
     async with make_world(tmp_path, max_auth_tries=5) as world:
         right, options = world.key, []
@@ -140,6 +188,59 @@ async def test_keys_offered_in_vain_are_counted(tmp_path: Path) -> None:
         assert "Too many authentication failures" in (await world.ssh("true", options=tuple(options))).stderr
         world.key = right
         assert (await world.ssh("true")).status == 0
+
+
+@pytest.mark.parametrize("entered", [False, True])
+async def test_a_client_that_reads_no_answers_is_not_read_either(
+    world: World, entered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what the gateway answers by itself would be kept without a bound, before a login too."""
+    monkeypatch.setattr(relay, "UNSENT_BYTES", 1 << 17)
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(("127.0.0.1", world.port))
+        keys = {"client_keys": [str(world.key)], "known_hosts": None, "agent_path": None}
+        async with asyncssh.connect(sock=sock, username="demo", config=None, **keys) as conn:
+            if entered:
+                await conn.create_process("sleep 60")
+            (front,) = [each for each in gc.get_objects() if isinstance(each, Front) and each.alive]
+            assert conn._transport is not None
+            assert front._transport is not None
+            front._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            conn._transport.pause_reading()
+            async with asyncio.timeout(60):
+                while not front._not_reading:
+                    for _ in range(100):
+                        conn.send_packet(NOT_A_MESSAGE)  # RFC 4253 §11.4: answered with "unimplemented"
+                    await asyncio.sleep(0)
+            conn._transport.resume_reading()
+            await eventually(lambda: not front._not_reading, "it is not read again")
+            assert (await conn.run("echo in")).stdout == "in\n"
+
+
+async def test_questions_that_the_task_does_not_answer_are_bounded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "MOST_UNANSWERED", 5)
+    async with login(world) as conn:
+        await conn.run("true")
+        for _ in range(50):
+            conn.send_packet(MSG_GLOBAL_REQUEST, String(b"keepalive@openssh.com"), Boolean(True))
+        async with asyncio.timeout(60):
+            await conn.wait_closed()
+
+
+async def test_what_a_login_listens_with_counts_as_its_channels_do(tmp_path: Path) -> None:
+    async with make_world(tmp_path, max_channels=3) as world, login(world) as conn:
+        await conn.run("true")
+        held = [await conn.forward_remote_port("", 0, "localhost", 1) for _ in range(3)]
+        with pytest.raises(asyncssh.ChannelListenError):
+            await conn.forward_remote_port("", 0, "localhost", 1)
+        with pytest.raises(asyncssh.ChannelOpenError, match="3 channels open, which is the most"):
+            await conn.run("true")
+        held[0].close()
+        await held[0].wait_closed()
+        assert (await conn.run("echo in")).stdout == "in\n"
 
 
 async def test_one_user_has_a_bounded_number_of_logins_and_a_login_of_channels(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     finally:
         stop.set()
         await engine.stop(job.tasks[0].uid, 0.0)
-        await asyncio.wait(serving, timeout=20)
+        await asyncio.wait(serving, timeout=60)
         await engine.aclose()
         await store.aclose()
     for task in serving:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -86,6 +87,26 @@ async def test_the_end_of_an_account_ends_its_logins(world: World) -> None:
         async with asyncio.timeout(CUT_S):
             await conn.wait_closed()
     assert "Permission denied" in (await world.ssh("true")).stderr
+
+
+async def test_a_key_that_is_registered_for_another_job_ends_what_it_opened(world: World) -> None:
+    async with login(world) as conn:
+        await conn.run("true")
+        kept = world.store.registered
+        kept.update({each: replace(key, job=make_uid(9)) for each, key in kept.items()})
+        world.store.written()
+        async with asyncio.timeout(CUT_S):
+            await conn.wait_closed()
+
+
+async def test_a_key_that_another_user_registered_goes_on_for_nobody(world: World) -> None:
+    async with login(world) as conn:
+        await conn.run("true")
+        kept = world.store.registered
+        kept.update({each: replace(key, user="bob") for each, key in kept.items()})
+        world.store.written()
+        async with asyncio.timeout(CUT_S):
+            await conn.wait_closed()
 
 
 async def test_rights_end_by_the_clock_and_by_a_lockout(world: World) -> None:
@@ -181,6 +202,13 @@ async def test_one_port_only(world: World) -> None:
         outcome = await world.ssh(options=("-W", f"127.0.0.1:{world.task_port}"))
         assert "This login may not reach that port. Ports it may reach, by label: jupyter." in outcome.stderr
         assert "for forwarded ports only" in (await world.ssh("true")).stderr
+
+
+async def test_a_limited_login_does_not_reach_the_tasks_own_ssh_server(world: World) -> None:
+    """Files that it may read have a key which opens that for everything."""
+    _share(world, replace(limits_of(["sftp-read"]), ports=("ssh",)))
+    outcome = await world.ssh(options=("-W", f"127.0.0.1:{world.task_port}"))
+    assert "This login may not reach that port." in outcome.stderr
 
 
 async def test_certificates_open_what_they_name_until_they_are_revoked(world: World) -> None:

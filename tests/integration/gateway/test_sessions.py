@@ -191,6 +191,12 @@ async def test_unix_sockets_are_forwarded(sshd_world: World) -> None:
         await writer.wait_closed()
 
 
+async def test_x11_is_refused_with_a_word_and_the_command_runs(sshd_world: World) -> None:
+    outcome = await run(["env", "DISPLAY=:0", *sshd_world.argv("echo $DISPLAY.", options=("-X",))])
+    assert (outcome.status, outcome.stdout) == (0, b".\n")
+    assert "X11 forwarding request failed" in outcome.stderr
+
+
 async def test_the_users_agent_can_be_forwarded(sshd_world: World) -> None:
     socket = sshd_world.path / "agent"
     async with program(["ssh-agent", "-D", "-a", str(socket)], stdout=asyncio.subprocess.DEVNULL):

@@ -139,7 +139,6 @@ extras:
 
 
 @pytest.mark.xdist_group("hdfs")
-@pytest.mark.timeout(180)
 def test_a_job_lives_on_hdfs(hdfs: Hdfs, tmp_path: Path) -> None:
     base = f"/site-{os.urandom(4).hex()}"
     hdfs.give(f"{base}/{USER}", USER)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.cluster import cgroups, network, node_files
+from tests.kubernetes.cluster import cgroups, logind, network, node_files
 from tests.kubernetes.cluster.addresses import Addresses
 from tests.kubernetes.cluster.commands import CommandFailed, Ended, NotInTime, attempt, run, until
 from tests.kubernetes.cluster.control_plane import MASTERS, ControlPlane, Timing
@@ -21,6 +22,7 @@ from tests.kubernetes.cluster.processes import ENVIRONMENT, Daemon
 
 _UP_S = 30.0
 _INIT = Path(__file__).with_name("node_init.sh")
+_BUS = Path("/run/dbus/system_bus_socket")  # where every program looks for it
 _QUEUE = "100"  # of the kernel, for a program that decides on packets
 
 
@@ -124,6 +126,23 @@ class Node:
 
         await self._until(asked, "the policy enforcer")
 
+    async def start_logind(self) -> None:
+        """Start what a kubelet asks about shutdowns, once; a kubelet that is to ask is started afterwards."""
+        ready = _BUS.with_name("logind.ready")
+        if await self._is_there(ready)():
+            return
+        (self.home / "bus.conf").write_text(logind.bus_configuration(_BUS))
+        await self.run("mkdir", "-p", _BUS.parent)
+        await self._start_inside("bus", ["dbus-daemon", f"--config-file={self.home / 'bus.conf'}", "--nofork"])
+        await self._until(self._is_there(_BUS), "the message bus")
+        await self._start_inside("logind", [sys.executable, logind.__file__, _BUS, ready])
+        await self._until(self._is_there(ready), "logind")
+
+    async def announce_shutdown(self) -> None:
+        """Say what logind says before a machine goes down: a kubelet that listens by now ends the pods."""
+        signal = ["/org/freedesktop/login1", f"{logind.NAME}.Manager.PrepareForShutdown", "boolean:true"]
+        await run(*self._inside(), "dbus-send", f"--bus=unix:path={_BUS}", "--type=signal", *signal)
+
     def change_kubelet(self, **changes: Any) -> dict[str, Any]:
         """Change its configuration for the next start; what it was. None is the default; a power cut undoes it."""
         configuration = self.home / "kubelet.json"
@@ -219,6 +238,12 @@ class Node:
             "--ipc",
             f"--pid=/proc/{pid}/ns/pid_for_children",
         ]
+
+    def _is_there(self, path: Path) -> Callable[[], Awaitable[bool]]:
+        async def there() -> bool:
+            return (await self.run("test", "-e", path)).code == 0
+
+        return there
 
     async def _until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
         try:

@@ -225,7 +225,7 @@ async def made_for(
     headers = {"Authorization": f"Bearer {TOKEN}", "Accept": MEDIA_TYPE}
     with database(cluster) as url:
         await kubectl("create", "namespace", name)
-        await _prepare(kubectl, place / "task-logs", url)
+        await _prepare(kubectl, place, url)
         async with httpx.AsyncClient(
             base_url=f"http://{address}:{HTTP}", headers=headers, timeout=30, trust_env=False
         ) as client:
@@ -237,7 +237,7 @@ async def made_for(
                 await release.uninstall()
                 for each in (tasks, kubectl):
                     await remove_namespace(each)
-                await kubectl("delete", "persistentvolume", name, "--wait=false")
+                await kubectl("delete", "persistentvolume", name, f"{name}-jobs", "--wait=false")
 
 
 def _values(backend_image: str, runtime_image: str, address: str) -> dict[str, Any]:
@@ -261,10 +261,13 @@ def _values(backend_image: str, runtime_image: str, address: str) -> dict[str, A
     }
 
 
-async def _prepare(kubectl: Kubectl, kept: Path, url: str) -> None:
-    """The Secret, and a claim on a directory of this machine, which all nodes see."""
-    await asyncio.to_thread(kept.mkdir)
+async def _prepare(kubectl: Kubectl, place: Path, url: str) -> None:
+    """The Secret, a claim for logs and a volume for tasks: directories of this machine, which all nodes see."""
+    kept, jobs = place / "task-logs", place / "jobs"
+    for each in (kept, jobs):
+        await asyncio.to_thread(each.mkdir)
     await asyncio.to_thread(os.chown, kept, USER, USER)
+    theirs = {"namespace": f"{kubectl.namespace}-tasks", "name": f"{kubectl.namespace}-jupyter-pai-jobs"}
     tokens = json.dumps([{"user": "alice", "token": TOKEN, "admin": True}])
     secret = {"database": url, "secret-key": KEY, "tokens": tokens}
     volume = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
@@ -280,6 +283,17 @@ async def _prepare(kubectl: Kubectl, kept: Path, url: str) -> None:
             "kind": "PersistentVolume",
             "metadata": {"name": kubectl.namespace},
             "spec": {**volume, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(kept)}},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"{kubectl.namespace}-jobs"},
+            "spec": {
+                **volume,
+                "capacity": {"storage": "100Gi"},
+                "hostPath": {"path": str(jobs)},
+                "claimRef": {"kind": "PersistentVolumeClaim", **theirs},
+            },
         },
         {
             "apiVersion": "v1",

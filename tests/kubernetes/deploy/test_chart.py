@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import yaml
 
 from pai_backend.config.load import load
+from pai_backend.config.settings import Role
+from pai_backend.parts import Parts
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.deploy.helm import NEEDED, Helm
 from tests.kubernetes.fixtures import Kubernetes
@@ -112,8 +115,36 @@ async def test_the_backend_takes_the_configuration_that_is_written(
     assert settings.engine.kind == "kubernetes"
     assert settings.kubernetes.pods.runtime_image == NEEDED["runtimeImage"]
     assert settings.kubernetes.pods.inputs_image == "registry.example.com/jupyter-pai:1"
+    own = values.get("config", {}).get("storage", {}).get("default_uri")
+    assert settings.default_fs_uri == (own or "/mnt/jobs")
+    reach = Parts(settings, (Role.API,), "1", asyncio.Event()).task_reach()
+    assert reach.task_fs_uri == settings.default_fs_uri, "tasks reach what is their storage by default"
     assert settings.virtual_clusters == tuple(values.get("config", {}).get("virtual_clusters", ["default"]))
     assert settings.api.public_url == values.get("api", {}).get("publicUrl")
+
+
+async def test_tasks_have_a_claim_of_their_own_unless_another_storage_is_named(helm: Helm) -> None:
+    users = {"tasks": {"per": "user", "names": ["alice", "bob"]}}
+
+    async def claims(values: dict[str, Any]) -> set[str]:
+        found = [
+            each["metadata"] for each in await helm.objects(full(values)) if each["kind"] == "PersistentVolumeClaim"
+        ]
+        return {each["namespace"] for each in found if each["name"].endswith("-jobs")}
+
+    assert await claims({}) == {"pai-tasks"}
+    assert await claims(users) == {"pai-tasks-alice", "pai-tasks-bob"}
+    assert await claims({"config": {"storage": {"default_uri": "s3://bucket"}}}) == set()
+    assert await claims({"tasks": {"storage": {"enabled": False}}}) == set()
+    assert await claims({"tasks": {"storage": {"existingClaim": "ours"}}}) == set()
+
+
+async def test_volumes_of_the_administrator_stand_beside_the_claim(helm: Helm, tmp_path: Any) -> None:
+    own = {"name": "data", "claim": "data", "path": "/data"}
+    values = full({"config": {"kubernetes": {"pods": {"volumes": [own]}}}})
+    (written,) = named(await helm.objects(values), "ConfigMap").values()
+    volumes = yaml.safe_load(written["data"]["config.yaml"])["kubernetes"]["pods"]["volumes"]
+    assert [each["name"] for each in volumes] == ["jobs", "data"]
 
 
 async def test_each_pod_is_given_the_secrets_that_it_needs_and_no_other(helm: Helm) -> None:

@@ -48,6 +48,14 @@ async def test_a_job_of_two_tasks_runs_and_is_reached_through_the_services(relea
     assert "r-1" in await release.log("two", 1)  # kept by the controller, read by the API
 
 
+async def test_what_a_job_leaves_in_its_output_directory_outlives_its_pod(release: Release) -> None:
+    await release.submit("leaves", 'echo kept >"$PAI_OUTPUT_DIR/result"')
+    await release.until_state("leaves", "SUCCEEDED")
+    await until_forgotten(release, "leaves")
+    (result,) = (release.place / "jobs").rglob("result")
+    assert result.read_text() == "kept\n"
+
+
 async def test_each_part_asks_for_all_that_it_may_ask_and_for_nothing_else(
     release: Release, runtime_image: str
 ) -> None:

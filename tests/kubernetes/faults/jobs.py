@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -64,6 +64,12 @@ def patient(name: str, **changes: Any) -> Wanted:
     """Runs until it is let go, and must survive what happens meanwhile."""
     wait = f"until [ -e {RUNS}/{name}.go ]; do sleep 0.2; done"
     return Wanted(name, f"{wait}; exit 5", **{"code": 5, **changes})
+
+
+def obedient(name: str, **changes: Any) -> Wanted:
+    """As a patient one, and exits with 0 when it is told to end, as what saves its state does."""
+    wanted = patient(name, **changes)
+    return replace(wanted, does=f"trap 'exit 0' TERM; {wanted.does}")
 
 
 def stopped(name: str) -> Wanted:

@@ -111,7 +111,7 @@ class Product:
         self.site, self.backend = site, running
         self.wanted: list[Wanted] = []
         self._stream = a_stream("short")
-        self._client = httpx.AsyncClient(
+        self.client = httpx.AsyncClient(
             base_url=running.url,
             headers={"Authorization": f"Bearer {running.token}", "Accept": "application/vnd.jupyter-pai+json"},
             timeout=30,
@@ -120,12 +120,12 @@ class Product:
 
     async def aclose(self) -> None:
         """Ask it no more."""
-        await self._client.aclose()
+        await self.client.aclose()
 
     async def submit(self, wanted: Wanted, **changes: Any) -> Wanted:
         """Hand a job in."""
         about = {"name": wanted.name, "filename": "job.json"}
-        answer = await self._client.post("/api/v2/jobs", content=wanted.document(**changes), params=about)
+        answer = await self.client.post("/api/v2/jobs", content=wanted.document(**changes), params=about)
         assert answer.status_code == 202, answer.text
         self.wanted.append(wanted)
         return wanted
@@ -133,7 +133,7 @@ class Product:
     async def stop(self, wanted: Wanted) -> None:
         """Ask a job to stop."""
         path = f"/api/v2/jobs/{wanted.name}/executionType"
-        assert (await self._client.put(path, json={"value": "STOP"})).status_code == 202
+        assert (await self.client.put(path, json={"value": "STOP"})).status_code == 202
 
     async def release(self, wanted: Wanted) -> None:
         """Let a patient job go."""
@@ -141,7 +141,7 @@ class Product:
 
     async def job(self, wanted: Wanted) -> dict[str, Any]:
         """A job as its user sees it."""
-        answer = await self._client.get(f"/api/v2/jobs/{wanted.name}")
+        answer = await self.client.get(f"/api/v2/jobs/{wanted.name}")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
@@ -149,13 +149,13 @@ class Product:
         """Its only task."""
         return dict((await self.job(wanted))["taskRoles"][0]["taskStatuses"][0])
 
-    async def until(self, wanted: Wanted, holds: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    async def until(self, wanted: Wanted, holds: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
         """The job once it is as wanted. Raises NotInTime with what it says of itself."""
         last: dict[str, Any] = {}
 
         async def there() -> bool:
             last.update(await self.job(wanted))
-            return holds(last)
+            return bool(holds(last))
 
         try:
             await until(there, f"{wanted.name} {what}", LIMIT_S, 0.1)
@@ -188,7 +188,7 @@ class Product:
 
     async def _until_node(self, node: str, no_longer: str) -> None:
         async def known() -> bool:
-            answer = await self._client.get("/api/v2/cluster/nodes")
+            answer = await self.client.get("/api/v2/cluster/nodes")
             assert answer.status_code == 200, answer.text
             return any(each["name"] == node and not each[no_longer] for each in answer.json()["data"])
 
@@ -196,7 +196,7 @@ class Product:
 
     async def told(self, wanted: Wanted) -> list[str]:
         """The story that the job's event log tells: types of events, with what is said of states and retries."""
-        answer = await self._client.get(f"/api/v2/jobs/{wanted.name}/events")
+        answer = await self.client.get(f"/api/v2/jobs/{wanted.name}/events")
         assert answer.status_code == 200, answer.text
         return [_line(event["type"], event["payload"]) for event in answer.json()["data"]]
 

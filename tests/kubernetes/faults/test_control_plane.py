@@ -39,6 +39,34 @@ async def test_api_server_and_etcd_are_killed_under_load(
     await settled(product)
 
 
+async def test_a_cluster_that_is_away_is_told_wherever_somebody_looks(product: Product, faulty: Cluster) -> None:
+    through = await product.submit(patient("through-absence"))
+    await product.running(through)
+    about = f"/api/v2/jobs/{through.name}"
+    await faulty.plane.api.kill()
+    try:
+        job = await product.until(through, lambda job: job["doubt"], "to say that it may be out of date")
+        assert (job["state"], "API server" in job["doubt"]) == ("RUNNING", True), job["doubt"]
+        assert (await product.client.get(f"{about}/why")).json()["doubt"]
+        ready = await product.client.get("/readyz")
+        assert ready.status_code == 503
+        (engine,) = [each for each in ready.json()["checks"] if each["name"] == "engine"]
+        assert (engine["ok"], "API server" in engine["message"]) == (False, True), engine
+        log = await product.client.get(f"{about}/logs", params={"role": "r", "index": 0}, timeout=120)
+        assert (log.status_code, log.json()["code"]) == (503, "UnavailableError"), log.text
+        assert "API server" in log.json()["message"]
+    finally:
+        await faulty.plane.start_api()
+    await product.until(through, lambda job: not job["doubt"], "to be certain again")
+
+    async def ready_again() -> bool:
+        return (await product.client.get("/readyz")).status_code == 200
+
+    await until(ready_again, "the backend to be ready again", LIMIT_S)
+    await product.release(through)
+    await settled(product)
+
+
 def is_watch(request: web.Request) -> bool:
     return request.query.get("watch") == "1"
 

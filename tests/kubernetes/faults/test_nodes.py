@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,9 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.model.ids import TaskUid
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.faults.audit import settled
-from tests.kubernetes.faults.jobs import Wanted, patient
-from tests.kubernetes.faults.product import Product, timed
+from tests.kubernetes.faults.jobs import Wanted, obedient, patient
+from tests.kubernetes.faults.product import Product, Site, product_on, timed
+from tests.kubernetes.pod_cases import SHORT_OF_MEMORY, SHUTS_DOWN, changed_kubelet, shut_down_under
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -50,6 +53,25 @@ async def test_a_kubelet_that_is_away_for_a_moment_is_not_noticed(product: Produ
     await product.release(steady)
     await settled(product)
     assert not [line for line in await product.told(steady) if line.startswith("retry")]
+
+
+async def test_a_node_that_is_silent_is_told_of_with_its_age(product: Product, faulty: Cluster) -> None:
+    """Before the cluster itself calls it not ready, and while it does."""
+    steady = await product.submit(patient("silent"))
+    node = faulty.nodes[await product.running(steady)]
+    await node.kill("kubelet")
+    try:
+        said = re.compile(rf"node {node.name} has not been heard of for \d+ s")
+        job = await product.until(steady, lambda job: said.search(str(job["doubt"])), "to tell that its node is silent")
+        assert (job["state"], "not ready" in job["doubt"]) == ("RUNNING", False), job["doubt"]
+        why = (await product.client.get(f"/api/v2/jobs/{steady.name}/why")).json()
+        assert said.search(why["doubt"]), why
+    finally:
+        await node.start_kubelet()
+        await faulty.kubectl.until_ready(node.name)
+    await product.until(steady, lambda job: not job["doubt"], "to be certain again")
+    await product.release(steady)
+    await settled(product)
 
 
 async def test_a_node_away_past_the_deadline_costs_a_free_retry_on_another(
@@ -94,6 +116,37 @@ async def test_pods_that_others_remove_are_run_again_and_told_as_they_went(
     for each in (by_hand, forced, evicted):
         await product.release(each)
     await settled(product)
+
+
+async def test_a_node_that_runs_short_of_memory_has_not_let_a_task_succeed(product: Product, faulty: Cluster) -> None:
+    """Its kubelet tells the command to end, which exits with 0, and the pod says that it has succeeded."""
+    moved = await product.submit(obedient("short-of-memory", attempts=2))
+    node = await product.running(moved)
+    async with changed_kubelet(faulty, node, **SHORT_OF_MEMORY):
+        assert await second_run(product, moved, "evicted") != node
+    await product.release(moved)
+    await settled(product)
+
+
+async def test_a_node_that_is_shut_down_has_not_let_a_task_succeed(product: Product, faulty: Cluster) -> None:
+    moved = await product.submit(obedient("shut-down", attempts=2))
+    node = await product.running(moved)
+    await faulty.nodes[node].start_logind()
+    async with changed_kubelet(faulty, node, **SHUTS_DOWN):
+        await shut_down_under(product.site.kubectl, faulty, node, await pod_of(product, moved))
+        assert await second_run(product, moved, "lost") != node
+    await product.release(moved)
+    await settled(product)
+
+
+async def test_a_task_that_fills_its_disk_has_not_succeeded(site: Site, tmp_path: Path) -> None:
+    """Of which the pod says nothing at all, since its command exits with 0 when it is told to end."""
+    async with product_on(site, tmp_path / "small", {"ephemeral_storage_mb": 20}) as product:
+        fills = "trap 'exit 0' TERM; dd if=/dev/zero of=big bs=1M count=40; sleep 600 & wait"
+        wanted = await product.submit(Wanted("fills-its-disk", fills))
+        job = await product.ended(wanted)
+        exit_ = (await product.task(wanted))["exit"]
+        assert (job["state"], exit_["reason"]) == ("FAILED", "storage-exceeded"), exit_
 
 
 async def test_a_node_is_drained_and_closed_and_nothing_starts_there_until_it_is_opened(

@@ -54,6 +54,70 @@ async def test_a_quota_that_is_used_up_is_waited_for(product: Product) -> None:
     assert any(said in line for line in await product.told(waits))
 
 
+async def test_a_standard_that_the_settings_do_not_keep_is_waited_for_and_costs_nothing(product: Product) -> None:
+    """Here a directory of the node, which the settings give to every task."""
+    kubectl, label = product.site.kubectl, "pod-security.kubernetes.io/enforce"
+    await kubectl("label", "namespace", kubectl.namespace, f"{label}=baseline")
+    try:
+        waits = await product.submit(good("waits-for-a-standard"))
+        said = "the namespace does not allow what the administrator has set for pods"
+        job = await product.until(waits, lambda job: said in str(job["why"]), "to tell of the standard")
+        assert "hostPath" in job["why"]
+    finally:
+        await kubectl("label", "namespace", kubectl.namespace, f"{label}-")
+    await settled(product)
+    assert not [line for line in await product.told(waits) if line.startswith("retry")]
+
+
+async def test_a_webhook_that_does_not_answer_is_told_of_and_costs_nothing(product: Product) -> None:
+    kubectl = product.site.kubectl
+    name = f"silent-{kubectl.namespace}"
+    webhook = {
+        "name": "silent.example.org",
+        "clientConfig": {"url": "https://127.0.0.1:9/pods"},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}},
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 1,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    about = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
+    await kubectl.create({**about, "kind": "ValidatingWebhookConfiguration", "webhooks": [webhook]})
+    tried = json.dumps(hog("tried", "carol", 0))
+
+    async def in_force() -> bool:
+        return (
+            "failed calling webhook"
+            in (await kubectl.attempt("create", "--dry-run=server", "-f", "-", given=tried)).err
+        )
+
+    try:
+        await until(in_force, "the webhook to be asked", LIMIT_S)
+        waits = await product.submit(good("waits-for-a-webhook"))
+        said = "a webhook that the cluster asks about pods does not answer"
+        job = await product.until(waits, lambda job: said in str(job["why"]), "to tell of the webhook")
+        assert "silent.example.org" in job["why"]
+    finally:
+        await kubectl("delete", "validatingwebhookconfiguration", name)
+    await settled(product)
+    assert not [line for line in await product.told(waits) if line.startswith("retry")]
+
+
+async def test_a_limit_that_a_document_goes_beyond_fails_its_job_and_costs_nothing(product: Product) -> None:
+    kubectl = product.site.kubectl
+    limits = {"limits": [{"type": "Container", "max": {"memory": "64Mi"}, "default": {"memory": "32Mi"}}]}
+    await kubectl.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": limits})
+    try:
+        big = await product.submit(Wanted("too-big", code=None, reason="start-forbidden"))
+        await product.ended(big)
+    finally:
+        await kubectl("delete", "limitrange", "small")
+    await settled(product)
+    assert not [line for line in await product.told(big) if line.startswith("retry")]
+    assert "memory" in (await product.task(big))["exit"]["message"]
+
+
 @asynccontextmanager
 async def a_rule_against(kubectl: Kubectl, role: str) -> AsyncIterator[None]:
     """A rule of the cluster that forbids pods of a role, in force until the block ends."""

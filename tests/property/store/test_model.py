@@ -209,6 +209,5 @@ def test_sqlite_holds_what_a_dictionary_would() -> None:
         check(lambda: f"sqlite:///{directory}/{next(numbers)}.sqlite", examples=20)
 
 
-@pytest.mark.timeout(240)
 def test_postgresql_holds_what_a_dictionary_would(postgres_server: PostgresServer) -> None:
     check(postgres_server.new_database, examples=5)

@@ -89,3 +89,9 @@ def test_other_words_are_refused_with_those_there_are(word: str) -> None:
     with pytest.raises(InvalidParameters, match="limited to") as refused:
         limits_of(["sftp", word])
     assert "port:LABEL" in refused.value.hint
+
+
+def test_nobody_is_limited_to_the_port_of_the_tasks_ssh_server() -> None:
+    with pytest.raises(InvalidParameters, match="allows everything") as refused:
+        limits_of(["sftp-read", "port:ssh"])
+    assert "sftp-read" in refused.value.hint

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from jupyter_pai import wire as front
 from jupyter_pai.connect.guide import Guide
 from jupyter_pai.doctor.examining import FindingWire, Report
-from pai_backend.api import key_wire, use_wire
+from pai_backend.api import key_wire, orphan_wire, use_wire
 from pai_backend.api import wire as api
 from pai_backend.model import waiting
 from pai_backend.model.errors import ErrorBody, Fault
@@ -33,6 +33,7 @@ PYTHON: dict[str, type[BaseModel]] = {
     "JobSummary": api.Summary,
     "Idle": api.IdleWire,
     "JobDetail": api.Detail,
+    "Deleted": api.Said,
     "Released": api.Released,
     "MovedJob": use_wire.MovedJob,
     "Moved": use_wire.MovedJobs,
@@ -68,6 +69,8 @@ TYPESCRIPT: dict[str, type[BaseModel]] = {
     "IErrorBody": ErrorBody,
     "IVerdict": api.Validation,
     "IJobPage": api.JobPage,
+    "IOrphan": orphan_wire.OrphanShown,
+    "IOrphanList": orphan_wire.OrphanList,
     "ITicket": api.Ticket,
     "IReleased": api.Released,
     "IShare": key_wire.ShareWire,

@@ -56,7 +56,7 @@ def test_parameters_and_errors_come_from_the_code(description: dict[str, Any]) -
     filters = {"state", "username", "vc", "keyword", "tagsContain", "tagsNotContain", "jobPriority"}
     assert filters | {"order", "offset", "limit", "withTotalCount"} == names
     submit = description["paths"]["/api/v2/jobs"]["post"]
-    assert set(submit["responses"]) == {"202", "400", "401", "404", "409", "413", "429", "500", "503"}
+    assert set(submit["responses"]) == {"202", "400", "401", "403", "404", "409", "413", "429", "500", "503"}
     assert "InvalidProtocolError" in submit["responses"]["400"]["description"]
 
 

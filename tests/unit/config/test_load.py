@@ -78,6 +78,9 @@ SECRET = "0123456789abcdef"
         (f"user: bob\napi:\n  tokens: [{{user: bob, token: {SECRET}}}]\n", 3, "api.tokens"),
         (f"secret_key: {'A' * 43}=\n", 1, "secret_key"),
         ("database: postgresql://pai:hidden@db/pai\n", 1, "database"),
+        ("database: postgresql://db/pai?user=pai&password=hidden\n", 1, "database"),
+        ("database: postgresql://db/pai?sslpassword=hidden\n", 1, "database"),
+        ("user: bob\nstorage:\n  options: {s3: {key: a, secret: hidden}}\n", 3, "storage.options"),
     ],
 )
 def test_a_file_with_secrets_that_others_may_read_is_refused(
@@ -98,6 +101,17 @@ def test_a_file_without_secrets_may_be_read_by_all(tmp_path: Path, text: str) ->
     file = write(tmp_path, text)
     Path(file).chmod(0o644)
     load(["--config", file])
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o722])
+def test_no_other_user_may_replace_what_is_in_the_data_directory(tmp_path: Path, mode: int) -> None:
+    place = tmp_path / "data"
+    place.mkdir()
+    place.chmod(mode)
+    (warning,) = load(["--data-dir", str(place)]).warnings
+    assert "could replace" in warning
+    assert place.stat().st_mode & 0o777 == mode & 0o755
+    assert load(["--data-dir", str(place)]).warnings == ()
 
 
 def test_lists_are_json_in_flags_and_variables(monkeypatch: pytest.MonkeyPatch) -> None:

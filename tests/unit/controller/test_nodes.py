@@ -48,9 +48,11 @@ async def test_a_cordon_keeps_new_tasks_off_and_its_end_lets_them_start(tmp_path
 @pytest.mark.asyncio
 async def test_a_taint_ends_nothing_that_runs_and_keeps_off_what_is_new(tmp_path: Path) -> None:
     carol = lab_node("carol", gpus=2)
-    async with cluster(tmp_path, carol) as lab:
+    async with cluster(tmp_path, carol, lab_node("dan", gpus=0)) as lab:
         first = await lab.running(await lab.submit(on_gpu()))
         lab.engine.show(tainted(carol))
+        # What the loop has written after that knows of the taint.
+        await lab.running(await lab.submit(make_spec(roles=[make_role()])))
         second = await told(lab, await lab.submit(on_gpu()))
         waiting = await explained(lab, second)
         assert (waiting.cause, [(lack.what, lack.detail) for lack in waiting.lacks]) == (

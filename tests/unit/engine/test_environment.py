@@ -61,6 +61,9 @@ def test_installers_and_jupyter_are_led_to_the_tasks_directory(tmp_path: Path) -
     env = env_of(root=tmp_path, source={**SOURCE, "CONDA_PREFIX": "/conda"})
     own = ("VIRTUAL_ENV", "PYTHONUSERBASE", "CONDA_PREFIX")
     assert {env[name] for name in own} == {f"{TASK}/python"}
+    assert {env[name] for name in ("UV_TOOL_BIN_DIR", "PIPX_BIN_DIR")} == {f"{env['VIRTUAL_ENV']}/bin"}
+    tools = ("UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR", "PIPX_HOME")
+    assert len({env[name] for name in tools if env[name].startswith(f"{env['VIRTUAL_ENV']}/")}) == len(tools)
     assert {env[name] for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR")} == {
         f"{TASK}/python/cache/pip",
         f"{TASK}/python/cache/uv",

@@ -8,11 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from pai_backend.engine.base import EngineError
+from pai_backend.engine.kubernetes.logs.kept import COMPLETE
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.ledger import Ledger
 from pai_backend.engine.local.records import write_exit
-from pai_backend.engine.local.retention import UNUSED_S, Finished, Keep, Retention, expired
-from pai_backend.model.ids import TaskUid
+from pai_backend.engine.local.retention import (
+    UNUSED_S,
+    Finished,
+    Folder,
+    Keep,
+    Retention,
+    done_folder,
+    erase,
+    expired,
+)
+from pai_backend.model.ids import JobUid, TaskUid
 
 NOW = 1_000_000.0
 
@@ -60,7 +71,7 @@ def test_a_task_keeps_how_it_ended_and_nothing_else(tmp_path: Path) -> None:
         (root / layout.JOBS).mkdir(exist_ok=True)
         (root / layout.JOBS / job).write_text("sealed")
         os.utime(root / layout.JOBS / job, (time.time() - UNUSED_S - 60,) * 2)
-    retention = Retention(root, Keep(seconds=50, tasks=0, bytes=0))
+    retention = Retention(done_folder(root), Keep(seconds=50, tasks=0, bytes=0))
     assert retention.sweep() == 1
     assert retention.sweep() == 0
     assert {path.name for path in old.iterdir()} == {layout.EXIT}
@@ -78,8 +89,47 @@ def test_a_task_keeps_how_it_ended_and_nothing_else(tmp_path: Path) -> None:
 def test_a_full_root_is_brought_below_its_bytes(tmp_path: Path) -> None:
     root = tmp_path / "engine"
     made = [finished(root, f"j{number}-0-0-0", 100 - number) for number in range(6)]
-    Retention(root, Keep(seconds=0, tasks=0, bytes=200_000)).sweep()
+    Retention(done_folder(root), Keep(seconds=0, tasks=0, bytes=200_000)).sweep()
     left = [path.name for path in made if (path / "stdout-0.log").exists()]
     assert left == [path.name for path in made[-len(left) :]]
     assert 0 < len(left) < 6
     assert sum((root / layout.DONE / name / "stdout-0.log").stat().st_size for name in left) <= 200_000
+
+
+def test_logs_that_were_collected_from_pods_go_when_they_are_complete(tmp_path: Path) -> None:
+    for name, complete in (("j1-0-0-0", True), ("j2-0-0-0", False)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "all-0.log").write_bytes(bytes(1000))
+        if complete:
+            (tmp_path / name / COMPLETE).touch()
+            os.utime(tmp_path / name / COMPLETE, (time.time() - 100,) * 2)
+    (tmp_path / "log-volume").write_text("mark")
+
+    Retention(Folder(tmp_path, COMPLETE), Keep(seconds=50, tasks=0, bytes=0)).sweep()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["j2-0-0-0", "log-volume"]
+
+
+def test_nothing_is_left_of_a_deleted_job_and_all_of_others(tmp_path: Path) -> None:
+    root = tmp_path / "engine"
+    made = [finished(root, uid, 0) for uid in ("j1-0-0-0", "j1-0-1-3", "j12-0-0-0")]
+    (root / layout.JOBS).mkdir()
+    for job in ("j1", "j12"):
+        (root / layout.JOBS / job).write_text("sealed")
+
+    erase(root, JobUid("j1"))
+    erase(root, JobUid("j1"))
+
+    assert [path.exists() for path in made] == [False, False, True]
+    assert [path.name for path in (root / layout.JOBS).iterdir()] == ["j12"]
+
+
+def test_a_job_with_a_live_task_is_not_erased(tmp_path: Path) -> None:
+    root = tmp_path / "engine"
+    done = finished(root, "j1-0-0-0", 0)
+    (root / layout.TASKS / "j1-0-1-0").mkdir(parents=True)
+
+    with pytest.raises(EngineError, match="not forgotten"):
+        erase(root, JobUid("j1"))
+
+    assert (done / "stdout-0.log").exists()

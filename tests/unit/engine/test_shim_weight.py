@@ -21,7 +21,7 @@ def imported(tmp_path: Path) -> set[str]:
     code = f"""
 import sys
 before = set(sys.modules)
-sys.argv = ["shim", {str(tmp_path)!r}, "1024", "life", "1", "0"]
+sys.argv = ["shim", {str(tmp_path)!r}, "1024", "life", "1", "0", ""]
 text = open({boot_file()!r}).read()
 try:
     exec(text, {{"__name__": "__main__", "__file__": {boot_file()!r}}})
@@ -30,7 +30,7 @@ except SystemExit as end:
 print(*set(sys.modules) - before)
 """
     command = [sys.executable, "-I", "-S", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return set(done.stdout.split())
 
 
@@ -48,6 +48,7 @@ def test_a_shim_imports_little(tmp_path: Path) -> None:
         "pai_backend.engine.local.locks",
         "pai_backend.engine.local.records",
         "pai_backend.engine.local.shim",
+        "pai_backend.engine.local.shim.account",
         "pai_backend.engine.local.shim.begin",
         "pai_backend.engine.local.shim.capture",
         "pai_backend.engine.local.shim.command",

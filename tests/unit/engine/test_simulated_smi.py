@@ -13,7 +13,7 @@ from pai_backend.engine.local import simulated_smi
 def smi(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run it for two TITANX."""
     command = [sys.executable, "-I", "-S", simulated_smi.__file__, "TITANX", "0,3", "12288", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_the_table_names_each_gpu_and_says_simulated() -> None:

@@ -194,6 +194,8 @@ def test_a_job_that_waits_for_no_gpu_has_its_sentence() -> None:
     assert render.why_text(cast(Why, why_body() | {"waiting": None})) == "ann~job: short"
     ran = why_body() | {"waiting": None, "state": "RUNNING", "sentence": ""}
     assert render.why_text(cast(Why, ran)) == "ann~job: it does not wait"
+    silent = cast(Why, ran | {"doubt": "node dan has not been heard of for 12 s."})
+    assert render.why_text(silent).splitlines()[-1] == "! node dan has not been heard of for 12 s."
 
 
 def test_a_job_page_tells_since_when_nothing_has_used_it_or_warns() -> None:

@@ -102,7 +102,7 @@ def test_openssh_reads_the_names_through_the_include_line(tmp_path: Path, name: 
     text = config_text([Login("train--w-0", "127.0.0.1", 2201, "pai-local")], files.places)
     apply(ssh_files.install(files, text, ""))
     command = ["ssh", "-G", "-F", str(files.user_config), "train--w-0"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines()
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
     assert {"hostname 127.0.0.1", "port 2201", "user train--w-0", "hostkeyalias pai-local"} <= set(shown)
     assert "stricthostkeychecking true" in shown
     assert f"userknownhostsfile {files.known_hosts}" in "\n".join(shown).replace('"', "").replace("%%", "%")

@@ -76,6 +76,7 @@ def test_a_proxy_that_names_nobody_stands_for_itself(header: bytes) -> None:
         b"PROXY TCP4 10.0.0.256 10.0.0.2 1 2\r\n",
         b"PROXY TCP4 ::1 ::1 1 2\r\n",
         b"PROXY TCP6 10.0.0.1 10.0.0.1 1 2\r\n",
+        b"PROXY TCP6 fe80::1%\x1b[2J ::1 1 2\r\n",
         b"PROXY TCP4 10.0.0.1 10.0.0.2 65536 2\r\n",
         b"PROXY TCP4 10.0.0.1 10.0.0.2 -1 2\r\n",
         "PROXY TCP4 10.0.0.1 10.0.0.2 ² 2\r\n".encode(),

@@ -38,21 +38,24 @@ def test_the_first_is_told_at_once_and_those_that_follow_together() -> None:
     assert folding.add(_end(), now=1000) is not None
 
 
-def test_users_addresses_and_kinds_are_told_apart() -> None:
+def test_users_addresses_tasks_keys_and_kinds_are_told_apart() -> None:
     folding = Folding()
     assert folding.add(_end(), 0) is not None
     assert folding.add(_end(user="bob"), 0) is not None
     assert folding.add(_end(source="192.0.2.2"), 0) is not None
     assert folding.add(Fact(What.LOGIN, JOB, "alice", "192.0.2.1"), 0) is not None
+    for words in ({"task": "worker-0"}, {"task": "worker-1"}, {"task": "worker-1", "key": "certificate 7"}):
+        assert folding.add(Fact(What.LOGIN, JOB, "alice", "192.0.2.1", words), 0) is not None
     assert folding.add(_end(), 0) is None
 
 
 def test_memory_is_bounded() -> None:
     folding = Folding()
-    told = [folding.add(_end(source=str(number)), 0) for number in range(MOST_OPEN + 5)]
-    assert sum(event is not None for event in told) == MOST_OPEN
-    folding.due(FOLD_S)
-    assert folding.add(_end(source="later"), FOLD_S) is not None
+    knocks = [Fact(What.REFUSED, JOB, "eve", str(number)) for number in range(MOST_OPEN + 5)]
+    assert sum(folding.add(knock, 0) is not None for knock in knocks) == MOST_OPEN
+    assert all(folding.add(_end(), 0) is not None for _ in range(3)), "who was inside is told, each time then"
+    assert len(folding.due(FOLD_S)) == 0
+    assert folding.add(knocks[-1], FOLD_S) is not None
 
 
 @given(st.lists(st.tuples(st.floats(0, 200), st.sampled_from(["a", "b"])), max_size=50))

@@ -16,6 +16,8 @@ from asyncssh.constants import (
     MSG_CHANNEL_REQUEST,
     MSG_CHANNEL_SUCCESS,
     MSG_GLOBAL_REQUEST,
+    MSG_REQUEST_FAILURE,
+    MSG_REQUEST_SUCCESS,
     OPEN_ADMINISTRATIVELY_PROHIBITED,
     OPEN_RESOURCE_SHORTAGE,
 )
@@ -289,6 +291,45 @@ def test_reading_only_holds_from_the_first_byte_of_a_channel_to_its_last() -> No
     guard.from_task(MSG_CHANNEL_CLOSE, UInt32(7))
     _open_session(guard, 7, 3)
     assert guard.from_client(MSG_CHANNEL_DATA, data) == (None, None)
+
+
+def _asks(guard: Guard, name: str, *, wants_reply: bool = True) -> bool:
+    """Whether a global request passes; it is answered with success if it does, and with failure otherwise."""
+    allowed, _ = guard.from_client(MSG_GLOBAL_REQUEST, String(name) + Boolean(wants_reply) + String("") + UInt32(0))
+    assert allowed is not None
+    passes = NOT_PASSED_ON not in allowed
+    if wants_reply:
+        guard.from_task(MSG_REQUEST_SUCCESS if passes else MSG_REQUEST_FAILURE, b"")
+    return passes
+
+
+@pytest.mark.parametrize(
+    "name", ["tcpip-forward", "streamlocal-forward@openssh.com", "streamlocal_forward_at_openssh_dot_com"]
+)
+def test_listeners_and_channels_are_bounded_together(name: str) -> None:
+    guard = Guard(EVERYTHING, (), 3)
+    assert [_asks(guard, name), _asks(guard, name, wants_reply=False)] == [True, True]
+    _open_session(guard, 1, 11)
+    assert not _asks(guard, name)
+    assert _asks(guard, "keepalive@openssh.com")
+    assert _refusal(guard, _open("session", number=9)) is not None
+    assert _asks(guard, f"cancel-{name}")
+    assert _refusal(guard, _open("session", number=9)) is None
+
+
+def test_a_listener_that_the_task_refuses_does_not_count() -> None:
+    guard = Guard(EVERYTHING, (), 1)
+    for _ in range(3):
+        asked = String("tcpip-forward") + Boolean(True) + String("") + UInt32(1)
+        assert guard.from_client(MSG_GLOBAL_REQUEST, asked) == (asked, None)
+        guard.from_task(MSG_REQUEST_FAILURE, b"")
+    assert _refusal(guard, _open("session", number=9)) is None
+
+
+@pytest.mark.parametrize("name", ["LC_ALL=", "LC_X=1", "LC_", "LC_A\0", "LC_é", "lc_all", "LANGUAGE", "LC_" + "A" * 99])
+def test_a_name_that_is_no_locale_s_does_not_pass(name: str) -> None:
+    guard = _with_session(FILES)
+    assert not _passes(guard, _request("env", String(name) + String("C")))
 
 
 @pytest.mark.parametrize("limits", [FILES, READS])

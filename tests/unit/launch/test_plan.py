@@ -107,7 +107,7 @@ def as_v2(job: Job, *, strict: bool = False, **role: Any) -> Job:
     return job.model_copy(update={"spec": spec})
 
 
-def test_the_output_directory_is_made_for_a_task_and_v2_has_none(make_job: MakeJob) -> None:
+def test_the_output_directory_is_made_for_a_task_and_v2_has_one_where_it_is_named(make_job: MakeJob) -> None:
     job = make_job({"name": "r"}, outputDir="$PAI_DEFAULT_FS_URI/out")
     assert plan_of(job, default_fs_uri="/fs").outputs == ("/fs/out",)
     unnamed = make_job({"name": "r"})
@@ -115,6 +115,11 @@ def test_the_output_directory_is_made_for_a_task_and_v2_has_none(make_job: MakeJ
     assert plan_of(make_job({"name": "r"})).outputs == ()
     v2 = plan_of(as_v2(make_job({"name": "r"})), default_fs_uri="/fs")
     assert (v2.outputs, v2.env["PAI_OUTPUT_DIR"], v2.inputs) == ((), "", ())
+    for name in ("PAI_OUTPUT_DIR", "QIZHI_OUTPUT_DIR"):
+        named = as_v2(make_job({"name": "r", "command": f"cp x ${{{name}}}"}))
+        plan = plan_of(named, default_fs_uri="/fs")
+        assert plan.outputs == (plan.env["PAI_OUTPUT_DIR"],) == (f"/fs/Output/alice/{named.uid}",)
+        assert plan_of(named).outputs == ()
 
 
 def test_a_strict_command_is_one_line_behind_what_the_user_wrote(make_job: MakeJob) -> None:

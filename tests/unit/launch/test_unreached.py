@@ -76,13 +76,13 @@ def test_on_kubernetes_volumes_of_all_tasks_that_may_be_written_are_reached() ->
 
 def test_the_quick_start_configures_a_storage_that_tasks_reach() -> None:
     page = "docs/quick-start-kubernetes.md"
-    (said,) = [yaml.safe_load(each.text) for each in fences(page) if each.first.startswith("# in backend.yaml")]
+    (said,) = [yaml.safe_load(each.text) for each in fences(page) if each.first.startswith("# backend.yaml")]
     (manifest,) = [each.text for each in fences(page) if each.first.startswith("kubectl -n jupyter-pai apply")]
     pods = said["kubernetes"]["pods"]
     (volume,) = pods["volumes"]
     pods["runtime_image"] = "registry.example.com/jupyter-pai-runtime:0.1.0"
     assert f"kind: PersistentVolumeClaim\nmetadata: {{name: {volume['claim']}}}" in manifest
-    reach = _parts(Settings.model_validate({"engine": {"kind": "kubernetes"}, **said})).task_reach()
+    reach = _parts(Settings.model_validate(said)).task_reach()
     assert reach.task_fs_uri == said["storage"]["default_uri"]
 
 

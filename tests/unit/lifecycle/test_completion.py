@@ -104,6 +104,20 @@ def test_a_lost_task_decides_a_gang_whatever_its_rules() -> None:
     assert (job.verdict.outcome, job.verdict.kind.free) == (FAILS, True)
 
 
+@pytest.mark.parametrize("reason", ["storage-exceeded", "deadline-exceeded", "out-of-memory"])
+def test_a_command_that_went_beyond_a_limit_and_exited_with_0_has_failed(reason: str) -> None:
+    """Programs that save their state exit with 0 when they are told to end."""
+    job = ended(running(make_job()), 0, 0, reason)
+    assert job.tasks[0].state is FAILS
+    assert job.verdict is not None
+    assert (job.verdict.outcome, job.verdict.exit.status) == (FAILS, 255)
+    assert "exited with status 0" in job.verdict.exit.message
+
+
+def test_a_command_that_was_stopped_and_exited_with_0_is_no_failure() -> None:
+    assert ended(running(make_job()), 0, 0, "stopped").tasks[0].state is WINS
+
+
 def test_a_stop_request_has_openpais_exit_status() -> None:
     assert stopped("enough", StopCause.USER).exit.status == STOPPED_STATUS == -210
     assert stopped("", StopCause.USER).exit.message == "stopped on request"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jupyter_pai import render
+from jupyter_pai.client import LogChunk
 from jupyter_pai.commands import jobs
 from jupyter_pai.commands.output import Output
 from jupyter_pai.log_text import incremental_decoder
@@ -31,15 +32,65 @@ class FakeClient:
         yield from PIECES
         yield "末".encode()[:2]
 
+    def log(self, *_: object, offset: int, **__: object) -> LogChunk:
+        """A page of 8 bytes."""
+        whole = TEXT.encode()
+        first = offset if offset >= 0 else len(whole) + offset
+        page = whole[first : first + 8]
+        return LogChunk(page, first, first + len(page))
+
+
+def logged(capsys: pytest.CaptureFixture[str], *, offset: int, follow: bool = False) -> list[dict[str, Any]]:
+    """What ``pai logs --json`` prints."""
+    args = argparse.Namespace(job="a", role=None, index=None, stream="stdout", offset=offset, follow=follow)
+    jobs.logs(args, Output(as_json=True))
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_pages_of_a_log_have_whole_characters_and_lead_to_each_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jobs, "connected", FakeClient)
+    said, offset = "", 0
+    while (page := logged(capsys, offset=offset)[0])["data"]:
+        said, offset = said + page["data"], page["next"]
+    assert said == TEXT
+
+
+def test_a_log_of_several_pages_is_printed_whole(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(jobs, "connected", FakeClient)
+    monkeypatch.setattr(jobs, "LOG_PAGE_BYTES", 8)
+    args = argparse.Namespace(job="a", role=None, index=None, stream="stdout", offset=0, follow=False)
+    jobs.logs(args, Output(as_json=False))
+    assert capfdbinary.readouterr().out == TEXT.encode()
+
+
+@pytest.mark.parametrize("back", range(1, 12))
+def test_an_offset_within_a_character_begins_at_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], back: int
+) -> None:
+    monkeypatch.setattr(jobs, "connected", FakeClient)
+    (page,) = logged(capsys, offset=-back)
+    assert "\ufffd" not in page["data"]
+    assert TEXT.encode()[page["offset"] : page["next"]].decode() == page["data"]
+
+
+def test_a_log_that_is_followed_from_within_a_character_begins_at_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tail = TEXT.encode()[1:]
+    monkeypatch.setattr(jobs, "connected", FakeClient)
+    monkeypatch.setattr(FakeClient, "follow_log", lambda *_, **__: iter([tail]))
+    assert "".join(line["data"] for line in logged(capsys, offset=1, follow=True)) == TEXT[1:]
+
 
 def test_the_command_prints_whole_characters_as_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(jobs, "connected", FakeClient)
-    args = argparse.Namespace(job="a", role=None, index=None, stream="stdout", offset=0, follow=True)
-    jobs.logs(args, Output(as_json=True))
-    said = [json.loads(line)["data"] for line in capsys.readouterr().out.splitlines()]
-    assert "".join(said) == TEXT + "\ufffd"
+    assert "".join(line["data"] for line in logged(capsys, offset=0, follow=True)) == TEXT + "\ufffd"
 
 
 def test_the_view_shows_whole_characters() -> None:

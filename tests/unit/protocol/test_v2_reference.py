@@ -169,6 +169,15 @@ def test_an_unknown_field_elsewhere_is_a_fault() -> None:
         ("deployments: [{name: d.1, taskRoles: {ps: {}}}]\n", "$.deployments[0].name"),
         ("deployments: [{name: my d, taskRoles: {ps: {}}}]\n", "$.deployments[0].name"),
         ("defaults: {deployment: ''}\n", "$.defaults.deployment"),
+        ("extras: {hivedScheduler: {taskRoles: }}\n", "$.extras.hivedScheduler.taskRoles"),
+        *(
+            (
+                f"extras: {{hivedscheduler: {{taskRoles: {{ps: {{{name}: ''}}}}}}}}\n",
+                f"$.extras.hivedscheduler.taskRoles.ps.{name}",
+            )
+            for name in ("gpuType", "reservationId", "skuType", "pinnedCellId")
+        ),
+        ("deployments: [{name: d, version: [1], taskRoles: {ps: {}}}]\n", "$.deployments[0].version"),
     ],
 )
 def test_what_the_page_requires_or_names_is_required(tail: str, path: str) -> None:
@@ -182,6 +191,17 @@ def test_names_of_prerequisites_are_those_of_jobs(name: str, kind: str) -> None:
     text = DOCUMENT.replace(f"name: {kind}", f'name: "{name}"').replace(f": {kind}\n", f': "{name}"\n')
     (fault,) = faults_of("", text)
     assert fault.hint == "Use letters, digits, '-' and '_' only."
+
+
+@pytest.mark.parametrize("version", ["[1]", "{a: 1}", "true"])
+@pytest.mark.parametrize("kind", ["img", "code"])
+def test_the_version_of_a_prerequisite_is_text_or_a_number(version: str, kind: str) -> None:
+    (fault,) = faults_of("", DOCUMENT.replace(f"name: {kind}", f"name: {kind}, version: {version}"))
+    assert fault.message.startswith("version must be text or a number")
+
+
+def test_instances_left_empty_are_one() -> None:
+    assert worker(read(**{"instances: 2": "instances:"})).instances == 1
 
 
 def test_an_empty_choice_is_not_no_choice() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from tornado.httputil import HTTPHeaders
@@ -157,6 +158,9 @@ def test_all_cookies_pass_but_ours(values: list[str], shared: bool, passed: str)
         ("pai-session=forged; Path=/", None, None),
         (" pai-session =forged", None, None),
         ("__Host-pai-session=forged; Path=/; Secure", None, None),
+        ("=pai-session=forged; Path=/", None, None),
+        ("=__Host-pai-session=forged", None, None),
+        ("=plain", "=plain", "=plain"),
     ],
 )
 def test_a_tasks_cookies_stay_on_its_own_address(cookie: str, by_host: str | None, by_path: str | None) -> None:
@@ -182,6 +186,55 @@ def test_cookie_paths_hold_behind_a_relay() -> None:
 def test_redirects_lead_to_the_services_address(location: str, by_host: str, by_path: str) -> None:
     assert browser_location(location, BY_HOST) == by_host
     assert browser_location(location, BY_PATH) == by_path
+
+
+OWN = "http://127.0.0.1:8000/s/lab--web"
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "..",
+        "../../jobs",
+        "../../../../api/v2/jobs",
+        "..//evil",
+        "x/../../../../s/other/",
+        "%2e%2E/../../x",
+        "..\\..\\..\\s\\other",
+        "x\\..\\..\\..\\..\\s\\other",
+        "/..//x",
+        "http:/api/v2/jobs",
+        "http:../../../api",
+        "HTTP:\\/127.0.0.1:8000\\api",
+        "http://user:word@127.0.0.1:8000/api/v2/jobs",
+        "//127.0.0.1:8000/../s/other",
+        "\t/\n../api",
+        " ../../../api",
+        "../../../api?a=/../b",
+    ],
+)
+def test_no_redirect_to_this_host_leaves_a_path_address(location: str) -> None:
+    for value in (browser_location(location, BY_PATH), _refreshed(location)):
+        found = urlsplit(urljoin(f"{OWN}{BY_PATH.address.target}", value))
+        assert f"{found.scheme}://{found.netloc}{found.path}".startswith(f"{OWN}/"), value
+
+
+def _refreshed(location: str) -> str:
+    headers = response_headers([(b"Refresh", f"0;URL='{location}'".encode())], BY_PATH)
+    return headers["Refresh"].partition("url=")[2]
+
+
+@pytest.mark.parametrize(
+    "location", ["https://example.com/a/../b", "//example.com/x", "\\\\example.com", "mailto:a@b", "?x=..", "#../x", ""]
+)
+def test_other_redirects_are_left_as_they_are(location: str) -> None:
+    assert browser_location(location, BY_PATH) == location
+    assert browser_location(location, BY_HOST) == location
+
+
+def test_a_refresh_without_an_address_is_left_as_it_is() -> None:
+    assert response_headers([(b"Refresh", b"5")], BY_PATH)["Refresh"] == "5"
+    assert response_headers([(b"Refresh", b"5; url=/x")], BY_PATH)["Refresh"] == "5; url=../x"
 
 
 def test_a_redirect_never_shows_a_jupyters_token() -> None:

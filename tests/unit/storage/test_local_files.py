@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,3 +141,67 @@ def test_a_tree_that_is_nested_very_deeply_is_an_error_and_no_crash(files: Files
         assert os.listdir(behind.root) == ["deep"]
     finally:  # pytest's own tidying would give up on it
         subprocess.run(["rm", "-rf", str(behind.root)], check=True, timeout=60)
+
+
+def test_what_a_task_hides_does_not_empty_the_count_of_all_else(
+    files: Files, behind: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind.put(("a", "f"), b"123")
+    behind.put(("a", "hidden", "g"), b"4")
+    real = os.open
+
+    def refusing(name: str, *args: Any, **kwargs: Any) -> int:
+        if name == "hidden":  # as a directory of mode 0 does for all but root
+            raise PermissionError(errno.EACCES, "Permission denied", name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refusing)
+    assert files.usage(("a",)) == 3
+
+
+def test_files_that_cannot_be_counted_leave_no_room(
+    files: Files, behind: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind.put(("a", "d", "f"), b"123")
+    real = os.open
+
+    def exhausted(name: str, *args: Any, **kwargs: Any) -> int:
+        if name == "d":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", exhausted)
+    with pytest.raises(StorageFault):
+        files.usage(("a",))
+    assert files.usage(("nothing",)) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other accounts")
+def test_what_is_made_belongs_to_the_account_of_its_directory(tmp_path: Path) -> None:
+    owned, home, shared = LocalFiles(tmp_path, owners=True), tmp_path / "ann", tmp_path / "pub"
+    home.mkdir()
+    os.chown(home, 3_171_000_000, 3_171_000_000)
+    shared.mkdir()
+    shared.chmod(0o1777)
+    for top in ("ann", "pub"):
+        upload = owned.upload((top, "in", "a.txt"), 0)
+        upload.write(b"a")
+        upload.finish("")
+        upload.close()
+        owned.copy((top, "in"), (top, "copy"), 10)
+    assert {path.stat().st_uid for path in home.rglob("*")} == {3_171_000_000}
+    assert {path.stat().st_uid for path in shared.rglob("*")} == {0}
+    assert [path.stat().st_mode & 0o7777 for path in (shared / "in", shared / "copy")] == [0o1777, 0o1777]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other accounts")
+def test_a_file_with_a_second_name_is_given_to_nobody(tmp_path: Path) -> None:
+    """An account may have put it in the place of an upload: it would then own what the other name leads to."""
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+    home = tmp_path / "fs" / "ann"
+    home.mkdir(parents=True)
+    os.chown(home, 3_171_000_000, 3_171_000_000)
+    os.link(secret, home / ".a.txt.part")
+    LocalFiles(tmp_path / "fs", owners=True).upload(("ann", "a.txt"), 0).close()
+    assert secret.stat().st_uid == 0

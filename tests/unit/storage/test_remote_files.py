@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from pai_backend.storage.files import Files, Parts
-from pai_backend.storage.remote_files import RemoteFiles
+from pai_backend.storage.remote_files import FORGOTTEN_S, RemoteFiles
 from pai_backend.storage.uris import parse
 from tests.support.files_contract import FilesContract, write
 
@@ -53,3 +55,24 @@ def test_what_is_kept_of_an_upload_survives_the_process_that_took_it(files: File
 def test_nothing_is_left_in_the_spool(files: Files, tmp_path: Path) -> None:
     write(files, ("a", "f"), b"1234")
     assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_unfinished_uploads_count_for_the_place_they_are_for(files: Files) -> None:
+    for path, data in ((("a", "f"), b"1234"), (("a", "d", "g"), b"56"), (("Output", "a", "j", "h"), b"7")):
+        part = files.upload(path, 0)
+        part.write(data)
+        part.close()
+    write(files, ("a", "whole"), b"89")
+    assert [files.usage(place) for place in (("a",), ("Output", "a"), ("b",))] == [8, 1, 0]
+    assert files.usage(("a", "d")) == 0
+
+
+def test_an_unfinished_upload_is_forgotten_after_a_week(files: Files, tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        part = files.upload(("a", name), 0)
+        part.write(b"1234")
+        part.close()
+        if name == "old":
+            (kept,) = (tmp_path / "spool").iterdir()
+            os.utime(kept, (time.time() - FORGOTTEN_S - 1,) * 2)
+    assert (files.kept(("a", "old")), files.kept(("a", "new"))) == (0, 4)

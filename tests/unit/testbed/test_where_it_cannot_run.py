@@ -16,7 +16,7 @@ def run(programs: Path, **environment: str) -> str:
     test = "tests/kubernetes/test_cluster.py::test_both_nodes_are_ready_and_count_one_gpu_each"
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
     told = {**kept, "PATH": str(programs), **environment}
-    return subprocess.run(words, env=told, cwd=ROOT, capture_output=True, text=True, timeout=100).stdout
+    return subprocess.run(words, env=told, cwd=ROOT, capture_output=True, text=True, timeout=280).stdout
 
 
 def test_at_a_desk_they_are_skipped_with_what_is_missing(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def _version_1(data: bytes) -> Announcement | None:
     words = line.decode("ascii", "replace").split(" ")
     if words[1] == "UNKNOWN":
         return Announcement(None, size)
-    if len(words) != 6 or words[1] not in ("TCP4", "TCP6"):
+    if len(words) != 6 or words[1] not in ("TCP4", "TCP6") or b"%" in line:  # a zone is none of an address's (§2.1)
         raise NotAnnouncedError("the line is not made of a family, two addresses and two ports")
     kind = ipaddress.IPv4Address if words[1] == "TCP4" else ipaddress.IPv6Address
     try:

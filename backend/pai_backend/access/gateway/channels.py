@@ -1,4 +1,5 @@
-"""The channels of one login: their two numbers, who has closed them, and what each session runs. No I/O.
+"""What one login has open: its channels, their two numbers, who has closed them, what each session runs; and what it
+listens with in the task. No I/O.
 
 This is the only place that says which channels are open. A number names one channel from its opening until both ends
 have closed it (RFC 4254 §5.3), so nothing that is known of a channel outlives it or is given to another one.
@@ -6,6 +7,7 @@ have closed it (RFC 4254 §5.3), so nothing that is known of a channel outlives 
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from asyncssh.packet import PacketDecodeError
@@ -48,13 +50,51 @@ class Channel:
         self._answered += 1
 
 
-class Channels:
-    """All channels of one login, at most ``most`` at a time, whoever opened them."""
+_LISTENS = {b"tcpip-forward": 1, b"streamlocal-forward@openssh.com": 1}
+_LISTENS |= {b"cancel-" + name: -1 for name in _LISTENS}
 
-    __slots__ = ("_by_client", "_by_task", "_offered", "most")
+
+class Listening:
+    """What a login listens with in the task (``ssh -R``), by its global requests and their answers (RFC 4254 §4, §7.1).
+
+    Answers have no number: they come in the order of the requests that want one.
+    """
+
+    __slots__ = ("_due", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Ports and sockets, those that are asked for among them."""
+        self._due: deque[int] = deque()
+
+    @staticmethod
+    def change(name: bytes) -> int:
+        """1 for a request to listen, -1 for one to end that, 0 for others, in any spelling that servers take."""
+        plain = name.replace(b"_", b"-").replace(b"-at-", b"@").replace(b"-dot-", b".")
+        return _LISTENS.get(plain, 0)
+
+    def asked(self, change: int, *, wants_reply: bool) -> None:
+        """A request is passed on. One to listen counts from here on, until its answer says otherwise."""
+        if change > 0 or not wants_reply:
+            self.count = max(0, self.count + change)
+        if wants_reply:
+            self._due.append(change)
+
+    def answered(self, *, success: bool) -> None:
+        """The task has answered the oldest request that wants a reply."""
+        change = self._due.popleft() if self._due else 0
+        if (change > 0 and not success) or (change < 0 and success):
+            self.count = max(0, self.count - 1)
+
+
+class Channels:
+    """All channels of one login, and what it listens with, at most ``most`` at a time, whoever opened them."""
+
+    __slots__ = ("_by_client", "_by_task", "_offered", "listening", "most")
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.listening = Listening()
         self._by_client: dict[int, Channel] = {}
         self._by_task: dict[int, Channel] = {}
         self._offered = 0
@@ -62,8 +102,8 @@ class Channels:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further channel may be opened."""
-        return len(self._by_client) + self._offered >= self.most
+        """Whether no further channel or listener may be opened."""
+        return len(self._by_client) + self._offered + self.listening.count >= self.most
 
     def by_client(self, number: int) -> Channel | None:
         """The channel with the client's number."""

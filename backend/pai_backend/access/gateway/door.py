@@ -10,6 +10,7 @@ from pai_backend.access.broker import lookup, rights
 from pai_backend.access.broker.rights import Credential, CredentialKind, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.names import Entry, NotYet, Refused
+from pai_backend.access.gateway.pace import Pace
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid
@@ -56,11 +57,12 @@ async def job_of(store: Store, uid: JobUid) -> Job | None:
         return None
 
 
-async def ended(store: Store, credential: Credential) -> Refused | None:
-    """Why a credential is good no more; None while it is. Raises Unavailable."""
+async def current(store: Store, credential: Credential) -> Credential | Refused:
+    """The credential on the terms it has now; why it is good no more when it is not. Raises Unavailable."""
     now = utc_now()
-    if await lookup.again(store, credential, now) is not None:
-        return None
+    found = await lookup.again(store, credential, now)
+    if found is not None and found.user == credential.user:
+        return found
     if credential.expires_at is not None and credential.expires_at <= now:
         kind = "certificate" if credential.kind is CredentialKind.CERTIFICATE else "key"
         return Refused(f"Your {kind} has expired.", Reason.RIGHT_ENDED)
@@ -88,25 +90,31 @@ class Door:
         return job
 
     async def named_key(self, fingerprint: str, public_key: str) -> Credential | None:
-        """What a key is good for that the document of the job of this name names. Raises Unavailable."""
+        """What a key is good for that the document of the job of this name names. Raises Unavailable.
+
+        Who has no such key learns nothing of the job, not even by a clock.
+        """
+        pace = Pace()
         job = await find_job(self._store, self._name)
-        return await lookup.by_document(self._store, job, fingerprint, public_key, utc_now())
+        found = await lookup.by_document(self._store, job, fingerprint, public_key, utc_now())
+        if found is None:
+            await pace.next_moment()
+        return found
 
     async def admits(self, credential: Credential) -> bool:
         """Whether the credential may come in at all. One that is for others of its user's jobs may not, so that the
         next one is tried. Whoever may not know of the job comes in, as for a name that means nothing, and is told so.
         """
-        job = await self._job(credential)
-        limits, known = await self._limits(credential, job), await self._is_known(credential, job)
+        _, limits, known = await self._seen(credential)
         return limits is not None or not known
 
     async def entry(self, credential: Credential) -> tuple[Entry, Limits]:
         """Where the task is, and what a login with the credential may do there. Raises Refused, Unavailable."""
-        refusal = await ended(self._store, credential)
-        if refusal is not None:
-            raise refusal
-        job = await self._job(credential)
-        limits, known = await self._limits(credential, job), await self._is_known(credential, job)
+        found = await current(self._store, credential)
+        if isinstance(found, Refused):
+            raise found
+        credential = found
+        job, limits, known = await self._seen(credential)
         if job is None:
             raise names.unknown(self.text)
         if limits is None:
@@ -135,6 +143,18 @@ class Door:
                 say(text)
             seen = await self._store.wait_change(seen, min(SAY_S, end - now))
             await asyncio.sleep(LOOK_S)  # bounds the rate of looks while a store is busy
+
+    async def _seen(self, credential: Credential) -> tuple[Job | None, Limits | None, bool]:
+        """The job, what may be done in it, and whether the credential's user may know of it.
+
+        Takes the same time for every job that they may not know of, and for none.
+        """
+        pace = Pace()
+        job = await self._job(credential)
+        limits, known = await self._limits(credential, job), await self._is_known(credential, job)
+        if not known:
+            await pace.next_moment()
+        return job, limits, known
 
     async def _is_known(self, credential: Credential, job: Job | None) -> bool:
         """Whether the credential's user may know that there is the job: it is theirs, shared with them, or theirs to

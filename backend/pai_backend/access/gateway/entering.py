@@ -105,8 +105,7 @@ class Entering:
             raise Refused(f"The connection to {entry.name} was lost. Connect again.", Reason.UNREACHABLE)
         self._back = back
         self.visited[entry.task] = entry
-        ports = {port for label in limits.ports or () for port in entry.placement.ports.get(label, ())}
-        guard = Guard(limits, ports, room.options.max_channels)
+        guard = Guard(limits, _reachable(entry, limits), room.options.max_channels)
         rules: tuple[Rule, Rule] = (guard.from_client, guard.from_task)
         if entry.idle_timeout_s is not None:
             self._asides = asides = Asides()
@@ -191,6 +190,12 @@ class Entering:
             self._back.close()
         for _, ride in self._ways.values():
             ride.close()
+
+
+def _reachable(entry: Entry, limits: Limits) -> set[int]:
+    """The ports that a limited login may reach. Never the SSH server's own, which would let it do everything."""
+    labels = set(limits.ports or ()) - {names.SSH_LABEL}
+    return {port for label in labels for port in entry.placement.ports.get(label, ())}
 
 
 def _lending(rule: Rule, asides: Asides) -> Rule:

@@ -1,7 +1,8 @@
 """Few events for many logins: the first at once, those that follow soon as one. Pure, the clock's reading comes in.
 
-An IDE logs in a dozen times a minute. Of one user at one address, at one job, the first login within ``FOLD_S`` is
-written at once; the others are one event at the end of that time that has their number. Likewise refusals and ends.
+An IDE logs in a dozen times a minute. Of one user with one key at one address, at one task, the first login within
+``FOLD_S`` is written at once; the others are one event at the end of that time that has their number. Likewise refusals
+and ends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pai_backend.model.ids import JobUid
 from pai_backend.model.job import NewEvent
 
 FOLD_S = 60.0
-MOST_OPEN = 4096  # folds at a time: what is beyond stands in the process's log only
+MOST_OPEN = 4096  # folds at a time: of what is beyond, logins and ends are not folded, and refusals are in the log only
+_TOLD_APART = ("task", "key")  # words that the one event for several facts can say once only
 
 
 class What(StrEnum):
@@ -64,17 +66,17 @@ class Folding:
     """The facts of one gateway process."""
 
     def __init__(self) -> None:
-        self._folds: dict[tuple[What, JobUid, str, str], _Fold] = {}
+        self._folds: dict[tuple[object, ...], _Fold] = {}
 
     def add(self, fact: Fact, now: float) -> NewEvent | None:
         """The event to write now, if any; otherwise the fact comes with :meth:`due` later."""
-        key = (fact.what, fact.job, fact.user, fact.source)
+        key = (fact.what, fact.job, fact.user, fact.source, tuple(fact.words.get(word) for word in _TOLD_APART))
         fold = self._folds.get(key)
         if fold is not None:
             fold.add(fact)
             return None
         if len(self._folds) >= MOST_OPEN:
-            return None
+            return None if fact.what is What.REFUSED else fact.event(1, fact.figures)
         self._folds[key] = _Fold(now + FOLD_S)
         return fact.event(1, fact.figures)
 

@@ -50,6 +50,9 @@ from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.transport import FlushingTransport
 from pai_backend.engine.guesses import Guessing
 
+_NO_KEY = (KeyImportError, ValueError, OverflowError)
+"""What asyncssh and cryptography make of numbers that are no key's: an exponent of 0, a point beside its curve."""
+
 GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
 SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
 
@@ -96,7 +99,7 @@ class Front(Leg, Guessing):
         key = _key_in(key_data)
         if key is None or not msg:
             return key is not None
-        if not key.verify(String(self._session_id) + msg, signature):
+        if not _has_signed(key, String(self._session_id) + msg, signature):
             return False
         valid = await super().validate_public_key(username, key_data, msg, signature)
         return valid and (self.is_welcome is None or await self.is_welcome())
@@ -213,12 +216,20 @@ def line_of(key: SSHKey) -> str:
 
 def _key_in(data: bytes) -> SSHKey | None:
     """The key that a client offers, by itself or in a certificate; None for what cannot be read as either."""
-    with contextlib.suppress(KeyImportError):
+    with contextlib.suppress(*_NO_KEY):
         certificate = decode_ssh_certificate(data)
         return certificate.key if isinstance(certificate, SSHOpenSSHCertificate) else None
-    with contextlib.suppress(KeyImportError):
+    with contextlib.suppress(*_NO_KEY):
         return decode_ssh_public_key(data)
     return None
+
+
+def _has_signed(key: SSHKey, text: bytes, signature: bytes) -> bool:
+    """Whether a signature is right. What is none of the key's kind, or no key at all, shows here only."""
+    try:
+        return key.verify(text, signature)
+    except _NO_KEY:
+        return False
 
 
 def _sender_of(packet: SSHPacket) -> int:

@@ -24,6 +24,8 @@ from asyncssh.constants import (
     MSG_CHANNEL_REQUEST,
     MSG_CHANNEL_SUCCESS,
     MSG_GLOBAL_REQUEST,
+    MSG_REQUEST_FAILURE,
+    MSG_REQUEST_SUCCESS,
     OPEN_ADMINISTRATIVELY_PROHIBITED,
     OPEN_RESOURCE_SHORTAGE,
 )
@@ -47,6 +49,7 @@ _LISTENS = (
     *(b"streamlocal-forward@openssh.com", b"cancel-streamlocal-forward@openssh.com"),
 )
 _ALWAYS_ASKED = (b"keepalive@openssh.com", b"no-more-sessions@openssh.com")
+_LOCALE_NAME = re.compile(rb"LANG|LC_[A-Z_]{1,32}")
 _LOCALE = re.compile(rb"[A-Za-z0-9_.@:+-]{0,64}")
 
 
@@ -71,7 +74,7 @@ class Guard:
         if kind == MSG_CHANNEL_REQUEST:
             return self._request(payload), None
         if kind == MSG_GLOBAL_REQUEST:
-            return (self._global(payload) if self._is_limited else payload), None
+            return self._global(payload), None
         if kind == MSG_CHANNEL_CLOSE:
             self._channels.closed_by_client(SSHPacket(payload).get_uint32())
         elif kind == MSG_CHANNEL_OPEN_CONFIRMATION:
@@ -109,10 +112,12 @@ class Guard:
 
     def _global(self, payload: bytes) -> bytes:
         packet = SSHPacket(payload)
-        name = packet.get_string()
-        if name in _ALWAYS_ASKED or (name in _LISTENS and self._limits.listen):
-            return payload
-        return String(NOT_PASSED_ON) + Boolean(packet.get_boolean())
+        name, wants_reply = packet.get_string(), packet.get_boolean()
+        change = self._channels.listening.change(name)
+        passes = not self._is_limited or name in _ALWAYS_ASKED or (name in _LISTENS and self._limits.listen)
+        passes = passes and not (change > 0 and self._channels.is_full)
+        self._channels.listening.asked(change if passes else 0, wants_reply=wants_reply)
+        return payload if passes else String(NOT_PASSED_ON) + Boolean(wants_reply)
 
     def _request(self, payload: bytes) -> bytes:
         packet = SSHPacket(payload)
@@ -186,6 +191,8 @@ class Guard:
             channels.refused_by_task(SSHPacket(payload).get_uint32())
         elif kind == MSG_CHANNEL_OPEN:
             return self._opening_by_task(payload)
+        elif kind in (MSG_REQUEST_SUCCESS, MSG_REQUEST_FAILURE):
+            channels.listening.answered(success=kind == MSG_REQUEST_SUCCESS)
         return payload, None
 
     def _opening_by_task(self, payload: bytes) -> Ruling:
@@ -214,7 +221,7 @@ def full(number: int, most: int) -> Message:
 
 def _is_locale(name: bytes, value: bytes) -> bool:
     """Whether a variable chooses a language and does nothing else: others tell a loader or a shell what to run."""
-    return (name == b"LANG" or name.startswith(b"LC_")) and _LOCALE.fullmatch(value) is not None
+    return _LOCALE_NAME.fullmatch(name) is not None and _LOCALE.fullmatch(value) is not None
 
 
 def _is_the_task(host: bytes) -> bool:

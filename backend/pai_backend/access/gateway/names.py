@@ -16,9 +16,8 @@ from pai_backend.model import alias
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Phase, State, Task
 from pai_backend.model.node import Placement
+from pai_backend.model.rights import SSH_LABEL as SSH_LABEL
 from pai_backend.store.base import slot_of
-
-SSH_LABEL = "ssh"  # the port label every task gets for its SSH server
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from asyncssh.constants import (
     MSG_REQUEST_FAILURE,
     MSG_REQUEST_SUCCESS,
 )
-from asyncssh.packet import Boolean, SSHPacket, String, UInt32
+from asyncssh.packet import Boolean, PacketDecodeError, SSHPacket, String, UInt32
 
 from pai_backend.access.gateway.guard import NOT_PASSED_ON, Ruling
 from pai_backend.access.gateway.lean import fields_of
@@ -44,6 +44,8 @@ from pai_backend.access.gateway.packets import Packets
 from pai_backend.access.gateway.transport import FlushingTransport
 
 MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
+MOST_UNANSWERED = 4096  # global requests of one end that the other has not answered; programs have one or two
+UNSENT_BYTES = 1 << 22  # of answers to a client that reads none of them; the other leg leaves less here by far
 REKEY_SOFT_BYTES = 1 << 20  # held back during a key exchange before the other leg is paused
 REKEY_HARD_BYTES = 1 << 26  # and before the login is ended: only an end that breaks the protocol gets there
 UNREAD_BYTES = 1 << 19  # received but not yet understood, twice the largest packet: no more is read until it is
@@ -56,6 +58,7 @@ _CONGESTED = 1  # the other leg's transport is full
 _REKEYING = 2  # the other leg exchanges keys
 _UNREAD = 4  # what was received is still being worked on
 ENTERING = 8  # the task's leg is being opened
+_UNSENT = 16  # what this leg itself has answered is not taken
 
 Result = bool | Awaitable[None]
 Rule = Callable[[int, bytes], Ruling]
@@ -146,6 +149,8 @@ class Leg(Packets):
         if kind == MSG_GLOBAL_REQUEST:
             name, wants_reply, payload = global_request(payload)
             if wants_reply:
+                if len(self.peer._asked) >= MOST_UNANSWERED:
+                    raise PacketDecodeError("too many requests that are not answered yet")
                 self.peer._asked.append(True)
             elif is_about_host_keys(name):
                 return
@@ -183,6 +188,8 @@ class Leg(Packets):
             self.hold_input(_UNREAD)
         elif self._not_reading & _UNREAD:
             self.release_input(_UNREAD)
+        if self.outlet is not None and self.outlet.get_write_buffer_size() > UNSENT_BYTES:
+            self.hold_input(_UNSENT)
 
     def hold_input(self, reason: int) -> None:
         """Stop reading from this leg for ``reason``. Idempotent."""
@@ -205,6 +212,7 @@ class Leg(Packets):
 
     def resume_writing(self) -> None:
         """Called by the transport when it has drained."""
+        self.release_input(_UNSENT)
         if self.peer:
             self.peer.release_input(_CONGESTED)
 

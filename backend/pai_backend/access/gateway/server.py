@@ -29,7 +29,7 @@ from pai_backend.access.gateway.warning import Warnings
 from pai_backend.access.gateway.watch import Watch
 from pai_backend.access.keys import gateway_client_key, gateway_host_keys
 from pai_backend.access.uses import Uses
-from pai_backend.engine.algorithms import algorithms
+from pai_backend.engine.algorithms import SPEAKS, algorithms
 from pai_backend.engine.base import Engine
 from pai_backend.store.base import Store
 
@@ -187,7 +187,7 @@ async def _settings(
         config=None,
         server_host_keys=[asyncssh.import_private_key(key) for key in host_keys],
         **algorithms(old_clients=options.old_clients),
-        server_version="jupyter-pai-gateway",
+        server_version=f"{SPEAKS} jupyter-pai-gateway",
         login_timeout=options.login_timeout_s,
         keepalive_interval=options.keepalive_s,
         keepalive_count_max=options.keepalive_count,

@@ -23,6 +23,11 @@ from pai_backend.store.base import Store
 KEX = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-ctr")
 
+REDIAL_S = 5.0
+"""How long a task that runs may not answer: the local agent, which all tasks of a node are entered through, may be
+between two processes, and a new one has all ports within this time."""
+REDIAL_PAUSE_S = 0.1
+
 _NOBODY: tuple[list[bytes], ...] = ([], [], [])
 """Keys of servers, authorities and revoked keys that asyncssh is to know by itself: each task has its one key."""
 
@@ -32,8 +37,10 @@ log = logging.getLogger(__name__)
 class _Client(asyncssh.SSHClient):
     """Recognises the task, and tells the login when its end of the connection is gone."""
 
-    def __init__(self, task_key: bytes, lost: Callable[[], None]) -> None:
-        self._task_key, self._lost = task_key, lost
+    def __init__(self, task_key: bytes) -> None:
+        self._task_key = task_key
+        self.lost: Callable[[], None] = lambda: None
+        """Whom to tell, once the gateway is logged in: what failed before that may be tried again."""
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """Called by asyncssh at each exchange of keys for the one that the server has shown and proved."""
@@ -41,7 +48,7 @@ class _Client(asyncssh.SSHClient):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh once, also when the login itself closed the connection."""
-        self._lost()
+        self.lost()
 
 
 class Upstream:
@@ -63,7 +70,7 @@ class Upstream:
             raise _unreachable(f"The host key of {entry.name} is not known, so the task cannot be recognised.")
         try:
             async with asyncio.timeout(self._options.connect_timeout_s):
-                return await self._login(entry, asyncssh.import_public_key(public_line(host_key)), lost)
+                return await self._answered(entry, asyncssh.import_public_key(public_line(host_key)), lost)
         except EngineError as exc:
             raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
         except asyncssh.HostKeyNotVerifiable as exc:
@@ -98,16 +105,32 @@ class Upstream:
             raise
         return ride
 
+    async def _answered(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> Back:
+        """Log in, again for ``REDIAL_S`` where nothing answers or the connection breaks."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + REDIAL_S
+        while True:
+            try:
+                return await self._login(entry, task_key, lost)
+            except (EngineError, OSError, asyncssh.ConnectionLost):
+                if loop.time() >= end:
+                    raise
+            await asyncio.sleep(REDIAL_PAUSE_S)
+
     async def _login(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> Back:
         settings = await self._settings_for(task_key.algorithm.decode("ascii"))
         connection = await self._engine.dial(entry.placement, entry.task, entry.port)
-        back = Back(asyncio.get_running_loop(), settings, _Client(task_key.public_data, lost))
+        client = _Client(task_key.public_data)
+        back = Back(asyncio.get_running_loop(), settings, client)
         StreamTransport(connection, back).start()
         try:
             await back.ready()
         except BaseException:
             back.abort()
             raise
+        if not back.alive:
+            raise asyncssh.ConnectionLost("the connection broke at its beginning")
+        client.lost = lost
         return back
 
     async def _settings_for(self, algorithm: str) -> asyncssh.SSHClientConnectionOptions:

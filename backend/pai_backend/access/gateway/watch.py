@@ -102,6 +102,8 @@ class Watch:
                 refused = await look.at(login, credential)
                 if refused is not None:
                     login.end(refused)
+                elif login in self._logins:
+                    self._logins[login] = look.terms(credential)
 
     def task_lost(self, login: Login) -> None:
         """The task's end of ``login`` broke: end it, with the reason if the store learns one soon."""
@@ -138,18 +140,29 @@ class _Look:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._ended: dict[Credential, Refused | None] = {}
+        self._found: dict[Credential, Credential | Refused] = {}
         self._jobs: dict[JobUid, Job | None] = {}
         self._rights: dict[tuple[Credential, TaskUid], Limits | None] = {}
 
     async def at(self, login: Login, credential: Credential) -> Refused | None:
         """Why the login has to end; None while it may go on."""
-        if credential not in self._ended:
-            self._ended[credential] = await door.ended(self._store, credential)
-        refused = self._ended[credential]
+        if credential not in self._found:
+            self._found[credential] = await door.current(self._store, credential)
+        found = self._found[credential]
+        if isinstance(found, Refused):
+            return found
         for entry, limits in list(login.entries):
-            refused = refused or await self._at_task(credential, entry, limits)
-        return refused
+            refused = await self._at_task(found, entry, limits)
+            if refused is not None:
+                return refused
+        return None
+
+    def terms(self, credential: Credential) -> Credential:
+        """What to look at next time: a key that was registered anew has other terms. A certificate stays the one that
+        logged in, whose revocation counts also when it has been renewed.
+        """
+        found = self._found[credential]
+        return credential if isinstance(found, Refused) or found.serial is not None else found
 
     async def _at_task(self, credential: Credential, entry: Entry, limits: Limits) -> Refused | None:
         if entry.job not in self._jobs:
@@ -162,5 +175,5 @@ class _Look:
             now = door.utc_now()
             self._rights[key] = await lookup.entrance(self._store, credential, job, now, entry.alias)
         if self._rights[key] is None:
-            return _NOT_SHARED
+            return _CHANGED if job.user == credential.user else _NOT_SHARED
         return names.gone(job, entry.task) or (_CHANGED if self._rights[key] != limits else None)

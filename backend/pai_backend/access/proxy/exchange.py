@@ -34,7 +34,7 @@ from pai_backend.access.proxy.service import Passage, ServiceProxy
 from pai_backend.access.proxy.upstream import UpstreamRequest
 from pai_backend.access.proxy.visitor import Incoming
 from pai_backend.model.digits import whole_number
-from pai_backend.model.errors import PaiError, Unavailable
+from pai_backend.model.errors import LockedOut, PaiError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -187,6 +187,8 @@ class Exchange(HTTPMessageDelegate):
     def _refusal(self, error: Exception) -> Reply:
         if isinstance(error, h11.LocalProtocolError):
             error = Refused(Notice.BAD_REQUEST)
+        elif isinstance(error, LockedOut):
+            error = Refused(Notice.LOCKED_OUT)
         elif isinstance(error, PaiError):
             error = Refused(Notice.AWAY, error.message)
         elif not isinstance(error, Refused):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from tornado.httputil import HTTPHeaders
 
@@ -27,6 +26,14 @@ _FORWARDING = re.compile(r"x-forwarded-.*|forwarded|x-real-ip|x-scheme|x-origina
 _OURS = frozenset({"host", "http2-settings"})
 _PASSING_PROTOCOL = re.compile(r"(?!h[23]|http|tls)[a-z0-9._+-]+", re.ASCII)
 _FRAMING = frozenset({"content-length"})
+
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_BLANKS = "".join(map(chr, range(0x21)))
+_ADDRESS = re.compile(r"(?:(?P<scheme>[a-z][a-z0-9+.-]*):)?//(?P<host>[^/?#]+)(?P<path>.*)", re.ASCII | re.I | re.S)
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.ASCII | re.I)
+_REFRESH = re.compile(
+    r"""(?P<time>[\s\d.]*)[;,\s]\s*(?:url\s*=\s*)?(?P<quote>["']?)(?P<url>.+?)(?P=quote)\s*""", re.I | re.S
+)
 
 # On a path address the browser sends every cookie of the host name, whatever the port: among them the
 # sign-in of the Jupyter server or hub that the user works in.
@@ -127,16 +134,21 @@ def passing_cookies(values: Iterable[str], *, shared_host: bool) -> str:
 _OF_ORIGIN = frozenset(
     {
         "accept-ch",
+        "activate-storage-access",
         "alt-svc",
         "clear-site-data",
+        "critical-ch",
         "nel",
         "origin-agent-cluster",
         "public-key-pins",
+        "public-key-pins-report-only",
         "report-to",
         "reporting-endpoints",
+        "sec-session-registration",
         "service-worker-allowed",
         "set-login",
         "strict-transport-security",
+        "use-as-dictionary",
     }
 )
 """What an answer says of its whole origin, which all services at path addresses share."""
@@ -181,34 +193,68 @@ def response_headers(fields: Iterable[tuple[bytes, bytes]], to: Upstream, *, upg
                 headers.add(name, cookie)
         elif low == "location":
             headers.add(name, browser_location(value, to))
+        elif low == "refresh":
+            headers.add(name, _browser_refresh(value, to))
         else:
             headers.add(name, value)
     return headers
 
 
 def browser_location(location: str, to: Upstream) -> str:
-    """A redirect as the browser must see it: on this service's address, without a token."""
+    """A redirect as the browser must see it: on this service's address, without a token.
+
+    What leads to other hosts is left as it is. Source of how browsers read it: URL (WHATWG), §4.4.
+    """
     if to.token is not None:
         location = without_parameter(location, "token")
-    try:
-        host = urlsplit(location).netloc
-    except ValueError:
-        return location  # not an address; the browser decides what to do with it
-    if host:
-        if host.lower() not in (to.host.lower(), f"localhost:{to.port}"):
+    reference = _as_read(location)
+    if (found := _ADDRESS.fullmatch(reference)) is not None:
+        scheme, host, path = found["scheme"], found["host"].rpartition("@")[2].lower(), found["path"]
+        if scheme and scheme.lower() not in _DEFAULT_PORTS:
             return location
-        location = location.split(host, 1)[1]
-        location = location if location.startswith("/") else "/" + location
-    if not location.startswith("/"):
+        port = _DEFAULT_PORTS.get((scheme or to.scheme).lower(), "")
+        ours = {to.host.lower(), to.host.lower().removesuffix(port), f"localhost:{to.port}"}
+        if not ours & {host, host.removesuffix(port)}:
+            return location
+        reference = path if path.startswith("/") else "/" + path
+    elif (scheme := _SCHEME.match(reference)) is not None:
+        if scheme[1].lower() != to.scheme:
+            return location
+        reference = reference[scheme.end() :]  # ``http:/x`` and ``http:x`` are relative where the page has that scheme
+    elif not to.address.prefix and not reference.startswith("//"):
         return location
-    return to.address.relative(location) if to.address.prefix or location.startswith("//") else location
+    if reference.startswith("/"):
+        return to.address.relative(reference) if to.address.prefix or reference.startswith("//") else reference
+    if to.address.prefix and _climbs(reference):
+        folder = to.address.path.rpartition("/")[0]
+        return to.address.relative(f"{folder}/{reference}")
+    return reference
+
+
+def _as_read(location: str) -> str:
+    """An address as browsers read it: without blanks around it, tabs and ends of lines, and with slashes one way."""
+    text = "".join(letter for letter in location.strip(_BLANKS) if letter not in "\t\r\n")
+    end = min((at for mark in "?#" if (at := text.find(mark)) >= 0), default=len(text))
+    return text[:end].replace("\\", "/") + text[end:]
+
+
+def _climbs(reference: str) -> bool:
+    path = re.split("[?#]", reference, maxsplit=1)[0]
+    return any(segment.lower().replace("%2e", ".") == ".." for segment in path.split("/"))
+
+
+def _browser_refresh(refresh: str, to: Upstream) -> str:
+    """A ``Refresh`` as the browser must see it; it redirects as ``Location`` does (HTML, §4.2.5.3)."""
+    found = _REFRESH.fullmatch(refresh)
+    return f"{found['time']}; url={browser_location(found['url'], to)}" if found else refresh
 
 
 def browser_cookie(cookie: str, to: Upstream) -> str | None:
     """A task's ``Set-Cookie`` for its own address only; None when it would replace ours."""
     pair, *attributes = (part.strip() for part in cookie.split(";"))
-    if pair.partition("=")[0].strip() in COOKIES:
-        return None
+    name = pair.partition("=")[0].strip()
+    if name in COOKIES or (not name and "=" in pair[1:]):
+        return None  # of a cookie without a name browsers send the value alone, which may read as one of ours
     kept = [pair]
     for attribute in attributes:
         name, _, value = (text.strip() for text in attribute.partition("="))

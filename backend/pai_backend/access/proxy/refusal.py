@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchService, Unauthorized, Unavailable
+from pai_backend.model.errors import (
+    Forbidden,
+    InvalidParameters,
+    LockedOut,
+    NoSuchService,
+    Unauthorized,
+    Unavailable,
+)
 from pai_backend.model.job import Job
 
 
@@ -50,6 +57,13 @@ class Notice(Enum):
         False,
         Texts("Not your job", "You are signed in, but this service belongs to a job of another user."),
         Texts("这不是您的作业", "您已登录，但此服务属于其他用户的作业。"),
+    )
+    LOCKED_OUT = _Kind(
+        403,
+        LockedOut.code,
+        False,
+        Texts("You are locked out", "An administrator has locked you out of this cluster. Ask an administrator."),
+        Texts("您已被禁止访问", "管理员已禁止您访问此集群。请联系管理员。"),
     )
     FOREIGN = _Kind(
         403,

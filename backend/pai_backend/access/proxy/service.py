@@ -179,7 +179,7 @@ class ServiceProxy:
         if len(given) > MAX_TOKENS:  # each is looked up in the store
             raise Refused(Notice.BAD_REQUEST)
         for token in given:
-            if await self._entrants.entrant_of(token) is not None:
+            if await self._entrants.of_token(token) is not None:
                 return True
         return False
 
@@ -250,7 +250,7 @@ def _presentation(incoming: Incoming, visitor: Visitor, place: Place) -> Upstrea
 async def _outer_prefix(incoming: Incoming, entrants: Entrants) -> str:
     """Where a relay has put our root: believed only when the relay shows a user's token."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    trusted = scheme.lower() == "bearer" and await entrants.entrant_of(token.strip()) is not None
+    trusted = scheme.lower() == "bearer" and await entrants.of_token(token.strip()) is not None
     return _given_prefix(incoming) if trusted else ""
 
 

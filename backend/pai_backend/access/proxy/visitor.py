@@ -12,6 +12,7 @@ from pai_backend.access.proxy.address import Address
 from pai_backend.access.proxy.headers import wants_upgrade
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.tickets import COOKIE, HOST_COOKIE, Claims, TicketOffice
+from pai_backend.model.errors import LockedOut
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 
@@ -41,11 +42,11 @@ class User(Protocol):
 class Entrants(Protocol):
     """Who may enter tasks, as things are now."""
 
-    async def entrant_of(self, token: str) -> User | None:
-        """The user of a token; None when it is good no more, or its user is gone or locked out."""
+    async def of_token(self, token: str) -> User | None:
+        """The user of a token; None when it is no longer valid or its user is gone. Raises LockedOut."""
         ...
 
-    async def entrant(self, token: str) -> User | None:
+    async def of_digest(self, token: str) -> User | None:
         """The same by the token's digest."""
         ...
 
@@ -106,7 +107,7 @@ class Visitor:
 async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice) -> Visitor:
     """The sender, by bearer token or session cookie. Raises Refused (sign in) when there is neither."""
     scheme, _, token = incoming.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and (user := await entrants.entrant_of(token.strip())) is not None:
+    if scheme.lower() == "bearer" and (user := await entrants.of_token(token.strip())) is not None:
         return Visitor(user.name, ambient=False, token=user.token)
     own = HOST_COOKIE if incoming.scheme == "https" and not incoming.address.prefix else COOKIE
     for value in _sessions(incoming.headers, own):
@@ -119,7 +120,7 @@ async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice)
 
 async def visitor_of(claims: Claims, entrants: Entrants) -> Visitor | None:
     """Whom a ticket or session stands for; None when its token or its user is good no more, or administers no more."""
-    user = await entrants.entrant(claims.token)
+    user = await entrants.of_digest(claims.token)
     if user is None or user.name != claims.user or (claims.admin and not user.admin):
         return None
     return Visitor(user.name, ambient=True, token=claims.token, job=claims.job, as_admin=claims.admin)
@@ -127,7 +128,10 @@ async def visitor_of(claims: Claims, entrants: Entrants) -> Visitor | None:
 
 async def still(visitor: Visitor, entrants: Entrants) -> bool:
     """Whether a visitor who was let in would be let in now."""
-    user = await entrants.entrant(visitor.token)
+    try:
+        user = await entrants.of_digest(visitor.token)
+    except LockedOut:
+        return False
     return user is not None and user.name == visitor.name and (user.admin or not visitor.as_admin)
 
 

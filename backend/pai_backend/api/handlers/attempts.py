@@ -51,7 +51,7 @@ class LogLocationList(ApiHandler):
     async def get(self, job: str, attempt: str, role: str, index: str, run: str, query: TailQuery) -> LogLocations:
         """OpenPAI's list."""
         where = (int(attempt), role, int(index), int(run))
-        return await LogService(self.ctx).locations(self.user, job, *where, tail=query.tail_mode)
+        return await LogService(self.ctx).locations(self.user, job, *where, tail=query.tail)
 
 
 class AllAttempts(_AttemptHandler):

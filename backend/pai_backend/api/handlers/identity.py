@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
-from pai_backend.api.openpai.wire import Message, NewToken, SignedIn, SignInInfo, TokenList, UserList, UserWire
+from pai_backend.api.openpai.wire import (
+    ChangedUser,
+    Message,
+    NewToken,
+    SignedIn,
+    SignInInfo,
+    TokenList,
+    UserList,
+    UserWire,
+)
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import Login, UserChange
 from pai_backend.api.services.identity import IdentityService
 from pai_backend.model.errors import (
     Forbidden,
+    LockedOut,
     NoSuchToken,
     NoSuchUser,
     NotSupported,
@@ -50,7 +60,7 @@ class BasicLogin(_IdentityHandler):
             "Sign in with name and password.",
             body=Login,
             answer=SignedIn,
-            raises=(WrongPassword, TooManyRequests, Unavailable),
+            raises=(WrongPassword, TooManyRequests, LockedOut, Unavailable),
         )
     )
     async def post(self, login: Login) -> SignedIn:
@@ -131,10 +141,10 @@ class OneUser(_IdentityHandler):
         Operation(
             "Change one's own profile: the SSH public keys.",
             body=UserChange,
-            answer=UserWire,
+            answer=ChangedUser,
             raises=(NoSuchUser, Forbidden, NotSupported),
         )
     )
-    async def put(self, user: str, change: UserChange) -> UserWire:
+    async def put(self, user: str, change: UserChange) -> ChangedUser:
         """The profile as it is now."""
         return await self.identity.change(self.user, user, change, self.request.remote_ip or "")

@@ -1,4 +1,4 @@
-"""Jobs: submit, validate, list, look, stop, tag."""
+"""Jobs: submit, validate, list, look, stop, delete, tag."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from pai_backend.model.errors import (
     NoSuchJob,
     NoSuchStorage,
     NoSuchTag,
+    NotFinished,
     NoVirtualCluster,
     ReadOnlyJob,
     TooLarge,
@@ -132,6 +133,11 @@ class OneJob(JobHandler):
         if self.wants_ours():
             return await self.jobs.detail(self.user, job)
         return await AttemptService(self.ctx).detail(self.user, job)
+
+    @operation(Operation("Delete a job that has ended.", answer=Said, status=202, raises=(NoSuchJob, NotFinished)))
+    async def delete(self, job: str) -> Said:
+        """Its document, history, logs and files go; what it left in storages stays."""
+        return await self.jobs.delete(self.user, job)
 
 
 class JobExecutionType(JobHandler):

@@ -200,7 +200,7 @@ class Shares(_KeyHandler):
 class SshLockouts(_KeyHandler):
     """``/api/v2/lockouts``."""
 
-    @operation(Operation("Users who may enter no task.", answer=Lockouts, raises=(Forbidden,)))
+    @operation(Operation("Users who are locked out.", answer=Lockouts, raises=(Forbidden,)))
     async def get(self) -> Lockouts:
         """Their names."""
         return await self.keys.lockouts(self.user)
@@ -209,12 +209,18 @@ class SshLockouts(_KeyHandler):
 class OneSshLockout(_KeyHandler):
     """``/api/v2/lockouts/{user}``."""
 
-    @operation(Operation("Refuse a user every way into tasks, known or gone.", status=204, raises=(Forbidden,)))
+    @operation(
+        Operation(
+            "Refuse all requests and logins of a user, known or gone.",
+            status=204,
+            raises=(Forbidden, InvalidParameters),
+        )
+    )
     async def put(self, user: str) -> None:
         """Nothing is answered."""
         await self.keys.lock_out(self.user, user)
 
-    @operation(Operation("Let a user into tasks again.", status=204, raises=(Forbidden,)))
+    @operation(Operation("End the lock-out of a user.", status=204, raises=(Forbidden,)))
     async def delete(self, user: str) -> None:
         """Nothing is answered."""
         await self.keys.let_in(self.user, user)

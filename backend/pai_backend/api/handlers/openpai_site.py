@@ -6,7 +6,7 @@ from pai_backend.api.base import ApiHandler
 from pai_backend.api.openpai.site_wire import Group, GroupList, NodeObjects, PodObjects, StorageDetail, StorageSummary
 from pai_backend.api.openpai.wire import UserList
 from pai_backend.api.operation import Operation, operation
-from pai_backend.api.queries import StoragesQuery
+from pai_backend.api.queries import PodsQuery, StoragesQuery
 from pai_backend.api.services.openpai_site import OpenpaiSiteService
 from pai_backend.model.errors import Forbidden, NoSuchGroup, NoSuchStorage
 
@@ -84,8 +84,13 @@ class KubernetesPods(_SiteHandler):
     """``/api/v2/kubernetes/pods``."""
 
     @operation(
-        Operation("All tasks with a place, as pods; for administrators.", answer=PodObjects, raises=(Forbidden,))
+        Operation(
+            "All tasks with a place, as pods; for administrators.",
+            query=PodsQuery,
+            answer=PodObjects,
+            raises=(Forbidden,),
+        )
     )
-    async def get(self) -> PodObjects:
+    async def get(self, _query: PodsQuery) -> PodObjects:
         """The tasks, on whatever engine."""
         return await self.site.pods(self.user)

@@ -89,6 +89,7 @@ class FileHandler(ApiHandler):
     async def _write(self, written: Awaitable[None]) -> None:
         try:
             await written
+            await self.require_still()
         except PaiError as error:
             self._refuse(error)
 
@@ -146,6 +147,7 @@ class FileHandler(ApiHandler):
                 left -= len(data)
                 self.write(data)
                 await self.flush()
+                await self.require_still()
             if left:
                 self._cut("it became shorter while it was sent")
         except PaiError as error:

@@ -1,7 +1,8 @@
 """OpenPAI's REST v1: the same jobs under its older paths.
 
 Each handler stands at two paths: ``/api/v1/jobs/…`` and ``/api/v1/user/{user}/jobs/…``. States have v1's words, a
-submission answers with the job (201), and reading needs a token here, which it did not there.
+submission answers with the job (201), and reading needs a token here, which it did not there; with
+``api.anonymous_v1_list`` the lists need none.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.job_keys import JobKeyService
 from pai_backend.api.services.listing import ListService
 from pai_backend.api.wire import Said
+from pai_backend.auth.users import User
 from pai_backend.model.errors import (
     DocumentError,
     Forbidden,
@@ -36,6 +38,8 @@ from pai_backend.model.spec import Dialect
 
 VERSION = 1
 OBSOLETE = "killAllOnCompletedTaskNumber is obsolete; use minFailedTaskCount and minSucceededTaskCount."
+_ANYBODY = User("", admin=True)
+"""Who sees the rows of all jobs: for lists alone."""
 _SUBMITTED = (DocumentError, InvalidParameters, NoVirtualCluster, NoSuchStorage, NameTaken, TooLarge)
 _SUBMITTED_FOR = (*_SUBMITTED, Forbidden)
 
@@ -60,6 +64,22 @@ class _Submits(DocumentHandler):
         self.set_header("Location", f"/api/v1/user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='~')}")
         return await AttemptService(self.ctx).detail(self.user, job.id, version=VERSION)
 
+    def _say_obsolete(self, job: Job) -> None:
+        # QIZHI's documents have no other way to say it, so only OpenPAI's own dialect is warned.
+        if job.spec.dialect is Dialect.OPENPAI_V1 and job.spec.kill_all_on_completed is not None:
+            self.set_header("X-Warning", OBSOLETE)
+
+
+class _Lists(_Submits):
+    """One that lists jobs, too."""
+
+    async def _caller(self) -> User:
+        """As the base; whoever shows no token may see the list where the administrator says so."""
+        is_stranger = "Authorization" not in self.request.headers
+        if is_stranger and self.request.method == "GET" and self.ctx.site.anonymous_v1_list:
+            return _ANYBODY
+        return await super()._caller()
+
     async def list(self, owner: str, query: ListQuery) -> None:
         """Write a page of jobs, of one owner only when it is given."""
         self.ctx.limits.lists.take(self.user.name)
@@ -69,13 +89,8 @@ class _Submits(DocumentHandler):
         shape = partial(openpai_jobs.row, version=VERSION)
         await self.write_rows(found, shape, matching if query.with_total_count else None, "application/json")
 
-    def _say_obsolete(self, job: Job) -> None:
-        # QIZHI's documents have no other way to say it, so only OpenPAI's own dialect is warned.
-        if job.spec.dialect is Dialect.OPENPAI_V1 and job.spec.kill_all_on_completed is not None:
-            self.set_header("X-Warning", OBSOLETE)
 
-
-class JobsV1(_Submits):
+class JobsV1(_Lists):
     """``/api/v1/jobs``."""
 
     @operation(Operation("List jobs.", query=ListQuery, answer=JobList))
@@ -89,7 +104,7 @@ class JobsV1(_Submits):
         return await self.submit(None, None)
 
 
-class UserJobsV1(_Submits):
+class UserJobsV1(_Lists):
     """``/api/v1/user/{user}/jobs``."""
 
     @operation(Operation("List a user's jobs.", query=ListQuery, answer=JobList))

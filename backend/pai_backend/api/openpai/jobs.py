@@ -14,6 +14,7 @@ from pai_backend.api.openpai import states
 from pai_backend.api.openpai.exits import exit_spec, job_exit_spec
 from pai_backend.api.openpai.wire import (
     Detail,
+    Diagnostics,
     ExitMessages,
     ExitSpec,
     Hived,
@@ -45,6 +46,11 @@ def _or_none(time: datetime | None) -> int | None:
 def debug_id(user: str, name: str) -> str:
     """OpenPAI's name of a job inside Kubernetes."""
     return hashlib.md5(f"{user}~{name}".encode(), usedforsecurity=False).hexdigest()
+
+
+def task_number(uid: str) -> int:
+    """The number that stands for a run of a task: the same for the same uid, and exact in JavaScript."""
+    return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:6])
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,7 @@ def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: A
         alias=job.alias,
         phase=attempt.phase,
         why=job.why,
+        description=job.spec.description,
         ssh_command=present.ssh_command(job.alias, gateway),
         services=tuple(present.services(job, site)),
         warnings=job.warnings,
@@ -167,7 +174,8 @@ def job_attempt(attempt: Attempt, gateway: Address | None) -> JobAttempt:
         exit_code=_exit_code(attempt),
         exit_phrase=spec.phrase if spec else None,
         exit_type=spec.type if spec else None,
-        exit_diagnostics=exit_.message if exit_ else None,
+        exit_diagnostics=Diagnostics(diagnostics_summary=exit_.message, launcher=exit_.message) if exit_ else None,
+        app_exit_spec=spec,
         total_gpu_number=_gpu_count(job),
         total_task_number=job.spec.task_count,
         total_task_role_number=len(job.spec.task_roles),
@@ -253,7 +261,8 @@ def _roles(attempt: Attempt, gateway: Address | None) -> dict[str, Role]:
     job = attempt.job
     tasks: dict[str, list[TaskStatus]] = {role.name: [] for role in job.spec.task_roles}
     for task in attempt.tasks:
-        tasks[task.role].append(_task(attempt, attempt.runs[task.role, task.index], gateway))
+        status = _task(attempt, attempt.runs[task.role, task.index], gateway)
+        tasks[task.role].append(status.model_copy(update={"task_uid": task_number(task.uid)}))
     return {
         name: Role(task_role_status=RoleName(name=name), task_statuses=tuple(statuses))
         for name, statuses in tasks.items()
@@ -286,12 +295,13 @@ def _run(attempt: Attempt, task: Task, number: int) -> TaskRun:
         task_role_name=task.role,
         task_index=task.index,
         task_uid=task.uid,
+        uid=task.uid,
         task_state=task.state.value,
         container_id=task.uid if place else None,
         container_ip=place.address if place else None,
         container_node_name=place.node if place else None,
         container_ports={label: ",".join(map(str, ports)) for label, ports in place.ports.items()} if place else None,
-        container_gpus=sum(1 << gpu for gpu in place.gpus) if place else None,
+        container_gpus=str(sum(1 << gpu for gpu in place.gpus)) if place else None,
         container_log=log_path(job, attempt.number, task.role, task.index, number),
         container_exit_code=states.task_exit_code(job, task),
         container_exit_spec=exit_spec(task.exit) if task.exit else None,

@@ -5,7 +5,7 @@ Fields that OpenPAI does not have are at the end of each model and marked *ours*
 
 from __future__ import annotations
 
-from pydantic import Field, RootModel, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, RootModel
 
 from pai_backend.api.wire import Camel, RetryDetails, ServiceWire, SshAnswer
 from pai_backend.model.spec import DocumentWarning
@@ -110,13 +110,18 @@ class TaskRun(Camel):
 
     task_role_name: str
     task_index: int
-    task_uid: str
+    task_uid: int | str = Field(
+        description="A number in the detail of a job and text elsewhere, as OpenPAI's description has them."
+    )
+    uid: str = Field(description="Ours: the text of `taskUid` in either case, which events have as `podUid`.")
     task_state: str
     container_id: str | None
     container_ip: str | None
     container_node_name: str | None
     container_ports: dict[str, str] | None = Field(description="Label to numbers separated by commas.")
-    container_gpus: int | None = Field(description="Bit n is set when it holds GPU n of its node.")
+    container_gpus: str | None = Field(
+        description="A whole number, as text: bit n is set when it holds GPU n of its node."
+    )
     container_log: str = Field(description="Path of the list of its logs.")
     container_exit_code: int | None
     container_exit_spec: ExitSpec | None
@@ -175,9 +180,18 @@ class Detail(Camel):
     alias: str = Field(description="Ours: the stable name in addresses.")
     phase: str = Field(description="Ours: the state in plain words.")
     why: str = Field(description="Ours: why it waits.")
+    description: str = Field(description="Ours: what a v2 document says of itself; empty when it says nothing.")
     ssh_command: str = Field(description="Ours.")
     services: tuple[ServiceWire, ...] = Field(description="Ours: the ports that the document names.")
     warnings: tuple[DocumentWarning, ...] = Field(description="Ours.")
+
+
+class Diagnostics(Camel):
+    """Why an attempt ended, in OpenPAI's parts: those of its runtime and its controller are one here."""
+
+    diagnostics_summary: str
+    runtime: None = None
+    launcher: str
 
 
 class JobAttempt(Camel):
@@ -197,7 +211,8 @@ class JobAttempt(Camel):
     exit_code: int | None
     exit_phrase: str | None
     exit_type: str | None
-    exit_diagnostics: str | None
+    exit_diagnostics: Diagnostics | None
+    app_exit_spec: ExitSpec | None
     total_gpu_number: int
     total_task_number: int
     total_task_role_number: int
@@ -216,14 +231,14 @@ class AttemptsHealth(Camel):
 
 
 class JobEvent(Camel):
-    """A line of a job's history. One that is of no task has no fields about any."""
+    """A line of a job's history. One that is of no task has null in the fields about tasks."""
 
     uid: str
     framework_name: str
-    pod_uid: str | None = None
-    taskrole_name: str | None = None
-    task_name: str | None = None
-    task_index: int | None = None
+    pod_uid: str | None
+    taskrole_name: str | None
+    task_name: str | None
+    task_index: int | None
     type: str = Field(description="Normal or Warning.")
     reason: str
     message: str
@@ -231,11 +246,7 @@ class JobEvent(Camel):
     last_timestamp: str
     count: int
     source_component: str
-    source_host: str | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_nulls(self, make: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {name: value for name, value in make(self).items() if value is not None}
+    source_host: str | None
 
 
 class JobEvents(Camel):
@@ -303,7 +314,7 @@ class TokenWire(Camel):
 
 
 class TokenList(Camel):
-    """The caller's tokens. They are kept as digests, so their names stand where OpenPAI has the tokens themselves."""
+    """The caller's tokens, all in ``tokens``. They are kept as digests, so their ids stand where OpenPAI has them."""
 
     tokens: tuple[str, ...]
     application_tokens: tuple[str, ...]
@@ -346,6 +357,12 @@ class UserWire(Camel):
 
 class UserList(RootModel[tuple[UserWire, ...]]):
     """Users, by name."""
+
+
+class ChangedUser(UserWire):
+    """A user after a change."""
+
+    message: str = "The profile is changed."
 
 
 class SkuType(Camel):

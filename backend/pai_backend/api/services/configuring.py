@@ -6,9 +6,11 @@ Nothing is decided here: a version is recorded, and the controller goes over to 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from pai_backend.api.config_wire import ClusterPlan, ConfigHistory, ConfigShown, ConfigVersionShown
 from pai_backend.api.context import ApiContext
+from pai_backend.api.large_texts import in_turn
 from pai_backend.auth.users import User
 from pai_backend.lifecycle.step import to_place
 from pai_backend.model.change import ClusterChange
@@ -153,7 +155,7 @@ class ConfigService:
             waiting = in_order(Queued(job, tasks) for job in jobs if (tasks := to_place(job, now)))
             return preview(copy, config, jobs, waiting)
 
-        return await asyncio.to_thread(computed)
+        return await in_turn(computed)
 
     async def _in_force(self, version: int) -> bool:
         """Whether the controller takes the version over in time."""
@@ -173,7 +175,7 @@ class ConfigService:
 async def _read(text: bytes) -> ClusterConfig:
     """The configuration, read where it holds nobody up. Raises DocumentError."""
     try:
-        return await asyncio.to_thread(read_config, text.decode("utf-8-sig"))
+        return await in_turn(partial(read_config, text.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         message = f"this is not UTF-8 text: byte {error.start} is not"
         fault = Fault(path="$", message=message, line=text.count(b"\n", 0, error.start) + 1, hint="Save it as UTF-8.")

@@ -6,6 +6,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.key_wire import NewKey
 from pai_backend.api.openpai.jobs import milliseconds
 from pai_backend.api.openpai.wire import (
+    ChangedUser,
     NewToken,
     SignedIn,
     SshKey,
@@ -47,7 +48,7 @@ class IdentityService:
         kept = await self._ctx.identity.tokens(user)
         shown = tuple(_shown(token) for token in kept)
         return TokenList(
-            tokens=tuple(token.id for token in shown if not token.application),
+            tokens=tuple(token.id for token in shown),
             application_tokens=tuple(token.id for token in shown if token.application),
             data=shown,
         )
@@ -72,7 +73,7 @@ class IdentityService:
         """A user's profile. Raises Forbidden for somebody else's, NoSuchUser."""
         return await self._user(self._account(user, name))
 
-    async def change(self, user: User, name: str, change: UserChange, source: str) -> UserWire:
+    async def change(self, user: User, name: str, change: UserChange, source: str) -> ChangedUser:
         """Change one's own profile: the registered SSH keys are the only part that is kept here.
 
         Raises NotSupported for other parts, Forbidden, NoSuchUser, InvalidParameters for a key that is none.
@@ -90,7 +91,7 @@ class IdentityService:
         if data.extension is not None and data.extension.ssh_keys is not None:
             wanted = [NewKey(public_key=key.value, comment=key.title) for key in data.extension.ssh_keys]
             await KeyService(self._ctx, source).replace(user, wanted)
-        return await self._user(account)
+        return ChangedUser(**dict(await self._user(account)))
 
     def _account(self, user: User, name: str) -> Account:
         wanted = user.name if name == ME else name

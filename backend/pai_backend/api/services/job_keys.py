@@ -28,7 +28,15 @@ from pai_backend.api.services.access import AccessService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
 from pai_backend.model.alias import task_alias
-from pai_backend.model.errors import Forbidden, InvalidParameters, NoJobSsh, NoSuchJob, ReadOnlyJob, Unauthorized
+from pai_backend.model.errors import (
+    Forbidden,
+    InvalidParameters,
+    LockedOut,
+    NoJobSsh,
+    NoSuchJob,
+    ReadOnlyJob,
+    Unauthorized,
+)
 from pai_backend.model.job import Job, Phase, Task
 from pai_backend.store.grants import Act
 
@@ -101,7 +109,10 @@ class JobKeyService:
             job = await self._ctx.store.job(claims.job)
         except (Unauthorized, NoSuchJob):
             raise spent from None
-        user = await self._ctx.identity.entrant(claims.token)
+        try:
+            user = await self._ctx.identity.of_digest(claims.token)
+        except LockedOut:  # whoever holds the link is told no more than for one that was never given
+            raise spent from None
         if user is None or not user.name == claims.user == job.user or job.state.final:
             raise spent
         return await self._take(user, job, await job_key(self._ctx.store, job.uid), source)

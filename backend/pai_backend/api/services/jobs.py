@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from pai_backend.access.document_keys import document_keys
 from pai_backend.api import present
 from pai_backend.api.context import ApiContext
-from pai_backend.api.doubts import doubts
+from pai_backend.api.doubts import doubt_of
+from pai_backend.api.large_texts import in_turn
 from pai_backend.api.services.cells import check_cells
 from pai_backend.api.wire import Detail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
@@ -67,13 +68,14 @@ class JobService:
     async def create(self, user: User, text: bytes, name: str | None, filename: str) -> Job:
         """Take a document and store a waiting job.
 
-        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster),
-        NoSuchStorage, NameTaken.
+        Raises DocumentError, InvalidParameters (a bad ``name``), NoVirtualCluster, Forbidden (a virtual cluster, or no
+        account for their tasks), NoSuchStorage, NameTaken.
         """
         document, warnings = await self._read(user, text, filename)
         if name is None:
             _check_name(document)
         spec = _renamed(document.spec, name)
+        await self._ctx.need_account(user)
         job = new_job(user.name, spec, warnings, self._ctx.clock())
         events = [NewEvent("job.submitted", {"user": user.name, "name": spec.name})]
         return await self._ctx.store.submit(
@@ -110,7 +112,7 @@ class JobService:
         job = await self.find(user, name)
         idles = job.spec.idle_timeout_s is not None and not job.state.final
         clocks = await self._ctx.store.idling.clocks([job.uid]) if idles else {}
-        doubt = doubts(job, self._ctx.nodes(), self._ctx.troubles())
+        doubt = await doubt_of(job, self._ctx)
         return present.detail(job, self._ctx.site, self._ctx.gateway(), clocks.get(job.uid), doubt)
 
     async def own(self, user: User, name: str, to_do: str) -> Job:
@@ -138,6 +140,13 @@ class JobService:
         await self._ctx.store.request_stop(job.uid, user.name, self._ctx.clock(), "")
         return Said(status=202, message=f"job {job.name} is asked to stop")
 
+    async def delete(self, user: User, name: str) -> Said:
+        """Delete a job that has ended, for good. Raises NoSuchJob, Forbidden, NotFinished."""
+        job = await self.own(user, name, "delete")
+        gone = await self._ctx.store.deletion.request(job.uid, user.name, self._ctx.clock())
+        when = "is deleted" if gone else "is deleted as soon as the engine has removed its tasks"
+        return Said(status=202, message=f"job {job.name} {when}; what it left in storages stays")
+
     async def tag(self, user: User, name: str, tag: str) -> Said:
         """Give a job a tag. Idempotent. Raises NoSuchJob, Forbidden, InvalidParameters when it has too many."""
         job = await self.own(user, name, "tag")
@@ -156,7 +165,7 @@ class JobService:
         text, filename, _kept_type = await self._ctx.store.document(job.uid)  # older versions kept what clients said
         media_type = _media_type(filename, text)
         if not may_read_secrets(user, job):
-            text = await asyncio.to_thread(masked, text)
+            text = await in_turn(partial(masked, text))
         return text, media_type
 
     async def _read(self, user: User, text: bytes, filename: str) -> tuple[Document, tuple[DocumentWarning, ...]]:
@@ -175,7 +184,7 @@ class JobService:
 
         # Anchors of YAML may make much of little text.
         if len(text) > LARGE_DOCUMENT_BYTES or (b"&" in text and not _begins_as_json(text)):
-            return await asyncio.to_thread(read)
+            return await in_turn(read)
         return read()
 
 

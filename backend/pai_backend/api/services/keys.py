@@ -10,7 +10,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.key_wire import AuditQuery, KeyAudit, KeyEventWire, KeyList, KeyWire, Lockouts, NewKey
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
-from pai_backend.model.errors import Forbidden, NoSuchUser
+from pai_backend.model.errors import Forbidden, InvalidParameters, NoSuchUser
 from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act, KeyEvent
 
@@ -27,8 +27,7 @@ class KeyService:
 
     async def keys(self, user: User) -> KeyList:
         """The caller's registered keys."""
-        keys = tuple(_shown(key) for key in await self._ctx.store.keys(user.name))
-        return KeyList(data=keys, locked_out=bool(await self._ctx.store.grants.locked_out((user.name,))))
+        return KeyList(data=tuple(_shown(key) for key in await self._ctx.store.keys(user.name)))
 
     async def add(self, user: User, new: NewKey) -> KeyWire:
         """Register a public key for the caller; one that is registered gets these terms. Idempotent.
@@ -63,17 +62,22 @@ class KeyService:
         return Lockouts(data=tuple(await self._ctx.store.grants.lockouts()))
 
     async def lock_out(self, user: User, name: str) -> None:
-        """Refuse every way into tasks to that user, and cut those there are. Idempotent. Raises Forbidden.
+        """Refuse all requests and logins of that user, and end those that go on. Idempotent.
 
-        Users who are gone may be locked out too: they may come back, and what they left is refused meanwhile.
+        Users who are gone may be locked out too: they may come back, and what they left is refused meanwhile. One
+        administrator is always left to end lock-outs. Raises Forbidden, InvalidParameters for the caller's own name.
         """
         _require_admin(user)
+        if name == user.name:
+            raise InvalidParameters("You cannot lock yourself out.", hint="Ask another administrator.")
         await self._ctx.store.grants.lock_out(name, self.act(user))
+        self._ctx.identity.lockouts.forget()
 
     async def let_in(self, user: User, name: str) -> None:
         """End a lockout. Idempotent. Raises Forbidden."""
         _require_admin(user)
         await self._ctx.store.grants.let_in(name, self.act(user))
+        self._ctx.identity.lockouts.forget()
 
     async def _key(self, user: User, new: NewKey, act: Act) -> UserKey:
         parsed = parse_public_key(new.public_key)

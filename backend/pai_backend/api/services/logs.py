@@ -100,7 +100,7 @@ class LogService:
                 "The log of this task is not in the log directory of the api process that was asked: logs of this "
                 "backend are written to another one.",
                 hint="Ask an administrator to let all api and controller processes share one log directory "
-                "(docs/operations.md, Logs of several replicas).",
+                "(docs/operations.md, Logs and files of several replicas).",
             )
 
     async def _scrubber(self, job: Job, passage: Passage) -> Scrubber:
@@ -134,7 +134,7 @@ class LogService:
         """
         job = await self._jobs.find(user, name)
         runs = (await AttemptService(self._ctx).task(user, name, attempt, role, index)).attempts
-        uid = next((each.task_uid for each in runs if each.attempt_id == run), None)
+        uid = next((each.uid for each in runs if each.attempt_id == run), None)
         if uid is None:
             raise NoSuchTask(f"The task {role}-{index} has no run {run}.", hint=f"It has 0 to {len(runs) - 1}.")
         query: dict[str, str | int] = {"role": role, "index": index, "attempt": int(uid.rpartition("-")[2])}

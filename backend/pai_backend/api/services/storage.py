@@ -139,11 +139,16 @@ class FileService:
         if pool.bytes:
             size = await self.do(lambda: self.room.files.usage(source) if info.directory else info.size)
         await self._reserve(pool, size)
+        most = size if pool.bytes else None
         try:
-            await self.do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED), LONG_S)
-        finally:
+            await self.do(lambda: self.room.files.copy(source, path, MAX_ENTRIES_COPIED, most), LONG_S)
+        except BaseException:
             self.room.quotas.release(pool, size)
-            self.room.quotas.shrank(pool)
+            raise
+        else:
+            self.room.quotas.wrote(pool, size)  # a measurement under way may have passed its place already
+        finally:
+            self.room.quotas.shrank(pool)  # what it replaces is gone, and what a failed copy left is not known
 
     async def remove(self, text: str, *, recursive: bool) -> None:
         """Raises NoSuchFile; FileConflict for a directory that is not empty."""
@@ -153,6 +158,7 @@ class FileService:
 
     async def _claimed(self, text: str, *, writing: bool = False) -> tuple[Parts, Claim]:
         """The path, when the user may reach it. Looks at names only, so that no answer tells what is there."""
+        await self._require_here()
         with errors():
             path = parts_of(text)
             where = claim(self._user.name, self._user.admin, path, self.room.shared)
@@ -161,7 +167,20 @@ class FileService:
             raise Forbidden(f"{shown(path)} itself cannot be changed.", hint="Name something below it.")
         if writing and not path:
             raise InvalidParameters("The root of the default file system cannot be changed.", hint="Name a path.")
+        if writing:
+            await self._ctx.need_account(self._user)
         return (await self._output(path, where), where) if where.area is Area.OUTPUT else (path, where)
+
+    async def _require_here(self) -> None:
+        """Raises Unavailable where tasks and other processes have another default file system than this one."""
+        place = self._ctx.file_place
+        if place is not None and await place.is_elsewhere(self._ctx.store.recovery.log_places):
+            raise Unavailable(
+                "The default file system of this backend is not in the data directory of the api process that was "
+                "asked.",
+                hint="Ask an administrator to set storage.default_uri, or to let all api and controller processes "
+                "share one data directory (docs/operations.md, Logs and files of several replicas).",
+            )
 
     async def _output(self, path: Parts, where: Claim) -> Parts:
         """Where the output of the user's own job is. Administrators reach the others' by their real paths.
@@ -264,13 +283,23 @@ class Receiving:
             if self._waiting and not self._closed:
                 data = bytes(self._waiting)
                 self._waiting.clear()
-                await self._service.do(lambda: self._upload.write(data))
-                self._count(len(data))
+                with self._counted():
+                    await self._service.do(lambda: self._upload.write(data))
 
-    def _count(self, size: int) -> None:
-        self._service.count(size)
-        self._service.room.quotas.wrote(self._held.pool, size)
-        self._held.size -= size
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count what is written inside, also when it ends with a fault: the bytes before that are kept."""
+        before = self._upload.size
+        try:
+            yield
+        except BaseException:
+            self._service.room.quotas.shrank(self._held.pool)  # how much there is now is not known
+            raise
+        finally:
+            size = self._upload.size - before
+            self._service.count(size)
+            self._service.room.quotas.wrote(self._held.pool, size)
+            self._held.size -= size
 
     async def end(self) -> UploadState:
         """The request has ended: complete the file when all of it is here, else keep it. Raises FileConflict.
@@ -282,8 +311,8 @@ class Receiving:
             size = self._upload.size + len(data)
             complete = self._length is None or size == self._length
             try:
-                await self._service.do(lambda: self._end(data, complete=complete), LONG_S)
-                self._count(len(data))
+                with self._counted():
+                    await self._service.do(lambda: self._end(data, complete=complete), LONG_S)
             finally:
                 self._give_back()
                 if self._held.replaces:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -162,6 +162,19 @@ class Ender:
                     await self._calls.delete(self._places.one(Kind.SECRET, naming.task_name(task.uid)))
             elif len(old) == len(tasks):
                 await self._calls.delete(self._places.one(Kind.CONFIG_MAP, owner[0]), uid=owner[1])
+
+
+async def erase(calls: Calls, of_job: Iterable[Marks]) -> None:
+    """Delete what is left of a job, all of whose tasks are forgotten. Raises EngineError, and ClusterErrors."""
+    marks = list(of_job)
+    for task in marks:
+        if task.forgotten is None:
+            raise EngineError(f"task {task.uid} is not forgotten yet, so its job is not erased")
+    for task in marks:
+        places = Places(task.namespace)
+        await calls.delete(places.one(Kind.SECRET, naming.task_name(task.uid)))
+        if task.owner is not None:
+            await calls.delete(places.one(Kind.CONFIG_MAP, task.owner[0]), uid=task.owner[1])
 
 
 def _has_login(pod: Object, uid: TaskUid) -> bool:

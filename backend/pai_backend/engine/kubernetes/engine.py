@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,7 +31,7 @@ from pai_backend.engine.kubernetes.channels import execute
 from pai_backend.engine.kubernetes.client import Client, connect
 from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
 from pai_backend.engine.kubernetes.dialing import Dialer
-from pai_backend.engine.kubernetes.ending import Ender, find
+from pai_backend.engine.kubernetes.ending import Ender, erase, find
 from pai_backend.engine.kubernetes.failures import Forbidden, NotFound
 from pai_backend.engine.kubernetes.gpu_use import gpu_use
 from pai_backend.engine.kubernetes.handover import Handover
@@ -47,13 +47,15 @@ from pai_backend.engine.kubernetes.places import Kind, Places, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
+from pai_backend.engine.kubernetes.silence import Silences
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.engine.kubernetes.watching import Watcher
+from pai_backend.engine.local.retention import erase_folders
 from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
-from pai_backend.model.ids import TaskUid, job_of
+from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node, Placement
 from pai_backend.model.pod_settings import Network, PodSettings
 
@@ -118,6 +120,7 @@ class KubernetesEngine:
         self._watcher: Watcher | None = None
         self._mirrors: Mirrors | None = None
         self._counts = RequestCounts()
+        self._silences = Silences()
         self._swept_at = datetime.now(UTC)
         self._identities: frozenset[str] = frozenset()
         self._unheld = ""
@@ -210,6 +213,10 @@ class KubernetesEngine:
         """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nobody watches."""
         needed = [each for each in self.health() if each.resource != "events"]  # a help, and no need
         return [said for each in needed if (said := each.complaint(CURRENT_S))]
+
+    async def silences(self, nodes: Iterable[str]) -> dict[str, float]:
+        """Seconds since those of these nodes were heard of that are late."""
+        return await self._silences.of((await self._found()).calls, nodes)
 
     def figures(self) -> ClusterCollector:
         """Figures of this process's requests and of what it knows, for metrics."""
@@ -322,6 +329,15 @@ class KubernetesEngine:
             for places in {Places(each.namespace) for each in marks}:
                 ender = Ender(cluster.calls, places, self._options.instance)
                 await ender.sweep([each for each in marks if each.namespace == places.namespace], now)
+
+    async def erase(self, job: JobUid) -> None:
+        """Remove the job's collected logs, and the marks of its tasks, which would go by themselves after an hour."""
+        cluster = await self._found()
+        await erase(cluster.calls, [each for each in await self._marks() if job_of(each.uid) == job])
+        try:
+            await asyncio.to_thread(erase_folders, self._options.kept_logs, job)
+        except OSError as error:
+            raise EngineError(f"the logs of job {job} cannot be removed: {error}") from None
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
         """A byte stream to the port. Outside the cluster a half-close is not passed on. Raises EngineError."""

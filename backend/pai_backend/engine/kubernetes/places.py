@@ -57,3 +57,8 @@ def namespace(name: str) -> str:
 def node(name: str) -> str:
     """A node of the cluster."""
     return f"{NODES}/{quote(name, safe='')}"
+
+
+def lease(name: str) -> str:
+    """The Lease by which a node says that it is there."""
+    return f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{quote(name, safe='')}"

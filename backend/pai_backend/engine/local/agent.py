@@ -24,10 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from pai_backend.engine.local import dispositions, layout, processes
+from pai_backend.engine.local.account import Account, by_record
+from pai_backend.engine.local.account_ssh import AccountListener
 from pai_backend.engine.local.hints import HintFifo
 from pai_backend.engine.local.locks import HANDOVER_S, take_lock
 from pai_backend.engine.local.reading import is_kept
 from pai_backend.engine.local.shim import launch as launch_file
+from pai_backend.engine.local.shim.groups import groups_of
 from pai_backend.engine.local.ssh_server import Listener, listen
 from pai_backend.engine.local.ssh_session import TaskWorld
 
@@ -46,6 +49,16 @@ class _Wanted:
     host_key: str
     host_certificate: str
     authorized_keys: tuple[str, ...]
+    account: Account | None
+    """That the task runs as, where it is another than the agent's."""
+
+    async def listen(self) -> Listener | AccountListener:
+        """Open the port. Raises OSError, ValueError."""
+        if self.account is None:
+            return await listen(self.task, self.port, self.host_key, self.host_certificate, self.authorized_keys)
+        task, keys = self.task, {"host_key": self.host_key, "host_certificate": self.host_certificate}
+        told = {"uid": task.uid, "directory": str(task.directory), "env": task.env, **keys}
+        return AccountListener(self.account, task, self.port, {**told, "authorized_keys": self.authorized_keys})
 
 
 async def serve_agent(
@@ -88,7 +101,7 @@ class Agent:
         self.successor = asyncio.Event()
         """Set when another agent waits for this one's place."""
         self._root = root
-        self._open: dict[str, Listener] = {}
+        self._open: dict[str, Listener | AccountListener] = {}
         self._refused: dict[str, str] = {}  # why a task's port is not open, as last logged
         self._plain: set[str] = set()  # tasks that want no SSH
         self._hints = asyncio.Event()
@@ -157,10 +170,8 @@ class Agent:
             if wanted is None:
                 self._plain.add(uid)
                 return
-            self._open[uid] = await listen(
-                wanted.task, wanted.port, wanted.host_key, wanted.host_certificate, wanted.authorized_keys
-            )
-        except (OSError, ValueError, KeyError) as exc:
+            self._open[uid] = await wanted.listen()
+        except (OSError, ValueError, KeyError, TypeError) as exc:
             why = f"{type(exc).__name__}: {exc}"
             if self._refused.get(uid) != why:
                 self._refused[uid] = why
@@ -176,11 +187,12 @@ class Agent:
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
-    async def _end(self, uid: str, listener: Listener) -> None:
+    async def _end(self, uid: str, listener: Listener | AccountListener) -> None:
         """Close the server, then end what a session may have started while the task's own sweep was over."""
         await listener.aclose()
-        if not layout.has_reader(str(self._root / layout.TASKS / uid / layout.CONTROL)):
-            await asyncio.to_thread(processes.kill_marked, uid)
+        directory = self._root / layout.TASKS / uid
+        if not layout.has_reader(str(directory / layout.CONTROL)):
+            await asyncio.to_thread(processes.kill_marked, uid, groups_of(str(directory)))
 
     async def aclose(self) -> None:
         """Close all servers; the tasks go on, and so do processes that sessions left in the background."""
@@ -217,13 +229,16 @@ def _read_wanted(uid: str, directory: Path) -> _Wanted | None:
     ssh = plan["ssh"]
     certificate = str(ssh.get("host_certificate", ""))  # a task that an older backend started has none
     world, keys = TaskWorld(uid, directory, env), tuple(ssh["authorized_keys"])
-    return _Wanted(world, int(ssh["port"]), str(ssh["host_key"]), certificate, keys)
+    account = by_record(plan.get("account"))
+    return _Wanted(world, int(ssh["port"]), str(ssh["host_key"]), certificate, keys, account)
 
 
 def _note(directory: Path, state: dict[str, object]) -> None:
     """Leave word in the task's directory; the directory may be gone by now."""
     with contextlib.suppress(OSError):
-        (directory / layout.SSH_STATE).write_text(json.dumps(state), encoding="utf-8")
+        path = directory / layout.SSH_STATE
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(state), encoding="utf-8")
 
 
 def _take_lock(root: Path) -> int:

@@ -14,14 +14,18 @@ import secrets
 import shlex
 import shutil
 import sys
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout, records, simulated_smi
+from pai_backend.engine.local.account import Account
 from pai_backend.engine.local.environment import task_environment
 from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.nodes import SIMULATED_GPU_MEMORY_MB
 from pai_backend.engine.local.overlay import build_overlay
+from pai_backend.engine.local.owners import PASSABLE, give
 from pai_backend.engine.local.peers import peer_files
 from pai_backend.engine.local.shim.launch import Launch, encode
 
@@ -44,13 +48,16 @@ def checked_uid(uid: str) -> bool:
     return _UID.fullmatch(uid) is not None
 
 
-def build_task(directory: Path, plan: TaskPlan, log_bytes: int, python: Interpreter) -> None:
+def build_task(
+    directory: Path, plan: TaskPlan, log_bytes: int, python: Interpreter, account: Account | None = None
+) -> None:
     """Make the directory of a new task, upon this Python; no-op when it is there already.
 
+    With an account the task runs as that one, and has what it may read of this directory; the rest is root's.
     Raises OSError when the disk refuses, ValueError when the plan can never be executed.
     """
     root = directory.parent.parent
-    env = task_environment(plan, directory, os.environ, python, root)
+    env = task_environment(plan, directory, os.environ, python, root, account)
     launch = encode(
         Launch(
             plan.uid,
@@ -69,7 +76,7 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int, python: Interpre
         build_overlay(fresh, python, root)
         _link_storages(fresh / layout.WORK / layout.STORAGES, plan)
         os.mkfifo(fresh / layout.CONTROL, 0o600)
-        _write(fresh / layout.PLAN, _plan_text(plan))
+        _write(fresh / layout.PLAN, _plan_text(plan, account))
         _write(fresh / layout.LAUNCH, launch)
         _write(fresh / layout.JOB_INFO, plan.job_info.encode())
         if plan.task_record:
@@ -82,10 +89,22 @@ def build_task(directory: Path, plan: TaskPlan, log_bytes: int, python: Interpre
         own = f"{directory / layout.BIN}{os.pathsep}"
         for file in peer_files(plan, directory, env["PATH"].removeprefix(own)):
             _write(fresh / file.name, file.content.encode(), file.mode)
+        if account is not None:
+            _open_to(fresh, account)
         _publish(fresh, directory)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
+
+
+def _open_to(fresh: Path, account: Account) -> None:
+    """Give the account its part of the directory, which it passes through and does not write to."""
+    own: tuple[str, ...] = (layout.WORK, layout.PYTHON, layout.BIN, layout.JOB_INFO, layout.STAGE)
+    own += (layout.PEER_KEY, layout.SSH_CONFIG, layout.KNOWN_HOSTS)
+    for name in own:
+        if (fresh / name).exists():
+            give(fresh / name, account.uid, account.gid)
+    fresh.chmod(PASSABLE)
 
 
 def _link_storages(folder: Path, plan: TaskPlan) -> None:
@@ -158,9 +177,10 @@ def _stage_text(plan: TaskPlan, directory: Path) -> bytes:
     return json.dumps(fields).encode()
 
 
-def _plan_text(plan: TaskPlan) -> bytes:
+def _plan_text(plan: TaskPlan, account: Account | None) -> bytes:
     """The plan but for what has a file of its own, with SSH's secret in clear: only its owner can read the file."""
     fields = plan.model_dump(mode="json", exclude=_ELSEWHERE)
+    fields["account"] = None if account is None else asdict(account)
     fields["ssh"] = None
     if plan.ssh is not None:
         host_key = plan.ssh.host_key.get_secret_value()
@@ -169,10 +189,17 @@ def _plan_text(plan: TaskPlan) -> bytes:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Give a file new content so that a reader sees the old one whole or the new one whole. Raises OSError."""
+    """Give a file new content so that a reader sees the old one whole or the new one whole. Raises OSError.
+
+    Whose the old one was, the new one is.
+    """
     fresh = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         _write(fresh, data)
+        with suppress(FileNotFoundError):
+            about = os.lstat(path)
+            if about.st_uid != os.geteuid():
+                os.chown(fresh, about.st_uid, about.st_gid)
         os.replace(fresh, path)
     except BaseException:
         fresh.unlink(missing_ok=True)

@@ -73,11 +73,15 @@ class ControlGroups:
         """Whether they hold a task to its number of processes."""
         return "pids" in self.v1 or "pids" in self.v2_controllers
 
+    def of(self, uid: TaskUid) -> list[Path]:
+        """The groups of a task that are there, whether or not its directory still names them."""
+        return [group for base in self._bases() if (group := base / f"{_TASK}{uid}").is_dir()]
+
     def remove(self, uid: TaskUid) -> None:
         """Remove the groups of a task that is over; one with a process that nothing could kill stays."""
-        for base in self._bases():
+        for group in self.of(uid):
             with suppress(OSError):
-                os.rmdir(base / f"{_TASK}{uid}")
+                os.rmdir(group)
 
     def uids(self) -> set[TaskUid]:
         """The tasks that have groups, of whatever backend."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ParamSpec
 
+from pai_backend.disk_reserve import DiskReserve
 from pai_backend.engine.base import (
     Connection,
     EngineError,
@@ -23,14 +24,16 @@ from pai_backend.engine.base import (
 )
 from pai_backend.engine.holding import Claim, Holder, claimed, handed_over
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.accounts import Accounts
 from pai_backend.engine.local.control_groups import NONE, ControlGroups
 from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.holder_file import HolderFile
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import Ledger
 from pai_backend.engine.local.logfiles import LogReader, segments
+from pai_backend.engine.local.retention import erase
 from pai_backend.engine.local.watching import Watcher
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
 
 P = ParamSpec("P")
@@ -55,10 +58,18 @@ class LocalEngine:
         python: str = sys.executable,
         most_processes: int = 0,
         groups: Callable[[], ControlGroups] = lambda: NONE,
+        accounts: Accounts | None = None,
+        reserve: DiskReserve | None = None,
     ) -> None:
-        """``python``, ``most_processes`` and ``groups`` are as the ledger takes them."""
-        self._ledger = Ledger(root.absolute(), log_bytes, python, most_processes=most_processes, groups=groups)
+        """``python``, ``most_processes``, ``groups`` and ``accounts`` are as the ledger takes them.
+
+        ``reserve`` is given up when a task is to be stopped and the disk is full.
+        """
+        self._ledger = Ledger(
+            root.absolute(), log_bytes, python, most_processes=most_processes, groups=groups, accounts=accounts
+        )
         self._nodes = {node.name: node for node in nodes}
+        self._reserve = reserve
         self._watcher: Watcher | None = None
         self._holder = HolderFile(root.absolute())
 
@@ -117,7 +128,12 @@ class LocalEngine:
 
     async def stop(self, uid: TaskUid, grace: float) -> None:
         """Ask the task to end, TERM now and KILL after ``grace`` seconds; durable on return. Raises EngineError."""
-        await self._placing(uid, self._ledger.stop, uid, grace)
+        try:
+            await self._placing(uid, self._ledger.stop, uid, grace)
+        except EngineError as error:
+            if self._reserve is None or not self._reserve.relieves(error):
+                raise
+            await self._placing(uid, self._ledger.stop, uid, grace)
         await self._tell_forgotten(uid)
 
     async def _tell_forgotten(self, uid: TaskUid) -> None:
@@ -205,6 +221,10 @@ class LocalEngine:
         await asyncio.to_thread(self._ledger.forget, uid)
         if self._watcher is not None:
             self._watcher.drop(uid)
+
+    async def erase(self, job: JobUid) -> None:
+        """Remove the directories of the job's tasks and its record. Raises EngineError."""
+        await asyncio.to_thread(erase, self._ledger.root, job)
 
     def task_address(self, node: Node, role: str, index: int) -> str:
         """That of the node: its tasks share one network."""

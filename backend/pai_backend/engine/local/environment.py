@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.account import Account
 from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.overlay import overlay_path, overlay_variables
 from pai_backend.engine.local.peers import has_peers
@@ -26,9 +27,14 @@ def inherited(source: Mapping[str, str]) -> dict[str, str]:
 
 
 def task_environment(
-    plan: TaskPlan, directory: Path, source: Mapping[str, str], below: Interpreter, root: Path
+    plan: TaskPlan,
+    directory: Path,
+    source: Mapping[str, str],
+    below: Interpreter,
+    root: Path,
+    account: Account | None = None,
 ) -> dict[str, str]:
-    """The whole environment of the task's command and of its SSH sessions.
+    """The whole environment of the task's command and of its SSH sessions; ``account`` is the one that it runs as.
 
     PATH finds the simulated ``nvidia-smi`` and the ``ssh`` that knows the job's tasks first, then the task's own Python
     and the commands of the one ``below`` it, so that ``python`` and ``jupyter`` in a job mean the ones that the user
@@ -36,6 +42,8 @@ def task_environment(
     real one. Raises OSError when what tasks share (see ``overlay``) cannot be written.
     """
     base = inherited(source)
+    if account is not None:
+        base = {name: value for name, value in base.items() if name != "TMPDIR"} | account.environment
     real = plan.placement.gpus if not plan.placement.simulated_gpu else ()
     devices = ",".join(str(index) for index in real)
     path = overlay_path(directory, below, plan.env.get("PATH") or base.get("PATH") or os.defpath)

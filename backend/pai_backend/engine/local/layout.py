@@ -3,6 +3,7 @@
 ``<root>/tasks/<uid>/``  a task that is live, or whose exit is not yet recorded elsewhere
 ``<root>/done/<uid>/``   a forgotten one: its logs stay readable, and its uid can never start again
 ``<root>/interpreters/`` what tasks with the same Python have in common, see ``overlay``
+``<root>/homes/<uid>/``  of accounts without a home of their own, see ``accounts``
 
 A task directory appears whole, by one rename. In it, in the order in which they come to be:
 ``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, ``bin/``,
@@ -20,6 +21,9 @@ import os
 TASKS = "tasks"
 DONE = "done"
 INTERPRETERS = "interpreters"
+HOMES = "homes"
+ACCOUNTS = "accounts.json"  # whose the accounts are, by uid
+ACCOUNTS_LOCK = "accounts.lock"  # flock held while that is changed
 EVENTS_FIFO = "events.fifo"  # read by the watching engine: one uid a line, a hint to look
 AGENT_FIFO = "agent.fifo"  # the same, read by the agent
 HOLDER = "holder.json"  # the database that these tasks belong to, with a heartbeat: see ``engine.holding``
@@ -46,6 +50,7 @@ SSH_STATE = "ssh.json"  # what became of the task's SSH listener
 SHIM_LOG = "shim.log"  # standard error of the shim itself: empty unless it has a fault
 WORK = "work"  # the task's working directory
 PYTHON = "python"  # its environment of Python, with all that it installs; removed when the task is forgotten
+SHELL_START = "python/bashrc"  # what bash reads at the start of a login, and that has it read its user's own
 STORAGES = "mnt"  # in it: links to the team storages that the job's document names
 RECORD = "record"  # sealed: the job's state and this task, for a database that lost them
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``

@@ -21,12 +21,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pai_backend.disk_reserve import NO_ROOM
 from pai_backend.engine.base import EngineError, Records, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local.account import by_record
+from pai_backend.engine.local.accounts import Accounts
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
 from pai_backend.engine.local.control_groups import NONE, ControlGroups, Limits
 from pai_backend.engine.local.environment import inherited
 from pai_backend.engine.local.interpreter import Interpreter, interpreter
+from pai_backend.engine.local.owners import PASSABLE
 from pai_backend.engine.local.peers import config_text
 from pai_backend.engine.local.reading import fetching, is_kept, locked, read_record
 from pai_backend.engine.local.shims import Shims
@@ -53,11 +57,14 @@ class Ledger:
         *,
         most_processes: int = 0,
         groups: Callable[[], ControlGroups] = lambda: NONE,
+        accounts: Accounts | None = None,
     ) -> None:
         """``python`` is the path of the Python whose packages tasks read; ``groups`` is asked once, at the first start.
 
-        A task may have ``most_processes`` at once, threads included; 0 is no limit.
+        A task may have ``most_processes`` at once, threads included; 0 is no limit. With ``accounts`` it runs as that
+        of its user, else as this process's own.
         """
+        self._accounts = accounts
         self._most_processes = most_processes
         self._groups = functools.cache(groups)
         self.root = root
@@ -115,7 +122,8 @@ class Ledger:
             if existing is None:
                 self.prepare_folders()
                 self._keep_job_record(plan)
-                build_task(self.live(plan.uid), plan, self._log_bytes, self.python())
+                account = self._accounts.of(plan.user) if self._accounts is not None else None
+                build_task(self.live(plan.uid), plan, self._log_bytes, self.python(), account)
             elif not self._startable(existing):
                 return existing.parent.name == layout.TASKS
             self.spawn(plan.uid)
@@ -135,6 +143,9 @@ class Ledger:
         """The folders of tasks, when they are not there yet."""
         for folder in (self.root, *(self.root / name for name in (layout.TASKS, layout.DONE, layout.JOBS))):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._accounts is not None:
+            for folder in (self.root, self.root / layout.TASKS):
+                folder.chmod(PASSABLE)
 
     def _keep_job_record(self, plan: TaskPlan) -> None:
         """Write what the tasks of a job share, once a job: it never changes."""
@@ -188,7 +199,10 @@ class Ledger:
         if groups := self._groups().make(uid, limits):
             replace_file(directory / layout.GROUPS, "".join(f"{group}\n" for group in groups).encode())
         held = not self._most_processes or self._groups().hold_processes
-        self._shims.spawn(uid, directory, 0 if held else processes.threads_here() + self._most_processes)
+        account = by_record(plan.get("account"))
+        counted = () if account is None else (account.uid,)
+        most = 0 if held else processes.threads_here(*counted) + self._most_processes
+        self._shims.spawn(uid, directory, most, "" if account is None else account.told)
 
     def reap(self) -> set[TaskUid]:
         """Collect shims of ours that have ended, never waiting; the tasks they kept."""
@@ -232,7 +246,7 @@ class Ledger:
 
     def settle_vanished(self, uid: TaskUid) -> TaskSeen:
         """End a task whose directory was removed, and leave a tombstone so that it cannot start again."""
-        processes.kill_marked(uid)
+        self._kill(uid)
         message = "the task's directory was removed while it ran"
         ended = _exit_now("vanished", message, Causer.PLATFORM, unexplained=True)
         try:
@@ -262,7 +276,7 @@ class Ledger:
             if not held:
                 return seen
             if (ended := read_exit(directory)) is None:
-                if not processes.kill_marked(uid):
+                if not self._kill(uid):
                     message += "; some of its processes could not be killed"
                 ended = _exit_now(reason, message, causer, unexplained=unexplained)
                 try:
@@ -299,12 +313,16 @@ class Ledger:
         ended = (directory / layout.EXIT).exists()
         if not directory.is_dir() or (ended and not is_kept(directory)):
             return
-        mark = directory / layout.STOP
-        with open(mark, "w", encoding="ascii") as file:
-            file.write(str(grace_ms))
-            file.flush()
-            os.fsync(file.fileno())
-        records.sync_directory(str(directory))
+        try:
+            with open(directory / layout.STOP, "w", encoding="ascii") as file:
+                file.write(str(grace_ms))
+                file.flush()
+                os.fsync(file.fileno())
+            records.sync_directory(str(directory))
+        except OSError as exc:
+            if exc.errno in NO_ROOM:  # it may be this task that fills the disk; that it was asked is written later
+                layout.send_line(_control(directory), f"stop {grace_ms}")
+            raise
         if ended:
             self._release(uid)
             return
@@ -314,9 +332,13 @@ class Ledger:
         with locked(directory) as held:
             if held and not any((directory / name).exists() for name in (layout.STARTED, layout.EXIT)):
                 if (directory / layout.STAGING).exists():
-                    processes.kill_marked(uid)
+                    self._kill(uid)
                 message = "stopped before it started"
                 records.write_exit(str(directory), reason="stopped", message=message, causer=Causer.USER.value)
+
+    def _kill(self, uid: TaskUid) -> bool:
+        """End all processes of a task that nothing keeps; False when some could not be killed. Blocks."""
+        return processes.kill_marked(uid, [str(group) for group in self._groups().of(uid)])
 
     def end_overdue(self, uid: TaskUid) -> None:
         """Kill a task, and what keeps it, that was asked to end and has not, long after its grace.
@@ -334,12 +356,12 @@ class Ledger:
             keeper = int(started.get("pid", 0))
             if keeper and started.get(records.LIFE) == processes.machine_life():
                 processes.send((keeper, processes.start_time(keeper)), signal.SIGKILL)
-            processes.kill_marked(uid)
+            self._kill(uid)
 
     def _release(self, uid: TaskUid) -> None:
         """End what is going on in a task that was kept, once its directory says that it is kept no more."""
         layout.nudge(str(self.root), uid)  # the agent closes its SSH server
-        processes.kill_marked(uid)
+        self._kill(uid)
 
     def refresh(self, uid: TaskUid, job_info: str) -> None:
         """Replace the job info file of a task that is not over, as a whole for its readers, and what ``ssh`` in it is

@@ -40,6 +40,19 @@ _PIP_MADE_FIRST = (
 # Python allows --user only in an environment that reads what the machine has. This one says so, and --user leads into
 # it (PYTHONUSERBASE); but it reads only what the Python below reads, which may be an environment that does not.
 _NO_OTHERS = "import site; site.addsitepackages = lambda known_paths, prefixes=None: known_paths\n"
+# Start files of a shell often put another Python first, as those do that conda and pyenv write.
+_START = f"""\
+pai_first=${{PATH%%/{_COMMANDS}:*}}/{_COMMANDS}
+pai_env=$VIRTUAL_ENV pai_base=$PYTHONUSERBASE pai_conda=${{CONDA_PREFIX-}}
+[ ! -r ~/.bashrc ] || . ~/.bashrc
+PATH=$pai_first:$PATH VIRTUAL_ENV=$pai_env PYTHONUSERBASE=$pai_base
+[ -z "$pai_conda" ] || CONDA_PREFIX=$pai_conda
+unset pai_first pai_env pai_base pai_conda
+hash -r
+"""
+_TERMINAL = 'case "${SHELL##*/}" in bash | "") exec bash --rcfile "$VIRTUAL_ENV/bashrc" -i;; *) exec "$SHELL" -l;; esac'
+_SERVER = {"ServerApp": {"terminado_settings": {"shell_command": ["sh", "-c", _TERMINAL]}}}
+"""Terminals of a Jupyter server in a task. Its own choice is a login shell, whose start files replace PATH."""
 _KERNEL = {
     "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
     "display_name": "Python 3 (ipykernel)",
@@ -65,6 +78,7 @@ def build_overlay(directory: Path, below: Interpreter, root: Path) -> None:
     (place / "pyvenv.cfg").write_text(f"{settings}version = {below.full_version}\n", "utf-8")
     lines = [_NO_OTHERS, *(f"import site; site.addsitedir({folder!r})\n" for folder in below.packages)]
     (packages / "packages_below.pth").write_text("".join(lines), "utf-8")
+    (directory / layout.SHELL_START).write_text(_START, "ascii")
     (place / _COMMANDS).symlink_to(shared_part(below, root) / _COMMANDS)
     with suppress(FileNotFoundError):  # a copy: pip may be told to change the one of its own environment
         shutil.copyfile(os.path.join(below.prefix, "pip.conf"), place / "pip.conf")
@@ -92,8 +106,13 @@ def overlay_variables(directory: Path, below: Interpreter, root: Path, source: M
         "PYTHONDONTWRITEBYTECODE": "1",  # else what is imported leaves its compiled form beside the packages below
         "PIP_CACHE_DIR": str(place / "cache" / "pip"),
         "UV_CACHE_DIR": str(place / "cache" / "uv"),
+        # What these install as programs of their own would be in the user's home, and shared by all tasks.
+        **dict.fromkeys(("UV_TOOL_BIN_DIR", "PIPX_BIN_DIR"), str(place / "bin")),
+        **{name: str(place / "tools" / name.lower()) for name in ("UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR", "PIPX_HOME")},
         "JUPYTER_PATH": os.pathsep.join([str(shared_part(below, root) / _JUPYTER), share]),
-        "JUPYTER_CONFIG_PATH": os.path.join(below.prefix, "etc", "jupyter"),
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(
+            [str(shared_part(below, root) / _JUPYTER / "config"), os.path.join(below.prefix, "etc", "jupyter")]
+        ),
     }
     if os.path.isdir(lab := os.path.join(share, "lab")):
         told["JUPYTERLAB_DIR"] = lab
@@ -118,7 +137,8 @@ def shared_part(below: Interpreter, root: Path) -> Path:
                 file = fresh / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(content, "utf-8", "surrogateescape")
-                file.chmod(0o755)
+            for path in (place.parent, fresh, *fresh.rglob("*")):  # for tasks of all accounts, whatever the umask is
+                path.chmod(0o755)
             os.rename(fresh, place)
         except OSError:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -137,6 +157,7 @@ def _shared_files(below: Interpreter, _seen: tuple[tuple[str, int], ...]) -> tup
     for name in ("pip", "pip3", f"pip{below.version}"):
         files[f"{_COMMANDS}/{name}"] = _PIP if below.has_pip else _PIP_MADE_FIRST
     files[f"{_JUPYTER}/kernels/python3/kernel.json"] = json.dumps(_KERNEL)
+    files[f"{_JUPYTER}/config/jupyter_server_config.json"] = json.dumps(_SERVER)
     return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16], files
 
 

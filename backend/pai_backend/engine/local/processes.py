@@ -1,9 +1,10 @@
 """Finding and ending the processes of a task, wherever they have gone.
 
-A process belongs to a task when it descends from the task's shim or carries the task's mark (SSH sessions, and daemons
-whose parents are gone). The mark is a variable of its environment, and on Linux also a limit, which ``env -i`` does not
-remove: that of file locks, which nothing has used since Linux 2.4.25, getrlimit(2). Nothing is signalled by a
-remembered number alone: a process is a (pid, start time) pair, looked up again through a pidfd where there is one.
+A process belongs to a task when it descends from the task's shim, is in the task's control groups, or carries the
+task's mark (SSH sessions, and daemons whose parents are gone). The mark is a variable of its environment, and on Linux
+also a limit, which ``env -i`` does not remove: that of file locks, which nothing has used since Linux 2.4.25,
+getrlimit(2). Nothing is signalled by a remembered number alone: a process is a (pid, start time) pair, looked up again
+through a pidfd where there is one.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pai_backend.engine.local.layout import MARK
+from pai_backend.engine.local.shim.groups import admit_no_more
 
 if sys.platform != "linux":
     import subprocess
@@ -65,14 +68,17 @@ def limit_mark(uid: str) -> int:
     return digest % 2**56 + 2**56  # below infinity, above what anybody sets
 
 
-def threads_here() -> int:
-    """How many threads the processes of this account have, as RLIMIT_NPROC counts them; 0 where that is not known."""
+def threads_here(uid: int | None = None) -> int:
+    """How many threads the processes of an account have, as RLIMIT_NPROC counts them; 0 where that is not known.
+
+    None is the account of this process.
+    """
     if sys.platform != "linux":
         return 0
     count = 0
     for pid in _pids():
         with suppress(OSError):  # gone just now
-            if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
+            if os.stat(f"/proc/{pid}").st_uid == (os.geteuid() if uid is None else uid):
                 count += len(os.listdir(f"/proc/{pid}/task"))
     return count
 
@@ -93,18 +99,24 @@ def machine_life() -> str:
     return f"{boot}.{start_time(1)}".replace(" ", "-")
 
 
-def marked(uid: str) -> list[Process]:
-    """All living processes of this user that carry the task's mark, but for this one: a shim carries it too."""
+def marked(uid: str, groups: Sequence[str] = ()) -> list[Process]:
+    """All living processes of this user that carry the task's mark, but for this one: a shim carries it too.
+
+    Those in ``groups``, the task's control groups, count as well: a task can lower its limit, and with it the mark.
+    """
     if sys.platform != "linux":
         return _marked_by_ps(uid)
     variable, limit = f"{MARK}={uid}".encode(), str(limit_mark(uid)).encode()
+    held = {pid for group in groups for pid in _read(os.path.join(group, "cgroup.procs")).split()}
     found = []
     for pid in _pids():
         if pid == os.getpid():
             continue
-        if (_has_limit(pid, limit) or variable in _read(f"/proc/{pid}/environ").split(b"\0")) and (
-            start := start_time(pid)
-        ):
+        if (
+            str(pid).encode() in held
+            or _has_limit(pid, limit)
+            or variable in _read(f"/proc/{pid}/environ").split(b"\0")
+        ) and (start := start_time(pid)):
             found.append((pid, start))
     return found
 
@@ -143,13 +155,14 @@ def send(process: Process, number: int) -> None:
         os.close(fd)
 
 
-def kill_marked(uid: str, within_s: float = 2.0) -> bool:
-    """KILL everything that carries the mark until nothing does; False when ``within_s`` was not enough.
+def kill_marked(uid: str, groups: Sequence[str] = (), within_s: float = 2.0) -> bool:
+    """KILL all that :func:`marked` finds until nothing is left; False when ``within_s`` was not enough.
 
     For tasks whose shim is gone: nobody is left to give grace or to keep output. Blocks; use a thread.
     """
     deadline = time.monotonic() + within_s
-    while found := marked(uid):
+    admit_no_more(groups)
+    while found := marked(uid, groups):
         for process in found:
             send(process, signal.SIGKILL)
         if time.monotonic() > deadline:

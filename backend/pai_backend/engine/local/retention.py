@@ -1,6 +1,7 @@
 """What stays of finished tasks: their logs and working directories go, the oldest first, by age, number and bytes.
 
-How a task ended stays: by that its uid never starts again, and a restored database learns of its end.
+How a task ended stays until its job is deleted: by that its uid never starts again, and a restored database learns of
+its end.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pai_backend.engine.base import EngineError
 from pai_backend.engine.local import layout
-from pai_backend.model.ids import TaskUid, job_of
+from pai_backend.model.ids import JobUid, TaskUid, job_of
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +64,26 @@ def expired(found: Sequence[Finished], keep: Keep, now: float) -> list[Finished]
     return gone[::-1]
 
 
-class Retention:
-    """Of one engine's root. :meth:`sweep` blocks on the disk."""
+@dataclass(frozen=True)
+class Folder:
+    """Directories of tasks, one each: what tells that a task is finished, and what of it is never removed."""
 
-    def __init__(self, root: Path, keep: Keep) -> None:
-        self._root = root
+    path: Path
+    end: str
+    """Name of the file that is written last."""
+    stays: frozenset[str] = frozenset()
+
+
+def done_folder(root: Path) -> Folder:
+    """That of a local engine's root."""
+    return Folder(root / layout.DONE, layout.EXIT, STAYS)
+
+
+class Retention:
+    """Of one folder. :meth:`sweep` blocks on the disk."""
+
+    def __init__(self, folder: Folder, keep: Keep) -> None:
+        self._folder = folder
         self._keep = keep
         self._sizes: dict[str, int] = {}  # of tasks that are over: their files change no more
 
@@ -81,51 +98,82 @@ class Retention:
 
     def sweep(self) -> int:
         """Remove what is not kept; returns how many tasks lost their logs and files. Raises OSError."""
-        gone = expired(list(self._finished()), self._keep, time.time())
+        found = list(self._finished())
+        self._sizes = {each.name: each.bytes for each in found}
+        gone = expired(found, self._keep, time.time())
         for each in gone:
-            self._clear(self._root / layout.DONE / each.name)
+            self._clear(self._folder.path / each.name)
             self._sizes.pop(each.name, None)
-        self._drop_records()
+        if self._folder.stays:
+            _drop_records(self._folder.path.parent)
         if gone:
             log.info("logs and files of %d finished tasks were removed", len(gone))
         return len(gone)
 
     def _finished(self) -> Iterator[Finished]:
-        done = self._root / layout.DONE
+        folder = self._folder
         try:
-            names = os.listdir(done)
+            names = os.listdir(folder.path)
         except FileNotFoundError:
             return
         for name in names:
             with suppress(FileNotFoundError, NotADirectoryError):
-                if set(os.listdir(done / name)) <= STAYS:
+                if set(os.listdir(folder.path / name)) <= folder.stays:
                     continue
-                if name not in self._sizes:
-                    self._sizes[name] = _size(done / name)
-                yield Finished(name, (done / name / layout.EXIT).stat().st_mtime, self._sizes[name])
+                ended_at = (folder.path / name / folder.end).stat().st_mtime
+                size = self._sizes[name] if name in self._sizes else _size(folder.path / name)
+                yield Finished(name, ended_at, size)
 
-    @staticmethod
-    def _clear(directory: Path) -> None:
-        """Remove everything but how it ended; may be cut off and done again."""
-        for name in os.listdir(directory):
-            path = directory / name
-            if name in STAYS:
-                continue
-            if path.is_dir() and not path.is_symlink():
-                _remove_tree(path)
-            else:
-                path.unlink(missing_ok=True)
+    def _clear(self, directory: Path) -> None:
+        """Remove everything but what stays; may be cut off and done again."""
+        with suppress(FileNotFoundError):  # its job is being deleted
+            if not self._folder.stays:
+                _remove_tree(directory)
+                return
+            for name in os.listdir(directory):
+                path = directory / name
+                if name in self._folder.stays:
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    _remove_tree(path)
+                else:
+                    path.unlink(missing_ok=True)
 
-    def _drop_records(self) -> None:
-        """Remove records of jobs that have no live task: nobody takes them back from there."""
-        folder = self._root / layout.JOBS
-        with suppress(FileNotFoundError):
-            records = list(folder.iterdir())
-            live = {job_of(TaskUid(name)) for name in os.listdir(self._root / layout.TASKS)}
-            for path in records:
-                with suppress(FileNotFoundError):
-                    if path.name not in live and time.time() - path.stat().st_mtime > UNUSED_S:
-                        path.unlink()
+
+def erase(root: Path, job: JobUid) -> None:
+    """Remove all that a local engine keeps of a job; may be cut off and done again. Raises EngineError."""
+    try:
+        for name in _of_job(root / layout.TASKS, job):
+            raise EngineError(f"task {name} is not forgotten yet, so its job is not erased")
+        erase_folders(root / layout.DONE, job)
+        (root / layout.JOBS / job).unlink(missing_ok=True)
+    except OSError as error:
+        raise EngineError(f"what is left of job {job} cannot be removed: {error}") from None
+
+
+def erase_folders(folder: Path, job: JobUid) -> None:
+    """Remove the directories of a job's tasks. Raises OSError."""
+    for name in _of_job(folder, job):
+        with suppress(FileNotFoundError):  # retention is at it as well
+            _remove_tree(folder / name)
+
+
+def _of_job(folder: Path, job: JobUid) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if job_of(TaskUid(name)) == job]
+    except FileNotFoundError:
+        return []
+
+
+def _drop_records(root: Path) -> None:
+    """Remove records of jobs that have no live task: no database takes them back from there."""
+    with suppress(FileNotFoundError):
+        records = list((root / layout.JOBS).iterdir())
+        live = {job_of(TaskUid(name)) for name in os.listdir(root / layout.TASKS)}
+        for path in records:
+            with suppress(FileNotFoundError):
+                if path.name not in live and time.time() - path.stat().st_mtime > UNUSED_S:
+                    path.unlink()
 
 
 def _size(directory: Path) -> int:
@@ -139,8 +187,11 @@ def _size(directory: Path) -> int:
 
 
 def _remove_tree(path: Path) -> None:
-    """Remove a directory, also below directories that a task or its inputs have made read-only."""
-    for folder, names, _ in os.walk(path):
+    """Remove a directory, also below directories that a task or its inputs have made read-only.
+
+    Root need change no mode, and must not: a path here may lead through what a task swaps for a link.
+    """
+    for folder, names, _ in os.walk(path) if os.geteuid() else ():
         for each in (folder, *(os.path.join(folder, name) for name in names)):
             with suppress(OSError):
                 if stat.S_ISDIR(os.lstat(each).st_mode):

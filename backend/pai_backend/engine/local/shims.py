@@ -23,16 +23,17 @@ class Shims:
     def __init__(self) -> None:
         self._uids: dict[int, TaskUid] = {}
 
-    def spawn(self, uid: TaskUid, directory: Path, most_processes: int = 0) -> None:
+    def spawn(self, uid: TaskUid, directory: Path, most_processes: int = 0, account: str = "") -> None:
         """Start a shim for a task that has not begun. Harmless when there is one: the second one leaves at once.
 
         The shim gets no environment but the search path for shared libraries: what its command may see
         is in the task's ``launch`` file. ``most_processes`` is how many the account may have when the task makes one,
-        where no control group counts those of the task alone; 0 is no limit. Raises OSError when none can be made.
+        where no control group counts those of the task alone; 0 is no limit. ``account`` is the one that the task runs
+        as, see ``shim.account``; empty is this process's own. Raises OSError when none can be made.
         """
         environment = {key: os.environ[key] for key in ("LD_LIBRARY_PATH",) if key in os.environ}
         told = [str(directory), str(first_limit()), processes.machine_life()]
-        told += [str(processes.limit_mark(uid)), str(most_processes)]
+        told += [str(processes.limit_mark(uid)), str(most_processes), account]
         pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-S", "-X", "utf8", boot_file(), *told],

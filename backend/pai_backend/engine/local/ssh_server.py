@@ -9,19 +9,16 @@ connections go anywhere the task could connect to, and listeners are on loopback
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import asyncssh
 from asyncssh.constants import MSG_CHANNEL_OPEN
 from asyncssh.packet import SSHPacket
 
-from pai_backend.engine.algorithms import algorithms
+from pai_backend.engine.algorithms import SPEAKS, algorithms
 from pai_backend.engine.guesses import Guessing
-from pai_backend.engine.local import layout
 from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
 from pai_backend.engine.local.layout import LOOPBACK
@@ -37,11 +34,16 @@ _LOOPBACK_NAMES = frozenset({"", "*", "localhost", LOOPBACK, "::1", "0.0.0.0", "
 
 
 class TaskConnection(Guessing):
-    """The server's end of one connection, with a bound on its channels."""
+    """The server's end of one connection, with a bound on its channels and on what it listens with."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be opened."""
+        return len(self._channels) + len(self._local_listeners) >= MOST_CHANNELS
 
     def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> bool | Awaitable[None]:
         """Called by asyncssh for every message."""
-        if pkttype == MSG_CHANNEL_OPEN and len(self._channels) >= MOST_CHANNELS:
+        if pkttype == MSG_CHANNEL_OPEN and self.is_full:
             packet.get_string()
             text = f"This connection has {MOST_CHANNELS} channels open, which is the most."
             self.send_channel_open_failure(packet.get_uint32(), asyncssh.OPEN_RESOURCE_SHORTAGE, text, "")
@@ -60,23 +62,36 @@ class Rides:
 class TaskServer(asyncssh.SSHServer):
     """Decides what one connection may do; asyncssh makes one for each."""
 
-    def __init__(self, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
-        self._connections, self._rides = connections, rides
+    def __init__(
+        self,
+        task: TaskWorld,
+        connections: set[asyncssh.SSHServerConnection],
+        rides: Rides,
+        changed: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """``changed`` is called with the number of connections whenever that has changed."""
+        self._task, self._connections, self._rides, self._changed = task, connections, rides, changed
         self._connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Remember the connection, so that it can be ended with the task."""
         self._connection = conn
         self._connections.add(conn)
+        self._changed(len(self._connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         if self._connection is not None:
             self._connections.discard(self._connection)
+            self._changed(len(self._connections))
 
     def begin_auth(self, username: str) -> bool:
         """Every user name must authenticate, and any will do: the key says who it is."""
         return True
+
+    def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
+        """Shells, commands and SFTP: each is a program of the task's."""
+        return Process(lambda process: serve(process, self._task))
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
@@ -92,36 +107,37 @@ class TaskServer(asyncssh.SSHServer):
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
         """Listen for the client (``ssh -R``), on loopback whatever it asks for, as OpenSSH does by default."""
-        if listen_host not in _LOOPBACK_NAMES or self._connection is None:
+        if listen_host not in _LOOPBACK_NAMES or self._connection is None or self._is_full:
             return False
         return await listening_on(self._connection, LOOPBACK, listen_port, listen_host)
 
     async def unix_server_requested(self, listen_path: str) -> asyncssh.SSHListener | bool:
         """Listen on a socket in the file system for the client."""
-        return self._connection is not None and await listening_on_socket(self._connection, listen_path)
+        if self._connection is None or self._is_full:
+            return False
+        return await listening_on_socket(self._connection, listen_path)
 
-
-class TaskFiles(asyncssh.SFTPServer):
-    """SFTP whose relative paths begin in the task's working directory; absolute ones are the machine's."""
-
-    def __init__(self, channel: asyncssh.SSHServerChannel[bytes], work: Path) -> None:
-        super().__init__(channel)
-        self._work = os.fsencode(work)
-
-    def map_path(self, path: bytes) -> bytes:
-        """The local path that a client's path means."""
-        return os.path.join(self._work, path)
-
-    def exit(self) -> None:
-        """End of the session: say that it went well, or OpenSSH's ``scp`` calls a complete copy a failure."""
-        self.channel.exit(0)
+    @property
+    def _is_full(self) -> bool:
+        return isinstance(self._connection, TaskConnection) and self._connection.is_full
 
 
 class Listener:
     """The open SSH port of one task, with all connections that came in by it."""
 
-    def __init__(self, acceptor: Acceptor, connections: set[asyncssh.SSHServerConnection], rides: Rides) -> None:
-        self._acceptor, self._connections, self._rides = acceptor, connections, rides
+    def __init__(
+        self,
+        listening: socket.socket,
+        factory: Callable[[], asyncio.BaseProtocol],
+        connections: set[asyncssh.SSHServerConnection],
+        rides: Rides,
+    ) -> None:
+        self._factory, self._connections, self._rides = factory, connections, rides
+        self.listen_again(listening)
+
+    def listen_again(self, listening: socket.socket) -> None:
+        """Accept connections of this socket, after :meth:`hand_over`."""
+        self._acceptor = Acceptor(listening, self._factory)
 
     @property
     def logins(self) -> int:
@@ -159,10 +175,24 @@ async def listen(
 
     Raises OSError when the port is taken, ValueError (asyncssh's key errors) when a key cannot be read.
     """
-    connections: set[asyncssh.SSHServerConnection] = set()
+    bound = socket.create_server((LOOPBACK, port))
+    try:
+        return await listen_on(bound, task, host_key, host_certificate, authorized_keys)
+    except BaseException:
+        bound.close()
+        raise
 
-    async def handle(process: Process) -> None:
-        await serve(process, task)
+
+async def listen_on(
+    bound: socket.socket,
+    task: TaskWorld,
+    host_key: str,
+    host_certificate: str,
+    authorized_keys: Sequence[str],
+    changed: Callable[[int], None] = lambda _: None,
+) -> Listener:
+    """Serve the task on a socket; ``changed`` is called with the number of connections. Raises ValueError."""
+    connections: set[asyncssh.SSHServerConnection] = set()
 
     async def make_ride(authorized_key: str) -> asyncio.BaseProtocol:
         known = asyncssh.import_authorized_keys(authorized_key)
@@ -171,18 +201,13 @@ async def listen(
 
     rides = Rides(make_ride)
 
-    def files(channel: asyncssh.SSHServerChannel[bytes]) -> TaskFiles:
-        return TaskFiles(channel, task.directory / layout.WORK)
-
     options = await asyncssh.SSHServerConnectionOptions.construct(
         config=None,
-        server_factory=lambda: TaskServer(connections, rides),
+        server_factory=lambda: TaskServer(task, connections, rides, changed),
         server_host_keys=[_host_key(host_key, host_certificate)],
         authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
-        process_factory=handle,
-        sftp_factory=files,
-        # Not allow_scp: asyncssh would then take every command that begins with "scp" for itself.
         **algorithms(),
+        server_version=f"{SPEAKS} jupyter-pai-task",
         encoding=None,
         line_editor=False,
         agent_forwarding=True,
@@ -195,8 +220,7 @@ async def listen(
         login_timeout=LOGIN_TIMEOUT_S,
     )
     loop = asyncio.get_running_loop()
-    bound = socket.create_server((LOOPBACK, port))
-    return Listener(Acceptor(bound, lambda: TaskConnection(loop, options)), connections, rides)
+    return Listener(bound, lambda: TaskConnection(loop, options), connections, rides)
 
 
 def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:

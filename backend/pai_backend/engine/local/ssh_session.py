@@ -12,15 +12,18 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import asyncssh
+from asyncssh.constants import EXTENDED_DATA_STDERR
 
 from pai_backend.engine.local import layout, processes, terminal
 from pai_backend.engine.local.descriptors import CHUNK_BYTES, read_some, write_all
+from pai_backend.engine.local.files import VERSION, file_server
 from pai_backend.engine.local.shim.command import find_program
 from pai_backend.engine.local.shim.groups import groups_of, join
 
@@ -32,9 +35,49 @@ HANGUP_S = 1.0
 
 The kernel hangs it up at that end, behind the last byte. A leader that gave it up leaves it open.
 """
+SFTP = "sftp"
 _CANNOT_RUN = 255  # the exit status OpenSSH uses for errors of its own
 
-Process = asyncssh.SSHServerProcess[bytes]
+
+class Process(asyncssh.SSHServerProcess[bytes]):
+    """A session as asyncssh has it, but for SFTP, which is a program like any command: see ``files``."""
+
+    def __init__(self, run: Callable[[Process], Awaitable[None]]) -> None:
+        super().__init__(cast("asyncssh.SSHServerProcessFactory[bytes]", run), None, VERSION, False)
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        """Called by asyncssh; there is no other one."""
+        return subsystem == SFTP
+
+    def session_started(self) -> None:
+        """Called by asyncssh when the client has been told that its request is granted."""
+        assert self._conn is not None
+        stdin = asyncssh.SSHReader[bytes](self, self._chan)
+        stdout = asyncssh.SSHWriter[bytes](self, self._chan)
+        stderr = asyncssh.SSHWriter[bytes](self, self._chan, EXTENDED_DATA_STDERR)
+        running = cast("Awaitable[None]", self._start_process(stdin, stdout, stderr))
+        self._conn.create_task(running, stdin.logger)
+
+
+Spawn = Callable[[], Awaitable[asyncio.subprocess.Process]]
+
+
+class Presence:
+    """What is written down of a visit to a task, where only the account of the backend may."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    async def note(self) -> None:
+        """Note that a process is about to be started in the task from outside. Raises OSError."""
+        (self._directory / layout.SESSIONS).touch(mode=0o600)
+
+    async def start(self, spawn: Spawn) -> asyncio.subprocess.Process:
+        """Start a process in the task's control groups."""
+        program = await spawn()
+        with suppress(ProcessLookupError, FileNotFoundError):  # it has ended, or the task was kept over a restart
+            join(groups_of(str(self._directory)), program.pid)
+        return program
 
 
 @dataclass(frozen=True)
@@ -44,6 +87,13 @@ class TaskWorld:
     uid: str
     directory: Path
     env: Mapping[str, str]
+    asked: Presence | None = None
+    """Who writes down the visits; None is this process itself."""
+
+    @property
+    def presence(self) -> Presence:
+        """What notes a visit."""
+        return self.asked or Presence(self.directory)
 
 
 async def serve(process: Process, task: TaskWorld) -> None:
@@ -87,7 +137,17 @@ class Session:
                 task.cancel()
             await asyncio.gather(feed, finish, gone, return_exceptions=True)
             self._close()
+        if self._process.subsystem == SFTP:
+            await self._end_files()
         await self._program.wait()  # after a client that went away, so that the program is reaped
+
+    async def _end_files(self) -> None:
+        """Kill a file server that does not see that its client has gone: it may wait for a named pipe."""
+        ended = asyncio.ensure_future(self._program.wait())
+        await asyncio.wait({ended}, timeout=ENDING_S)
+        if not ended.done():
+            self._program.kill()
+        await ended
 
     def _close(self) -> None:
         descriptors = set(self._outputs)
@@ -197,15 +257,23 @@ class Session:
 
 async def _start(process: Process, task: TaskWorld) -> Session:
     """Spawn what the client asked for. Raises OSError or ValueError when that cannot be done."""
-    (task.directory / layout.SESSIONS).touch(mode=0o600)  # before the first process, so that none is overlooked
+    await task.presence.note()  # before the first process, so that none is overlooked
     env = _session_environment(process, task)
-    if process.command is None:
-        argv = [env.get("SHELL") or find_program("bash", env["PATH"])]
+    if process.subsystem == SFTP:
+        argv = file_server()
+    elif process.command is None:
+        argv = _shell(env.get("SHELL") or find_program("bash", env["PATH"]), task.directory / layout.SHELL_START)
     else:
         argv = [find_program("bash", env["PATH"]), "-c", process.command]
     if process.term_type:
         return await _start_on_terminal(process, task, argv, env)
     return await _start_on_pipes(process, task, argv, env)
+
+
+def _shell(program: str, start: Path) -> list[str]:
+    """How a shell of a login is begun; bash reads ``start``, which a task of an older backend does not have."""
+    is_bash = os.path.basename(program) == "bash" and start.exists()
+    return [program, "--rcfile", str(start)] if is_bash else [program]
 
 
 def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
@@ -276,16 +344,18 @@ async def _spawn(
     argv: list[str], task: TaskWorld, env: dict[str, str], stdio: tuple[int, int, int]
 ) -> asyncio.subprocess.Process:
     stdin, stdout, stderr = stdio
-    program = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        cwd=task.directory / layout.WORK,
-        env=env,
-        start_new_session=True,
-    )
-    processes.mark(program.pid, task.uid)
-    with suppress(ProcessLookupError, FileNotFoundError):  # it has ended, or the task was kept over a restart
-        join(groups_of(str(task.directory)), program.pid)
-    return program
+
+    async def spawn() -> asyncio.subprocess.Process:
+        program = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=task.directory / layout.WORK,
+            env=env,
+            start_new_session=True,
+        )
+        processes.mark(program.pid, task.uid)
+        return program
+
+    return await task.presence.start(spawn)

@@ -6,7 +6,8 @@ PyYAML's composer is used and its constructor is not, so that no value loses its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import yaml
 
@@ -15,27 +16,45 @@ from pai_backend.model.errors import Fault
 MAX_BYTES = 4 << 20
 """A cluster of 10,000 nodes written out node by node is about 0.5 MiB."""
 MAX_DEPTH = 64
+TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+LESS_DEEP = "Close brackets, and name types of cells instead."
 MAX_EVENTS = 400_000  # keys, values, beginnings and ends: ten times those of such a cluster
+MAX_REPORTED = 100
+"""Faults, and warnings, that are told."""
+MAX_NAMED = 20
 _SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 _DIRECTIVE = re.compile(r"(?:\A|[\r\n\x85\u2028\u2029])%")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C takes a tenth of the time
 Path = tuple[str | int, ...]
 
 
+class TooManyFaults(Exception):
+    """``MAX_REPORTED`` faults are recorded, and reading ends: a text can have as many as it has lines."""
+
+
 class Faults:
-    """Collects every fault of one document instead of stopping at the first."""
+    """Collects the faults of one document instead of stopping at the first."""
 
     def __init__(self) -> None:
         self.errors: list[Fault] = []
         self.warnings: list[Fault] = []
 
     def error(self, path: Path, node: yaml.Node | None, message: str, hint: str) -> None:
-        """Something that makes the document unusable."""
+        """Something that makes the document unusable. Raises TooManyFaults."""
         self.errors.append(_fault(path, node, message, hint))
+        if len(self.errors) >= MAX_REPORTED:
+            raise TooManyFaults
 
     def warn(self, path: Path, node: yaml.Node | None, message: str, hint: str) -> None:
-        """Something odd that harms nobody."""
-        self.warnings.append(_fault(path, node, message, hint))
+        """Something odd that harms nobody. Those past ``MAX_REPORTED`` are left out."""
+        if len(self.warnings) < MAX_REPORTED:
+            self.warnings.append(_fault(path, node, message, hint))
+
+
+def some(names: Iterable[str]) -> str:
+    """The first names of many, for a hint: all of them could be a megabyte, in each of a thousand hints."""
+    first = list(islice(names, MAX_NAMED + 1))
+    return ", ".join(first[:MAX_NAMED]) + (", …" if len(first) > MAX_NAMED else "") if first else "none"
 
 
 def _fault(path: Path, node: yaml.Node | None, message: str, hint: str) -> Fault:
@@ -63,6 +82,11 @@ def compose(text: str, faults: Faults) -> yaml.MappingNode | None:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "nested too deeply or not text"
+        if (
+            "maximum nesting depth" in problem
+        ):  # libyaml 0.2.6 gives up before it says of any bracket that it was opened
+            faults.errors.append(_at(mark, TOO_DEEP, LESS_DEEP))
+            return None
         faults.errors.append(_at(mark, f"this is not YAML: {problem}", "Check indentation, colons and quotes here."))
         return None
     if not isinstance(root, yaml.MappingNode):
@@ -91,8 +115,7 @@ def _can_be_composed(text: str, faults: Faults) -> bool:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} deep"
-            faults.errors.append(_at(event.start_mark, message, "Close brackets, and name types of cells instead."))
+            faults.errors.append(_at(event.start_mark, TOO_DEEP, LESS_DEEP))
             return False
         if count > MAX_EVENTS:
             message = f"the configuration has more than {MAX_EVENTS} keys and values"

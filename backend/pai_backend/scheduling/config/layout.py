@@ -7,6 +7,7 @@ Source: OpenPAI 1.8, ``contrib/kubespray`` (``machine-sku``, ``machine-list``); 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,7 @@ from pai_backend.model.errors import DocumentError
 from pai_backend.model.labels import is_label_value
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.config import document
-from pai_backend.scheduling.config.document import Faults, Path
+from pai_backend.scheduling.config.document import Faults, Path, TooManyFaults
 
 _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)(i?)B?", re.ASCII)
 _DECIMAL: Final = {"M": 10**6, "G": 10**9, "T": 10**12}
@@ -37,11 +38,14 @@ class _Kind:
 def read_layout(text: str) -> tuple[list[Node], list[str]]:
     """The workers, and sentences about what else is to be done or known.
 
-    Raises :class:`~pai_backend.model.errors.DocumentError` with every fault, each with its line and a remedy.
+    Raises :class:`~pai_backend.model.errors.DocumentError` with the faults, 100 at most, each with its line and
+    a remedy.
     """
-    faults = Faults()
-    root = document.compose(text, faults)
-    nodes, masters = ([], []) if root is None else _read(root, faults)
+    faults, nodes, masters = Faults(), list[Node](), list[str]()
+    with suppress(TooManyFaults):
+        root = document.compose(text, faults)
+        if root is not None:
+            nodes, masters = _read(root, faults)
     if not faults.errors and not nodes:
         faults.error(("machine-list",), root, "no machine is a worker", 'Write `pai-worker: "true"` at those that are.')
     if faults.errors:

@@ -14,7 +14,7 @@ import yaml
 from pai_backend.scheduling.config import document
 from pai_backend.scheduling.config.document import Faults, Path
 from pai_backend.scheduling.config.model import CellType, PhysicalCell
-from pai_backend.scheduling.config.types import check_chain
+from pai_backend.scheduling.config.types import MAX_LEAVES, check_chain
 
 _CELL_KEYS = ("cellType", "cellAddress", "pinnedCellId", "cellChildren")
 
@@ -34,13 +34,19 @@ class PhysicalReader:
 
     def read(self, node: yaml.Node | None, path: Path) -> tuple[PhysicalCell, ...]:
         """All physical cells whose type is sound."""
-        cells = []
+        cells, leaves = [], 0
         for here, entry in document.sequence(node, path, self.faults):
             found = document.mapping(entry, here, self.faults, _CELL_KEYS)
             type_node = found.get("cellType")
             top = document.text(type_node, (*here, "cellType"), self.faults, needed=True)
             where = type_node or entry
-            if top and check_chain(self.types, top, where, (*here, "cellType"), self.faults):
+            more = check_chain(self.types, top, where, (*here, "cellType"), self.faults) if top else 0
+            leaves += more
+            if leaves > MAX_LEAVES:
+                message = f"this cell and those before it have {leaves} leaves"
+                self.faults.error(here, entry, message, f"At most {MAX_LEAVES} in the whole cluster.")
+                break
+            if more:
                 cells.append(self._cell(entry, here, top, top, int(here[-1]), ""))
         return tuple(cells)
 

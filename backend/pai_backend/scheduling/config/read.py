@@ -12,7 +12,7 @@ import yaml
 
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling.config import document
-from pai_backend.scheduling.config.document import Faults, Path
+from pai_backend.scheduling.config.document import Faults, Path, TooManyFaults
 from pai_backend.scheduling.config.model import CellType, ClusterConfig, PhysicalCell, Quota, VirtualCluster
 from pai_backend.scheduling.config.outer import unwrapped
 from pai_backend.scheduling.config.physical import PhysicalReader
@@ -34,16 +34,19 @@ _ROOT_KEYS = (
 def read_config(text: str) -> ClusterConfig:
     """Read a cluster configuration in HiveD's schema, or OpenPAI's file of services around one.
 
-    Raises :class:`~pai_backend.model.errors.DocumentError` whose ``errors`` list every fault found, each with its
-    YAML path, 1-based line and column, and the remedy.
+    Raises :class:`~pai_backend.model.errors.DocumentError` whose ``errors`` list the faults found, 100 at most, each
+    with its YAML path, 1-based line and column, and the remedy.
     """
-    faults = Faults()
-    whole = document.compose(text, faults)
-    root = None if whole is None else unwrapped(whole, text, faults)
-    config = None if root is None else _read(root, faults)
+    faults, config, least = Faults(), None, ""
+    try:
+        whole = document.compose(text, faults)
+        root = None if whole is None else unwrapped(whole, text, faults)
+        config = None if root is None else _read(root, faults)
+    except TooManyFaults:
+        least = "at least "
     if config is None or faults.errors:
-        count = len(faults.errors)
-        message = f"the cluster configuration has {count} fault{'s' if count > 1 else ''}: {faults.errors[0].message}"
+        count = f"{least}{len(faults.errors)} fault{'s' if len(faults.errors) > 1 else ''}"
+        message = f"the cluster configuration has {count}: {faults.errors[0].message}"
         raise DocumentError(message, errors=faults.errors)
     return replace(config, warnings=tuple(faults.warnings))
 
@@ -125,12 +128,12 @@ class _VirtualReader:
         chain, kind = steps[0], steps[-1]
         levels = self.chains.get(chain)
         if levels is None:
-            have = ", ".join(self.chains) or "none"
+            have = document.some(self.chains)
             message = f"{chain} is not the top of any physical cell"
             self.faults.error((*path, "cellType"), node, message, f"Start with one of: {have}.")
             return None
         unknown = [step for step in steps if step not in levels]
-        if unknown or [levels.index(step) for step in steps] != sorted({levels.index(step) for step in steps}):
+        if unknown or len(steps) > len(levels) or (at := [levels.index(step) for step in steps]) != sorted(set(at)):
             message = f"{written} does not go down the chain {chain}" + (f": no {unknown[0]} in it" if unknown else "")
             self.faults.error((*path, "cellType"), node, message, f"Its levels are {'.'.join(levels)}.")
             return None
@@ -141,7 +144,7 @@ class _VirtualReader:
         name = document.text(found.get("pinnedCellId"), (*path, "pinnedCellId"), self.faults, needed=True)
         node = found.get("pinnedCellId", item)
         if name and name not in self.pins:
-            have = ", ".join(self.pins) or "none"
+            have = document.some(self.pins)
             self.faults.error(path, node, f"no physical cell has pinnedCellId {name}", f"There is: {have}.")
             return ""
         if name and name in self.owner:

@@ -8,11 +8,12 @@ Source: HiveD (OSDI 2020), section 4, and the reference's check at start, which 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import yaml
 
-from pai_backend.scheduling.config.document import Faults, Path
+from pai_backend.scheduling.config.document import Faults, Path, some
 from pai_backend.scheduling.config.model import ClusterConfig, PhysicalCell
 
 
@@ -20,17 +21,20 @@ def check_safety(config: ClusterConfig, node: yaml.Node | None, faults: Faults) 
     """Record a fault for each chain whose quotas do not fit, naming the virtual clusters that ask."""
     path: Path = ("virtualClusters",)
     pins = {pin for cluster in config.virtual_clusters.values() for pin in cluster.pinned}
+    promised, tops = _promised(config), defaultdict(list)
+    for cell in config.physical:
+        tops[cell.type].append(cell)
     for chain in config.chains():
-        whole, nested = whole_cells(config, chain, pins)
+        whole, nested = whole_cells(tops[chain], pins)
         for name in nested:
             message = f"pinned cell {name} lies inside another pinned cell"
             faults.error(path, node, message, "Pin the outer or the inner one.")
         available = 0
         for kind in reversed(config.levels(chain)):
             available += whole[kind]
-            needed = _promised(config, chain, kind)
+            needed = promised[chain, kind]
             if needed.total() > available:
-                who = ", ".join(f"{name} {count}" for name, count in sorted(needed.items()))
+                who = some(f"{name} {count}" for name, count in sorted(needed.items()))
                 message = f"chain {chain}: {needed.total()} cells of type {kind} are promised ({who}), {available} left"
                 faults.error(path, node, message, f"Lower the numbers by {needed.total() - available} or add cells.")
                 break
@@ -38,7 +42,7 @@ def check_safety(config: ClusterConfig, node: yaml.Node | None, faults: Faults) 
                 available = (available - needed.total()) * config.cell_types[kind].count
 
 
-def whole_cells(config: ClusterConfig, chain: str, pins: set[str]) -> tuple[Counter[str], list[str]]:
+def whole_cells(tops: Sequence[PhysicalCell], pins: set[str]) -> tuple[Counter[str], list[str]]:
     """Largest cells free of pins, by type, and the ids of pinned cells inside pinned cells."""
     whole: Counter[str] = Counter()
     nested: list[str] = []
@@ -59,21 +63,19 @@ def whole_cells(config: ClusterConfig, chain: str, pins: set[str]) -> tuple[Coun
         for child in cell.children:
             count(child)
 
-    for cell in config.physical:
-        if cell.type == chain:
-            pinned_below(cell)
-            found = list(nested)
-            count(cell)
-            nested[:] = found
+    for cell in tops:
+        pinned_below(cell)
+        found = list(nested)
+        count(cell)
+        nested[:] = found
     return whole, nested
 
 
-def _promised(config: ClusterConfig, chain: str, kind: str) -> Counter[str]:
-    """Cells of a type that virtual clusters own, pinned ones apart."""
-    return Counter(
-        {
-            cluster.name: number
-            for cluster in config.virtual_clusters.values()
-            if (number := sum(q.number for q in cluster.quotas if q.chain == chain and q.type == kind))
-        }
-    )
+def _promised(config: ClusterConfig) -> dict[tuple[str, str], Counter[str]]:
+    """Cells that virtual clusters own, pinned ones apart: by chain and type, then by cluster."""
+    found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for cluster in config.virtual_clusters.values():
+        for quota in cluster.quotas:
+            if quota.number:
+                found[quota.chain, quota.type][cluster.name] += quota.number
+    return found

@@ -11,7 +11,11 @@ from pai_backend.scheduling.config.model import CellType, Sku
 _TYPE_KEYS = ("childCellType", "childCellNumber", "isNodeLevel")
 MAX_LEAVES_PER_NODE = 256
 """Far above any machine; keeps a mistyped number from building a tree that fills the memory."""
-MAX_LEAVES = 1 << 20
+MAX_LEAVES = 1 << 18
+"""Of all physical cells together: each is an object in memory, and reading 262,144 takes a second."""
+MAX_TYPES = 1_000
+MAX_LEVELS = 32
+"""Of a chain; cells are read by recursion. Switches, racks, machines, sockets and devices are five."""
 
 
 def read_skus(node: yaml.Node | None, path: Path, faults: Faults) -> dict[str, Sku]:
@@ -29,6 +33,11 @@ def read_skus(node: yaml.Node | None, path: Path, faults: Faults) -> dict[str, S
 def read_types(node: yaml.Node | None, path: Path, faults: Faults) -> dict[str, CellType]:
     """``cellTypes`` by name, only those that are sound: no cycle, positive numbers."""
     entries = document.mapping(node, path, faults)
+    if len(entries) > MAX_TYPES:
+        faults.error(
+            path, node, f"there are {len(entries)} cell types", f"At most {MAX_TYPES}. Describe them by number."
+        )
+        return {}
     types = {}
     for name, entry in entries.items():
         here = (*path, name)
@@ -37,23 +46,35 @@ def read_types(node: yaml.Node | None, path: Path, faults: Faults) -> dict[str, 
         count = document.number(found.get("childCellNumber"), (*here, "childCellNumber"), faults, least=1)
         is_node = document.flag(found.get("isNodeLevel"), (*here, "isNodeLevel"), faults)
         types[name] = CellType(name, child, count, is_node)
-    for name in _cyclic(types):
-        faults.error((*path, name), entries[name], f"cell type {name} contains itself", "Break the cycle of children.")
+    for name, levels in _levels(types).items():
+        here, entry = (*path, name), entries[name]
+        if levels == 0:
+            faults.error(here, entry, f"cell type {name} contains itself", "Break the cycle of children.")
+        elif levels > MAX_LEVELS:
+            faults.error(here, entry, f"cell type {name} has {levels} levels", f"At most {MAX_LEVELS}.")
+        else:
+            continue
         del types[name]
     return types
 
 
-def _cyclic(types: dict[str, CellType]) -> list[str]:
-    """Types from which a chain of children never reaches a leaf."""
-    bad = []
+def _levels(types: dict[str, CellType]) -> dict[str, int]:
+    """Levels of each type down to its leaf, which is 1; 0 where a chain of children never reaches one.
+
+    Each type is walked over once, so that a long chain takes time by its length.
+    """
+    found: dict[str, int] = {}
     for start in types:
-        seen, name = {start}, types[start].child
-        while name in types and name not in seen:
-            seen.add(name)
+        chain: dict[str, None] = {}
+        name = start
+        while name in types and name not in found and name not in chain:
+            chain[name] = None
             name = types[name].child
-        if name in types:
-            bad.append(start)
-    return bad
+        below = found.get(name, 0 if name in types else 1)
+        for each in reversed(chain):
+            below = below + 1 if below else 0
+            found[each] = below
+    return found
 
 
 def chain_levels(types: dict[str, CellType], top: str) -> list[str]:
@@ -64,23 +85,23 @@ def chain_levels(types: dict[str, CellType], top: str) -> list[str]:
     return names
 
 
-def check_chain(types: dict[str, CellType], top: str, node: yaml.Node, path: Path, faults: Faults) -> bool:
-    """Whether a type may be the top of a physical tree; records why not."""
+def check_chain(types: dict[str, CellType], top: str, node: yaml.Node, path: Path, faults: Faults) -> int:
+    """The leaves of a type that may be the top of a physical tree; 0 for another, with the fault recorded."""
     if top not in types:
-        known = ", ".join(sorted(types)) or "none"
-        faults.error(path, node, f"cell type {top} is not defined", f"Defined in cellTypes: {known}.")
-        return False
+        hint = f"Defined in cellTypes: {document.some(sorted(types))}."
+        faults.error(path, node, f"cell type {top} is not defined", hint)
+        return 0
     levels = chain_levels(types, top)
     marked = [name for name in levels[:-1] if types[name].is_node]
     if len(marked) > 1:
         hint = f"Leave isNodeLevel on one of {', '.join(marked)}."
         faults.error(path, node, f"chain {top} has {len(marked)} node levels", hint)
-        return False
+        return 0
     if not marked:
         above = [name for name in types if types[name].is_node and top in chain_levels(types, name)[1:]]
         hint = f"Use {above[0]} or a type above it." if above else "Mark the type that is a machine with isNodeLevel."
         faults.error(path, node, f"chain {top} has no node level at or below its top", hint)
-        return False
+        return 0
     leaves = total = 1
     for name in reversed(levels[:-1]):
         total *= types[name].count
@@ -88,5 +109,5 @@ def check_chain(types: dict[str, CellType], top: str, node: yaml.Node, path: Pat
     if leaves > MAX_LEAVES_PER_NODE or total > MAX_LEAVES:
         message = f"a cell of type {top} has {total} leaves, {leaves} in a node"
         faults.error(path, node, message, f"At most {MAX_LEAVES_PER_NODE} in a node and {MAX_LEAVES} in all.")
-        return False
-    return True
+        return 0
+    return total

@@ -48,6 +48,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default (include "jupyter-pai.fullname" .) .Values.storage.existingClaim -}}
 {{- end -}}
 
+{{/* The storage of tasks is a claim of the chart's, unless `config` names another default storage. Text, or nothing. */}}
+{{- define "jupyter-pai.hasTaskStorage" -}}
+{{- if and .Values.tasks.storage.enabled (not (dig "storage" "default_uri" "" .Values.config)) -}}yes{{- end -}}
+{{- end -}}
+
+{{- define "jupyter-pai.taskClaim" -}}
+{{- default (printf "%s-jobs" (include "jupyter-pai.fullname" .)) .Values.tasks.storage.existingClaim -}}
+{{- end -}}
+
 {{- define "jupyter-pai.tasksNamespace" -}}
 {{- default (printf "%s-tasks" .Release.Namespace) .Values.tasks.namespace -}}
 {{- end -}}

@@ -60,6 +60,9 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, list, watch]
+{{- if .Values.standalone }}
+{{- include "jupyter-pai.clusterRights.leases" . }}
+{{- end }}
 {{- if ne .Values.tasks.per "cluster" }}
 - apiGroups: [""]
   resources: [namespaces]
@@ -74,4 +77,12 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list, watch]
+{{- include "jupyter-pai.clusterRights.leases" . }}
+{{- end -}}
+
+{{/* How long a node has not been heard of; of the names, only those of nodes are asked for. */}}
+{{- define "jupyter-pai.clusterRights.leases" }}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get]
 {{- end -}}

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from pai_backend.engine.base import EngineError
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import Ask
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
-from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender
+from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender, erase
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started, rfc3339, tombstone
 from pai_backend.engine.kubernetes.places import Places
 from pai_backend.model.ids import TaskUid
@@ -62,6 +63,21 @@ async def test_an_attempt_is_swept_once_all_its_tasks_were_forgotten_long_ago(
     server = Server()
     await Ender(Calls(server), Places("n"), "i").sweep(secrets, NOW)
     assert server.deleted == deleted
+
+
+@pytest.mark.asyncio
+async def test_all_marks_of_a_deleted_job_go_at_once() -> None:
+    server = Server()
+    await erase(Calls(server), [marks("a", NEW), marks("b", NEW, None)])
+    assert server.deleted == ["a", "j1-a0", "b"]
+
+
+@pytest.mark.asyncio
+async def test_a_job_with_a_task_that_is_not_forgotten_keeps_all_its_marks() -> None:
+    server = Server()
+    with pytest.raises(EngineError, match="task b is not forgotten"):
+        await erase(Calls(server), [marks("a", NEW), marks("b", None)])
+    assert server.deleted == []
 
 
 def test_a_tombstone_is_read_as_what_it_is() -> None:

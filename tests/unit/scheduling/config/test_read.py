@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +10,14 @@ import yaml
 
 from pai_backend.model.errors import DocumentError
 from pai_backend.scheduling import ClusterConfig, read_config
+from pai_backend.scheduling.config.document import MAX_REPORTED
 from pai_backend.scheduling.config.model import Quota
+from pai_backend.scheduling.config.types import MAX_LEVELS
+from tests.support.interpreter_steps import interpreter_steps
+from tests.support.processor_time import ENOUGH_S, processor_time
+
+MAX_STEPS = 15_000_000
+"""Of one configuration of half a megabyte; with a share that grows with its square they are a hundred times as many."""
 
 SOUND = """\
 physicalCluster:
@@ -234,3 +241,53 @@ def test_a_pinned_cell_inside_a_pinned_cell_is_refused() -> None:
 def test_settings_of_hiveds_own_server_are_accepted() -> None:
     assert isinstance(read_config("webServerAddress: :9096\nforcePodBindThreshold: 3\n" + SOUND), ClusterConfig)
     assert read_config("webServerAddress: :9096\n" + SOUND).warnings == ()
+
+
+def typed(names: Iterable[tuple[str, str]], count: int = 1) -> str:
+    """A configuration with these types of cells and their children."""
+    rows = "".join(f"    {name}: {{childCellType: {child}, childCellNumber: {count}}}\n" for name, child in names)
+    return f"physicalCluster:\n  cellTypes:\n{rows}"
+
+
+CELLS = "  physicalCells:\n"
+MACHINE = typed([]) + "    n: {childCellType: g, childCellNumber: 256, isNodeLevel: true}\n"
+RACK = MACHINE + "    r: {childCellType: n, childCellNumber: 600}\n"
+HOSTILE = {
+    "a long chain": typed((f"t{number}", f"t{number + 1}") for number in range(900)),
+    "a long cycle": typed((f"t{number}", f"t{(number + 1) % 900}") for number in range(900)),
+    "many types": typed((f"t{number}", "g") for number in range(20_000)),
+    "unknown types": MACHINE + CELLS + "".join(f"  - {{cellType: u{number}}}\n" for number in range(20_000)),
+    "many leaves": RACK + CELLS + "".join(f"  - {{cellType: r, cellAddress: a{number}}}\n" for number in range(9)),
+    "unknown quotas": MACHINE
+    + CELLS
+    + "  - {cellType: n, cellAddress: a}\nvirtualClusters:\n  v:\n    virtualCells:\n"
+    + "".join(f"    - {{cellType: u{number}, cellNumber: 1}}\n" for number in range(20_000)),
+    "a long way down": MACHINE
+    + CELLS
+    + "  - {cellType: n, cellAddress: a}\nvirtualClusters:\n  v:\n    virtualCells:\n"
+    + f"    - {{cellType: {'n.' * 200_000}g, cellNumber: 1}}\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_configuration_is_refused_in_few_words_and_steps(name: str) -> None:
+    """15,000 types in a chain took 25 s, and 60 MB of hints came of 3,000 unknown ones."""
+    caught: list[DocumentError] = []
+
+    def read() -> None:
+        try:
+            read_config(HOSTILE[name])
+        except DocumentError as error:
+            caught.append(error)
+
+    assert interpreter_steps(read) < MAX_STEPS
+    assert processor_time(read) < ENOUGH_S
+    assert 1 <= len(caught[0].errors) <= MAX_REPORTED
+    assert len(str([fault.hint for fault in caught[0].errors])) < 100_000
+
+
+def test_the_levels_that_are_allowed_are_read() -> None:
+    chain = [(f"t{number}", f"t{number + 1}") for number in range(MAX_LEVELS - 1)]
+    read_config(typed(chain))
+    with pytest.raises(DocumentError, match=f"t0 has {MAX_LEVELS + 1} levels"):
+        read_config(typed([*chain, (f"t{MAX_LEVELS - 1}", "g")]))

@@ -25,7 +25,9 @@ from pai_backend.engine.local.shim.capture import KEPT_SEGMENTS, segment_name
 
 LOG_BYTES: Final = 256 * 2**20  # of a segment, as the local engine has it; settings may say otherwise
 STREAM: Final = "all"  # a kubelet gives both streams as one
-_POSITION, _SAFE, _COMPLETE, _LOCK = "position", "safe", "complete", "lock"
+COMPLETE: Final = "complete"
+"""Name of the file that is written last."""
+_POSITION, _SAFE, _LOCK = "position", "safe", "lock"
 _RECORD: Final = re.compile(rb"end=(\d{20}) nth=(\d{10}) inside=(\d{20}) stamp=([0-9TZ:.+-]*) *\n")
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
@@ -52,7 +54,7 @@ class KeptLog:
 
     def look(self) -> Extent | None:
         """What is kept; None when nothing ever was."""
-        complete = (self.directory / _COMPLETE).exists()  # first: nothing changes once it is there
+        complete = (self.directory / COMPLETE).exists()  # first: nothing changes once it is there
         position = self._position()
         if position is None:
             return None
@@ -99,7 +101,7 @@ class KeptLog:
         """There is no more to come. Durable on return. Raises OSError."""
         _write(self.directory / _POSITION, _record(position), 0)
         self.secure(position)
-        _write(self.directory / _COMPLETE, b"", 0)
+        _write(self.directory / COMPLETE, b"", 0)
         _sync(self.directory)
 
     def _position(self) -> Position | None:

@@ -6,11 +6,13 @@ The sources of each rule: Kubernetes documentation, "Pod Lifecycle", "Disruption
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from pai_backend.engine.kubernetes import naming
+from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import Container, Ended, PodView, time_of, words
@@ -38,7 +40,7 @@ def exit_of(view: PodView) -> tuple[TaskExit, datetime | None]:
     """The exit of a task whose container or pod is over, and when its command had started; None: it never did."""
     ended = view.task.ended
     record = record_of(ended.message, ended.code) if ended is not None else None
-    began = _began(ended, record)
+    began = _began(ended, record) or view.task.running_since  # the latter where its node told of no end
     at = _ended_at(view, record)
     cause = None if record is not None and record.by_itself else taken_away(view)
     if cause is None and ended is None:
@@ -69,10 +71,7 @@ def taken_away(view: PodView) -> Cause | None:
     if view.task.ended is not None and _out_of_memory(view.task.ended):
         return None  # whoever deletes it afterwards has not ended it
     if view.reason == "Evicted":
-        # The first two are the kubelet's words for a limit of the pod itself, and not for a node that runs short.
-        if "exceed" in view.message and "low on resource" not in view.message:
-            return Cause("storage-exceeded", _said("it filled more disk than it may", view.message), Causer.USER)
-        return Cause("evicted", _said("its node put it out", view.message), Causer.RESOURCE)
+        return _evicted(view.message)
     if view.reason == "DeadlineExceeded":
         return Cause("deadline-exceeded", _said("the cluster ended it", view.message), Causer.USER)
     if view.reason in LOST_PODS:
@@ -94,13 +93,39 @@ def taken_away(view: PodView) -> Cause | None:
     return None
 
 
+def _evicted(said: str) -> Cause:
+    """By the kubelet's words, which tell a limit of the pod itself from a node that runs short."""
+    if "exceed" in said and "low on resource" not in said:
+        return Cause("storage-exceeded", _said("it filled more disk than it may", said), Causer.USER)
+    return Cause("evicted", _said("its node put it out", said), Causer.RESOURCE)
+
+
 def _by_its_kubelet(said: str) -> Cause:
-    """What a kubelet ended without giving the pod a reason, by the message of the condition."""
+    """What a kubelet ended without giving the pod a reason, by the message of the condition.
+
+    Where the container exits with 0 the pod never has one: its phase is Succeeded.
+    """
     if "shutdown" in said:
         return Cause("lost", _said("its node went away", said))
     if "critical pod" in said:
         return Cause("preempted", _said("the cluster gave its place to another pod", said), Causer.RESOURCE)
-    return Cause("evicted", _said("its node put it out", said), Causer.RESOURCE)
+    return _evicted(said)
+
+
+def put_out(found: TaskExit, events: Sequence[Object]) -> TaskExit | None:
+    """The exit of one that its kubelet put out, where only an event says so; None without such an event.
+
+    Where a pod fills more disk than it may and its command exits with 0 when it is told to end, nothing else is left of
+    that: recorded as ``disk-limit-obeyed``.
+    """
+    said = next((str(event.get("message")) for event in events if event.get("reason") == "Evicted"), None)
+    if said is None:
+        return None
+    cause = _evicted(words(said))
+    message = f"{cause.message}; {_how(found.code, found.signal)}"
+    return TaskExit(
+        code=found.code, signal=found.signal, reason=cause.reason, message=message, causer=cause.causer, at=found.at
+    )
 
 
 def ended_by_itself(ended: Ended) -> bool:
@@ -149,6 +174,11 @@ def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExi
     if _out_of_memory(ended):
         message = f"{how} while the kernel killed processes here for lack of memory"
         return TaskExit(code=code, signal=signal, reason="out-of-memory", message=message, at=at)
+    if record is not None and not record.by_itself and code == 0:
+        # Many programs end well when they are told to end: this is no result of theirs. Whoever is inside may do that,
+        # and so does whoever turns a node off without its kubelet.
+        message = f"it was told to end, and nobody of the cluster says why; {how}"
+        return TaskExit(code=code, reason="lost", message=message, causer=Causer.PLATFORM, at=at, unexplained=True)
     if record is None or not record.by_itself:
         # The launcher was asked to end, and nobody of the cluster says so: whoever is inside may do that.
         return TaskExit(code=code, signal=signal, reason=reason, message=how, at=at)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pai_backend.engine.base import TaskSeen, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.status.exits import ended_by_itself, exit_of
+from pai_backend.engine.kubernetes.status.exits import ended_by_itself, exit_of, put_out
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
 from pai_backend.engine.kubernetes.status.waits import Trouble, waiting
@@ -28,6 +28,8 @@ from pai_backend.model.job import Causer, TaskExit
 
 UNEXPLAINED: Final = "its command has ended; its node has not said why yet"
 """Between the end of a container that was asked to end and the final phase of its pod."""
+EXPLAINED: Final = timedelta(seconds=10)
+"""How long after such an end an event may still come that tells why, where the pod does not."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,7 @@ def read_task(pod: Object, around: Around) -> Reading:
     if verdict is not None:
         return Reading(TaskSeen(view.uid, TaskState.EXITED, verdict, view.task.running_since))
     if _is_over(view):
-        exit_, since = exit_of(view)
-        return Reading(TaskSeen(view.uid, TaskState.EXITED, exit_, since))
+        return _over(view, around)
     if around.inside is not None:
         record = around.inside
         return Reading(TaskSeen(view.uid, TaskState.EXITED, record.exit(), record.began))
@@ -118,6 +119,18 @@ def _is_over(view: PodView) -> bool:
     if view.over or (view.deleted_at is not None and (ended is not None or not view.node)):
         return True
     return ended is not None and ended_by_itself(ended)
+
+
+def _over(view: PodView, around: Around) -> Reading:
+    """Its end, as the pod tells it; what the pod does not tell, an event may, which comes at about the same time."""
+    exit_, since = exit_of(view)
+    if exit_.unexplained:
+        if (told := put_out(exit_, around.events)) is not None:
+            return Reading(TaskSeen(view.uid, TaskState.EXITED, told, since), decided=True)
+        if exit_.at is not None and around.now < (until := exit_.at + EXPLAINED):
+            seen = TaskSeen(view.uid, TaskState.RUNNING, since=since, message=UNEXPLAINED)
+            return Reading(seen, look_at=until)
+    return Reading(TaskSeen(view.uid, TaskState.EXITED, exit_, since))
 
 
 def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:

@@ -14,6 +14,7 @@ import resource
 from pai_backend.engine.local import layout, records
 from pai_backend.engine.local.locks import take_lock
 from pai_backend.engine.local.shim import launch as launch_file
+from pai_backend.engine.local.shim.account import done_as
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, command_text, execute
 from pai_backend.engine.local.shim.groups import groups_of, homes_of, join, leave
@@ -21,12 +22,13 @@ from pai_backend.engine.local.shim.groups import groups_of, homes_of, join, leav
 RLIMIT_LOCKS = 10  # as ``processes`` has it, which is imported later
 
 
-def main(directory: str, descriptors: str, life: str, mark: str, most_processes: str) -> int:
+def main(directory: str, descriptors: str, life: str, mark: str, most_processes: str, account: str) -> int:
     """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over.
 
     ``descriptors`` is the soft limit that its command is to have: the backend has raised its own. ``life`` is that of
     the machine, ``mark`` the limit of file locks that tells the task's processes, see ``processes``, and
-    ``most_processes`` how many the account may have when the task makes one, 0 for no limit.
+    ``most_processes`` how many the account may have when the task makes one, 0 for no limit. ``account`` is that which
+    the task runs as, see ``account``; empty: this process's own.
     """
     os.chdir(directory)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -42,7 +44,7 @@ def main(directory: str, descriptors: str, life: str, mark: str, most_processes:
     # The FIFO first, then the mark: a stop() that comes between finds this reader or is found as a mark.
     control = os.open(layout.CONTROL, os.O_RDWR | os.O_NONBLOCK)
     launch = launch_file.read(layout.LAUNCH)
-    launch.life = life
+    launch.life, launch.account = life, account
     root = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
     try:
         if os.path.exists(layout.STOP):
@@ -61,7 +63,7 @@ def _run(launch: launch_file.Launch, control: int, root: str) -> None:
     except OSError as exc:
         _refuse(exc)
         return
-    if os.path.exists(layout.STAGE) and not _made(launch.directories):
+    if os.path.exists(layout.STAGE) and not _made(launch):
         from pai_backend.engine.local.shim.staging import stage
 
         if not stage(launch, control, capture, root):
@@ -107,14 +109,22 @@ def _carry(mark: int) -> None:
         return
 
 
-def _made(directories: tuple[str, ...]) -> bool:
-    """Whether these are all there is to stage, and are there now; the staging program finds the words if not."""
-    try:
-        for path in directories:
+def _made(launch: launch_file.Launch) -> bool:
+    """Whether directories are all there is to stage, and are there now; the staging program finds the words if not."""
+
+    def make() -> None:
+        for path in launch.directories:
             os.makedirs(path, exist_ok=True)
+
+    if not launch.directories:
+        return False
+    if launch.account:
+        return done_as(launch.account, make)
+    try:
+        make()
     except OSError:
         return False
-    return bool(directories)
+    return True
 
 
 def _refuse(exc: OSError) -> None:

@@ -1,4 +1,4 @@
-"""``python -I -S boot.py TASK_DIRECTORY DESCRIPTORS LIFE MARK PROCESSES``: what the engine executes for a task.
+"""``python -I -S boot.py TASK_DIRECTORY DESCRIPTORS LIFE MARK PROCESSES ACCOUNT``: what the engine executes for a task.
 
 Python compiles the file it is given anew each time; this one is short, and what it imports is cached.
 """
@@ -12,4 +12,4 @@ sys.path.insert(0, _PACKAGES)
 from pai_backend.engine.local.shim.begin import main  # noqa: E402 - isolated mode: the path comes first
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:6]))
+    sys.exit(main(*sys.argv[1:7]))

@@ -6,6 +6,7 @@ import os
 import sys
 
 from pai_backend.engine.local import layout
+from pai_backend.engine.local.shim.account import spawn_as
 from pai_backend.engine.local.shim.launch import TEXT, Launch
 
 _IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE and SIGXFSZ, by number: the names cost an import, see ``begin``
@@ -63,7 +64,7 @@ def execute(launch: Launch, pipes: Pipes, text: int) -> int:
     """
     try:
         bash = find_program("bash", launch.env.get("PATH", os.defpath))
-        return spawn(bash, ["bash", "-c", _READ_AND_RUN], launch.env, pipes, text)
+        return spawn(launch, bash, ["bash", "-c", _READ_AND_RUN], pipes, text)
     finally:
         os.close(text)
 
@@ -83,19 +84,22 @@ def command_text(command: str) -> int:
     return fd
 
 
-def spawn(program: str, arguments: list[str], env: dict[str, str], pipes: Pipes, text: int | None = None) -> int:
-    """Start a program of the task in ``work/``, in a session of its own; as :func:`execute`.
+def spawn(launch: Launch, program: str, arguments: list[str], pipes: Pipes, text: int | None = None) -> int:
+    """Start a program of the task in ``work/``, as its account, in a session of its own; as :func:`execute`.
 
     ``text`` becomes its descriptor 3.
     """
     out, err = pipes.writers
+    if launch.account:
+        given = {1: out, 2: err} | ({} if text is None else {_TEXT: text})
+        return spawn_as(launch.account, program, arguments, launch.env, layout.WORK, given)
     home = os.open(os.curdir, os.O_RDONLY)
     os.chdir(layout.WORK)  # posix_spawn has no working directory of its own
     try:
         return os.posix_spawn(
             program,
             arguments,
-            env,
+            launch.env,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, out, 1),

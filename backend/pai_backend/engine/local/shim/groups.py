@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from pai_backend.engine.local import layout
 
@@ -22,11 +23,11 @@ def join(groups: list[str], pid: int = 0) -> None:
         _write(os.path.join(group, "cgroup.procs"), str(pid))
 
 
-def leave(groups: list[str], homes: list[str]) -> None:
-    """Put this process back where it was before :func:`join`. Where that is refused it goes on within the group."""
+def leave(groups: list[str], homes: list[str], pid: int = 0) -> None:
+    """Put a process back where it was before :func:`join`. Where that is refused it goes on within the group."""
     for home in homes[: len(groups)]:
         try:
-            _write(os.path.join(home, "cgroup.procs"), "0")
+            _write(os.path.join(home, "cgroup.procs"), str(pid))
         except OSError:  # the command may run by now, and must be kept
             continue
 
@@ -47,12 +48,13 @@ def homes_of(groups: list[str]) -> list[str]:
     return homes
 
 
-def admit_no_more(groups: list[str]) -> None:
+def admit_no_more(groups: Sequence[str]) -> None:
     """Let no process of the groups make another one: what is being killed cannot be faster than that."""
     for group in groups:
-        path = os.path.join(group, "pids.max")
-        if os.path.exists(path):
-            _write(path, "0")
+        try:
+            _write(os.path.join(group, "pids.max"), "0")
+        except FileNotFoundError:  # it counts something else, or was removed with its last process
+            continue
 
 
 def oom_counters(groups: list[str]) -> list[str]:

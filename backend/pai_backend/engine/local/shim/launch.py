@@ -35,6 +35,7 @@ class Launch:
         self.ports = ports or {}
         self.directories = directories
         self.life = ""  # of the machine, when the shim has begun
+        self.account = ""  # that the task runs as, see ``account``; empty: the shim's own
 
 
 def encode(launch: Launch) -> bytes:

@@ -29,7 +29,7 @@ def stage(launch: Launch, control: int, capture: Capture, root: str) -> bool:
     pipes = Pipes()
     adopting = adopt_orphans()
     try:
-        pid = spawn(sys.executable, arguments, launch.env, pipes)
+        pid = spawn(launch, sys.executable, arguments, pipes)
     except OSError as exc:
         message = f"the program that fetches inputs could not be executed: {exc.strerror or exc}"
         records.write_exit(".", reason="start-failed", message=message, causer="platform")

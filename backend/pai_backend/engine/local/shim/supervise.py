@@ -93,8 +93,10 @@ class Supervisor:
                 self._signal_group(signal.SIGKILL)
             return False
         left = self._leftovers()
-        self._survivors = len(left)
-        if not left:
+        # The kernel knows of children that a look at all processes missed, as one forked and ended meanwhile.
+        unseen = self._adopting and not self._childless and not left
+        self._survivors = len(left) + unseen
+        if not self._survivors:
             return True
         if self._deadline is None:
             self._deadline = now + LEFTOVER_GRACE_S
@@ -116,7 +118,7 @@ class Supervisor:
         # Without adoption only the mark finds orphans; with it, only what came in from outside needs it,
         # and into a task that is kept one may go on coming in.
         if not self._adopting or (os.path.exists(layout.SESSIONS) and not self._kept()):
-            found += [process for process in processes.marked(self._launch.uid) if process not in found]
+            found += [each for each in processes.marked(self._launch.uid, self._groups) if each not in found]
         return found
 
     def _kept(self) -> bool:

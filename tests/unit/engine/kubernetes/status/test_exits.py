@@ -11,8 +11,8 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import exit_of
 from pai_backend.engine.kubernetes.status.record import record_of
 from pai_backend.engine.kubernetes.status.view import view_of
-from pai_backend.lifecycle.exits import RULES
-from pai_backend.model.job import Causer, TaskExit
+from pai_backend.lifecycle.exits import RULES, explain
+from pai_backend.model.job import Causer, ExitKind, TaskExit
 
 from .conftest import MakePod, at, stamp, terminated
 
@@ -142,6 +142,8 @@ class TestTakenAway:
             ({"conditions": disrupted("DeletionByTaintManager", "taint")}, "drained", PLATFORM, "taint"),
             ({"conditions": disrupted("DeletionByPodGC", "gone")}, "lost", PLATFORM, "gone"),
             ({"conditions": disrupted("TerminationByKubelet", LOW)}, "evicted", RESOURCE, "low on resource"),
+            ({"conditions": disrupted("TerminationByKubelet", OWN_DISK)}, "storage-exceeded", USER, "20Mi"),
+            ({"conditions": disrupted("TerminationByKubelet", VOLUME)}, "storage-exceeded", USER, "work"),
             ({"conditions": disrupted("TerminationByKubelet", SHUTDOWN)}, "lost", PLATFORM, "shutdown"),
             ({"conditions": disrupted("TerminationByKubelet", CRITICAL)}, "preempted", RESOURCE, "critical"),
             (
@@ -171,6 +173,7 @@ class TestTakenAway:
             ({"reason": "Evicted", "message": LOW}, "evicted"),
             ({"reason": "Terminated", "message": SHUTDOWN}, "lost"),
             ({"conditions": disrupted("TerminationByKubelet", SHUTDOWN)}, "lost"),
+            ({"conditions": disrupted("TerminationByKubelet", VOLUME)}, "storage-exceeded"),
             ({"conditions": disrupted("EvictionByEvictionAPI")}, "drained"),
         ],
     )
@@ -178,8 +181,9 @@ class TestTakenAway:
         self, make_pod: MakePod, fields: dict[str, object], reason: str
     ) -> None:
         task = terminated(0, "Completed", record(code=0, reason="stopped"))
-        found = judged(make_pod(task, **{"phase": "Failed", **fields}))
-        assert (found.reason, found.code) == (reason, 0)
+        for phase in ("Failed", "Succeeded"):  # which of them a kubelet writes depends on the instant
+            found = judged(make_pod(task, **{"phase": phase, **fields}))
+            assert (found.reason, found.code) == (reason, 0)
 
     def test_a_command_that_had_ended_by_itself_was_not_taken_away(self, make_pod: MakePod) -> None:
         pod = make_pod(terminated(3, message=record()), phase="Failed", deleted=20, reason="Evicted", message=self.LOW)
@@ -204,6 +208,14 @@ class TestTakenAway:
         """Whoever is in its container may do that."""
         found = judged(make_pod(self.STOPPED, phase="Failed"))
         assert (found.reason, found.signal) == ("signalled", 15)
+
+    def test_one_that_ends_well_when_nobody_we_know_told_it_to_end_has_not_succeeded(self, make_pod: MakePod) -> None:
+        """As when a node goes down without its kubelet. It may be the task's own doing, so a retry is charged."""
+        task = terminated(0, "Completed", record(code=0, reason="stopped"))
+        found = judged(make_pod(task, phase="Succeeded"))
+        assert (found.reason, found.code, found.causer) == ("lost", 0, PLATFORM)
+        assert explain(found).kind is ExitKind.UNKNOWN
+        assert "told to end" in found.message
 
     @pytest.mark.parametrize("reason", ["ContainerStatusUnknown", "Unknown"])
     def test_an_end_that_nobody_saw_has_no_status(self, make_pod: MakePod, reason: str) -> None:

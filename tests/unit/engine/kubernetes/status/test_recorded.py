@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from pai_backend.engine.base import TaskState
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.status.task import Around, read_task
-from pai_backend.engine.kubernetes.status.view import time_of
+from pai_backend.engine.kubernetes.status.exits import exit_of
+from pai_backend.engine.kubernetes.status.task import EXPLAINED, Around, read_task
+from pai_backend.engine.kubernetes.status.view import time_of, view_of
 from pai_backend.model.cluster_settings import Patience
 from tests.support.pod_readings import READINGS, Expected, assert_reads
 
@@ -36,7 +37,9 @@ def test_a_recorded_pod_is_read_as_what_happened(name: str, expected: Expected) 
     pod = recorded(name)
     created = time_of(pod["metadata"]["creationTimestamp"])
     assert created is not None
-    assert_reads(read_task(pod, Around(created, Patience())), expected)
+    end = exit_of(view_of(pod))[0].at if view_of(pod).over else None
+    now = end + EXPLAINED if end is not None else created
+    assert_reads(read_task(pod, Around(now, Patience())), expected)
 
 
 @pytest.mark.parametrize("name", READINGS)
@@ -46,6 +49,24 @@ def test_an_end_reads_the_same_at_any_time(name: str) -> None:
     early, late = (read_task(pod, Around(datetime(year, 1, 1, tzinfo=UTC), Patience())) for year in (2026, 2036))
     if early.seen.state is TaskState.EXITED and not early.decided:
         assert early == late
+
+
+def test_an_event_tells_of_a_full_disk_where_the_pod_does_not() -> None:
+    """Nothing else is left when the command exits with 0: the pod says that it has succeeded."""
+    pod = recorded("disk-limit-obeyed")
+    ended = exit_of(view_of(pod))[0].at
+    assert ended is not None
+    now = ended + timedelta(seconds=1)
+    waits = read_task(pod, Around(now, Patience()))
+    assert (waits.seen.state, waits.look_at) == (TaskState.RUNNING, ended + EXPLAINED)
+    said = 'Usage of EmptyDir volume "work" exceeds the limit "20Mi". '
+    told = read_task(pod, Around(now, Patience(), events=[{"reason": "Evicted", "message": said}]))
+    assert told.decided, "an event is gone in an hour, so it is written down"
+    assert told.seen.exit is not None
+    assert (told.seen.exit.reason, told.seen.exit.code) == ("storage-exceeded", 0)
+    assert "20Mi" in told.seen.exit.message
+    other = read_task(pod, Around(now, Patience(), events=[{"reason": "Pulled", "message": said}]))
+    assert other.seen.state is TaskState.RUNNING
 
 
 def test_nothing_recorded_tells_of_the_machine_it_was_recorded_on() -> None:

@@ -1,0 +1,27 @@
+"""Keys about jobs that have ended."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pai_backend.model.base import Model
+
+
+class JobSettings(Model):
+    """How long finished jobs are kept."""
+
+    keep_days: float = Field(
+        default=365,
+        ge=0,
+        description="Days after which a finished job is deleted, with its document, history, logs and files, but "
+        "without what it left in a storage; 0: no limit by age.",
+    )
+    keep_number: int = Field(
+        default=0, ge=0, description="Finished jobs that are kept, the newest; 0: no limit by number."
+    )
+    keep_bytes: int = Field(
+        default=1_073_741_824,
+        ge=0,
+        description="Bytes of the SQLite database above which the oldest finished jobs are deleted, except those of "
+        "the last hour; 0: no limit by bytes. It does not apply to PostgreSQL.",
+    )
