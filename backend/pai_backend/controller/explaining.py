@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from pai_backend.controller.placing import Placing
-from pai_backend.controller.tenure import SAFETY_S, Tenure
+from pai_backend.controller.ports import Placing
+from pai_backend.controller.reconciler import SAFETY_S, Reconciler
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
 from pai_backend.model.waiting import Waiting
@@ -32,7 +32,7 @@ class Explainer:
     """Answers the questions in the store during one tenure."""
 
     def __init__(
-        self, store: Store, tenure: Tenure, placing: Placing, *, epoch: int, clock: Callable[[], datetime]
+        self, store: Store, tenure: Reconciler, placing: Placing, *, epoch: int, clock: Callable[[], datetime]
     ) -> None:
         self._store = store
         self._tenure = tenure

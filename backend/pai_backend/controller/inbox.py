@@ -1,14 +1,21 @@
-"""Where news waits for the loop: kept by what it is about, so that it stays small however fast it comes."""
+"""Where news waits for the loop: kept by what it is about, so that it stays small however fast it comes.
+
+Secrets are taken out of an engine's words before they become part of a job, its events and its rows.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pai_backend.access.secrecy import JobSecrets
 from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen, TaskSeen, TaskState
-from pai_backend.lifecycle.events import JobEvent, TaskDelayed, TaskExited, TaskPulling, TaskRunning
+from pai_backend.lifecycle.events import JobEvent, TaskDelayed, TaskExited, TaskPulling, TaskRunning, Waiting
 from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.model.scrub import Scrubber
 from pai_backend.scheduling.config.model import ClusterConfig
 
 
@@ -103,3 +110,34 @@ def by_job(tasks: dict[TaskUid, TaskSeen]) -> dict[JobUid, list[JobEvent]]:
     for seen in tasks.values():
         events.setdefault(job_of(seen.uid), []).extend(job_events(seen))
     return events
+
+
+async def cleaned(job: Job, news: Sequence[JobEvent], secrets: JobSecrets) -> Sequence[JobEvent]:
+    """The news with every secret of the job covered. Raises Unavailable."""
+    if not any(_words(event) for event in news):
+        return news
+    scrubber = await secrets.scrubber(job)
+    return [without_secrets(event, scrubber) for event in news]
+
+
+def without_secrets(event: JobEvent, scrubber: Scrubber) -> JobEvent:
+    """The event with the words of an engine scrubbed; pure."""
+    match event:
+        case TaskExited(uid=uid, exit=exit_):
+            return TaskExited(uid, exit_.model_copy(update={"message": scrubber.text(exit_.message)}))
+        case TaskDelayed(uid=uid, why=why):
+            return TaskDelayed(uid, scrubber.text(why))
+        case Waiting(why=why):
+            return Waiting(scrubber.text(why))
+        case _:
+            return event
+
+
+def _words(event: JobEvent) -> str:
+    match event:
+        case TaskExited(exit=exit_):
+            return exit_.message
+        case TaskDelayed(why=why) | Waiting(why=why):
+            return why
+        case _:
+            return ""

@@ -14,13 +14,12 @@ from pai_backend.access.ports import PortRange
 from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.deleting import Deleter
 from pai_backend.controller.explaining import Explainer
-from pai_backend.controller.idling import IdleKeeper
+from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
 from pai_backend.controller.lease import LeaseKeeper
 from pai_backend.controller.orphans import TakenBack
-from pai_backend.controller.placing import Placing
-from pai_backend.controller.planning import Planner
-from pai_backend.controller.sights import Watcher
-from pai_backend.controller.tenure import Tenure
+from pai_backend.controller.plans import Planner
+from pai_backend.controller.ports import Placing
+from pai_backend.controller.reconciler import Reconciler
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import BEAT_S, Claim, HeldByAnother
 from pai_backend.lifecycle.keeping import KEEP
@@ -110,7 +109,7 @@ class Controller:
         placing = Placing(self._new_placer(), self._engine, self._options.ports, self._rng)
         placing.placer.run_time = history.run_time
         await configuring.begin(placing.placer)
-        tenure = Tenure(
+        tenure = Reconciler(
             self._store,
             self._engine,
             placing,

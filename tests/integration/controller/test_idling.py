@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from pai_backend.controller.idling import IdleKeeper
-from pai_backend.controller.sights import Watcher
-from pai_backend.controller.tenure import Tenure
+from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
+from pai_backend.controller.reconciler import Reconciler
 from pai_backend.lifecycle.idleness import Sight
 from pai_backend.model.idle import Source
 from pai_backend.model.ids import JobUid
@@ -45,7 +44,7 @@ class Backend:
     def keeper(self) -> IdleKeeper:
         """A keeper as a fresh process has it."""
         self.since = self.now
-        tenure, watcher = cast("Tenure", self), cast("Watcher", self)
+        tenure, watcher = cast("Reconciler", self), cast("Watcher", self)
         return IdleKeeper(self.store, tenure, watcher, epoch=self.epoch, clock=lambda: self.now)
 
     async def pass_time(self, keeper: IdleKeeper, minutes: int) -> None:

@@ -14,7 +14,7 @@ from pai_backend.access.gateway import noting
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.server import serve_gateway
 from pai_backend.access.keys import gateway_host_public_key, known_hosts_line, parse_public_key
-from pai_backend.controller import idling
+from pai_backend.controller import idle_clocks
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.model.job import Event, Job, State, StopCause
 from pai_backend.model.spec import PortSpec
@@ -60,7 +60,7 @@ def client(path: Path, port: int, hosts: str) -> list[str]:
 @pytest.mark.asyncio
 async def test_bytes_keep_a_job_alive_and_keepalives_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noting, "LOOK_S", 0.1)
-    monkeypatch.setattr(idling, "SAFETY_S", 0.2)  # a new job is looked at soon
+    monkeypatch.setattr(idle_clocks, "SAFETY_S", 0.2)  # a new job is looked at soon
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     async with opened(f"sqlite:///{tmp_path / 'pai.sqlite'}") as store, at_work(store, tmp_path / "engine") as engine:
         public, now = parse_public_key(write_key(tmp_path / "id")), datetime.now(UTC)

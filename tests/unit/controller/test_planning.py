@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from pai_backend.access.hostca import host_ca_public_key
 from pai_backend.access.keys import gateway_public_key, job_key, public_line
-from pai_backend.controller.planning import Planner
+from pai_backend.controller.plans import Planner
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.spec import PortSpec

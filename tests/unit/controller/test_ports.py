@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_backend.controller.placing import Ports
+from pai_backend.controller.ports import Ports
 from pai_backend.store.base import PortLease
 
 OWNERS = ("a", "b", "c")

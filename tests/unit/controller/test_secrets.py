@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_backend.access.secrecy import JobSecrets
-from pai_backend.controller.cleaning import cleaned, without_secrets
+from pai_backend.controller.inbox import cleaned, without_secrets
 from pai_backend.engine.base import EngineError, StartRefused, TaskSeen, TaskState
 from pai_backend.lifecycle.events import Look, TaskDelayed, TaskExited, Waiting
 from pai_backend.model.job import Job, State, TaskExit

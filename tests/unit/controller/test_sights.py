@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from pai_backend.controller.sights import Watcher
+from pai_backend.controller.idle_clocks import Watcher
 from pai_backend.engine.base import Connection, Engine, EngineError, GpuUse
 from pai_backend.model.idle import Source
 from pai_backend.model.ids import JobUid, TaskUid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_backend.controller.team_storages import with_storages
+from pai_backend.controller.plans import with_storages
 from pai_backend.engine.base import StartRefused, TaskPlan
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job

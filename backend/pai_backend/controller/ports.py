@@ -1,7 +1,8 @@
-"""From places to placements: choose the ports of tasks, make sure that they are free.
+"""From places to placements: choose the ports of tasks, make sure that they are free, and offer them to jobs.
 
 The placer and the set of leased ports are this controller's memory of what is stored; both are rebuilt from the store
-by ``Tenure``.
+by the reconciler. An offer is what a pass of the queue has for a job: places for some of its tasks, places that are
+kept, and why others wait.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from dataclasses import dataclass, field
 
 from pai_backend.access.ports import NoPort, PortRange, choose, fits
 from pai_backend.engine.base import Engine
-from pai_backend.model.ids import TaskUid
+from pai_backend.lifecycle.events import JobEvent, Placed, Waiting
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
-from pai_backend.scheduling.jobs.answers import Lack, Waits
+from pai_backend.scheduling.jobs.answers import Lack, Round, Waits
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.request import Need, WaitCode
-from pai_backend.store.base import PortLease, slot_of
+from pai_backend.store.base import PortLease, Store, slot_of
 
 PROBES = 8
 """How often ports found busy by the probe are chosen anew before the job waits for the next round."""
@@ -30,7 +32,7 @@ LastPlaces = Mapping[str, Placement | None]
 
 
 @dataclass(frozen=True)
-class Decision:
+class PlacedUnit:
     """Placements of a unit's tasks with the ports that must be leased and given back for them."""
 
     unit: Unit
@@ -87,7 +89,7 @@ class Placing:
         self._rng = rng
         placer.decider.allows = self._allows
 
-    async def with_ports(self, job: Job, unit: Unit, last: LastPlaces) -> Decision | None:
+    async def with_ports(self, job: Job, unit: Unit, last: LastPlaces) -> PlacedUnit | None:
         """The unit's places with ports, leased in memory at once; None when they cannot be had: it is set aside."""
         tasks = [task for uid in unit.uids if (task := job.task(uid)) is not None]
         try:
@@ -118,7 +120,7 @@ class Placing:
                         return Waits(Lack.PORTS, taken)
         return waits
 
-    def undo(self, units: Iterable[Unit], decisions: Iterable[Decision]) -> None:
+    def undo(self, units: Iterable[Unit], decisions: Iterable[PlacedUnit]) -> None:
         """Give back what these units were given; it could not be written."""
         for decision in decisions:
             self.ports.drop({lease.owner for lease in decision.lease})
@@ -142,7 +144,7 @@ class Placing:
                 return f"port {port} ({label}) of {node.machine} is in use"
         return ""
 
-    async def _with_ports(self, job: Job, unit: Unit, tasks: Sequence[Task], last: LastPlaces) -> Decision:
+    async def _with_ports(self, job: Job, unit: Unit, tasks: Sequence[Task], last: LastPlaces) -> PlacedUnit:
         busy: dict[str, set[int]] = {}
         for _ in range(PROBES):
             decision = self._choose(job, unit, tasks, last, busy)
@@ -154,7 +156,7 @@ class Placing:
         machines = ", ".join(sorted(busy))
         raise NoPort(f"ports chosen on {machines} keep being taken by other programs")
 
-    async def _probe(self, decision: Decision) -> dict[str, set[int]]:
+    async def _probe(self, decision: PlacedUnit) -> dict[str, set[int]]:
         wanted: dict[str, list[int]] = {}
         for lease in decision.lease:
             wanted.setdefault(lease.machine, []).append(lease.port)
@@ -163,7 +165,7 @@ class Placing:
 
     def _choose(
         self, job: Job, unit: Unit, tasks: Sequence[Task], last: LastPlaces, busy: dict[str, set[int]]
-    ) -> Decision:
+    ) -> PlacedUnit:
         places = self.placer.places(unit)
         placements: dict[TaskUid, Placement] = {}
         leases: list[PortLease] = []
@@ -191,9 +193,128 @@ class Placing:
                 mine.update(port for group in ports.values() for port in group)
                 leases.extend(PortLease(place.machine, port, owner) for group in ports.values() for port in group)
             placements[task.uid] = self._addressed(task, place, ports)
-        return Decision(unit, placements, tuple(leases), tuple(released))
+        return PlacedUnit(unit, placements, tuple(leases), tuple(released))
 
     def _addressed(self, task: Task, place: Placement, ports: dict[str, tuple[int, ...]]) -> Placement:
         """The place with the address and the ports that the task is reached by."""
         address = self._engine.task_address(self.placer.room.nodes[place.node], task.role, task.index)
         return place.model_copy(update={"address": address, "ports": ports})
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Places for units of a job, each with its ports; units that have cells kept from now on; and why others wait.
+
+    ``reserved`` are all places that are kept for the job while others end there, ``waiting`` counts tasks.
+    """
+
+    job: Job
+    decisions: tuple[PlacedUnit, ...] = ()
+    kept: tuple[Unit, ...] = ()
+    reserved: Mapping[TaskUid, Placement] = field(default_factory=dict)
+    wait: Waits | None = None
+    waiting: int = 0
+
+    @property
+    def placements(self) -> dict[TaskUid, Placement]:
+        """Task -> place, of all decisions."""
+        return {uid: place for decision in self.decisions for uid, place in decision.placements.items()}
+
+    @property
+    def lease(self) -> list[PortLease]:
+        """The ports to lease for them."""
+        return [lease for decision in self.decisions for lease in decision.lease]
+
+    @property
+    def release(self) -> list[str]:
+        """Slots whose former ports are given back."""
+        return [owner for decision in self.decisions for owner in decision.release]
+
+    @property
+    def news(self) -> list[JobEvent]:
+        """What the offer means to the job."""
+        news: list[JobEvent] = [Placed(self.placements)] if self.decisions else []
+        if self.wait is not None:
+            some = self.waiting < len(self.job.tasks) and self.wait.lack is not Lack.KEPT
+            one_by_one = f"{self.waiting} of {len(self.job.tasks)} tasks wait: " if some else ""
+            news.append(Waiting(f"{one_by_one}{self.wait.message}", self.reserved))
+        return news
+
+    def is_taken(self, job: Job | None) -> bool:
+        """Whether the job has these places: a stop may have overtaken them."""
+        if job is None:
+            return False
+        tasks = {task.uid: task for task in job.tasks}
+        placed = all(uid in tasks and tasks[uid].placement is not None for uid in self.placements)
+        return placed and all(uid in tasks and tasks[uid].reserved is not None for uid in self.reserved)
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Makes offers of what the placer decided and knows."""
+
+    placing: Placing
+    store: Store
+
+    async def of_pass(self, found: Round, jobs: Mapping[JobUid, Job]) -> list[Offer]:
+        """What one pass has for each job, in the order of the decisions.
+
+        A unit whose ports cannot be had is set aside; one whose job is over by now is put back.
+        """
+        decided: dict[JobUid, list[PlacedUnit]] = {}
+        kept: dict[JobUid, list[Unit]] = {}
+        for unit in found.kept:
+            kept.setdefault(unit.job.uid, []).append(unit)
+        for unit in found.started:
+            job = jobs.get(unit.job.uid)
+            if job is None:
+                self.placing.placer.put_back(unit)
+                continue
+            own = {uid: task for uid in unit.uids if (task := job.task(uid)) is not None}
+            decision = await self.placing.with_ports(job, unit, await self._last_places(job, own.values()))
+            if decision is not None:
+                decided.setdefault(job.uid, []).append(decision)
+        uids = [uid for uid in dict.fromkeys((*decided, *kept)) if uid in jobs]
+        return [self.of_job(jobs[uid], decided.get(uid, ()), kept.get(uid, ())) for uid in uids]
+
+    def of_job(self, job: Job, decided: Iterable[PlacedUnit] = (), kept: Iterable[Unit] = ()) -> Offer:
+        """An offer of these decisions, which says why the rest of the job waits."""
+        waiting = self.placing.placer.waiting(job.uid)
+        count = sum(len(unit.uids) for unit in waiting)
+        return Offer(
+            job,
+            tuple(decided),
+            tuple(kept),
+            self.placing.reserved(job),
+            self._first_that_may_change(waiting),
+            count,
+        )
+
+    def _first_that_may_change(self, units: Iterable[Unit]) -> Waits | None:
+        """The reason to show: of a unit that has cells kept, else of one for which there is hope, else of the first."""
+        first: Waits | None = None
+        hopeful: Waits | None = None
+        known: dict[object, Waits] = {}
+        for unit in units:
+            key = (unit.entry.needs, unit.name if self.placing.placer.has_claim(unit) else "")
+            wait = known.get(key)
+            if wait is None:
+                wait = known[key] = self.placing.told(unit)
+            if wait.lack is Lack.KEPT:
+                return wait
+            first = first or wait
+            if wait.lack is not Lack.NEVER:
+                hopeful = hopeful or wait
+        return hopeful or first
+
+    async def _last_places(self, job: Job, tasks: Iterable[Task]) -> LastPlaces:
+        """Where the last runs of these slots were. Ports that a program took from us are not used again."""
+        again = {slot_of(task.uid) for task in tasks if task.attempt > 0}
+        if not again:
+            return {}
+        past = [Task.model_validate(row) for row in await self.store.past_tasks(job.uid)]
+        return {
+            slot: None if task.exit is not None and task.exit.reason == "port-conflict" else task.placement
+            for task in past
+            if task.placement is not None and (slot := slot_of(task.uid)) in again
+        }

@@ -1,4 +1,4 @@
-"""The loop that decides.
+"""The reconciler: makes jobs, cells and tasks agree, step by step.
 
 Rules of this file: only :meth:`Tenure.decide` and what it awaits change ``_jobs``; a decision is written
 before it is acted on, in one transaction guarded by the job's version and the lease's epoch; the engine
@@ -12,14 +12,12 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from pai_backend.controller.carrying import Carrier
-from pai_backend.controller.cleaning import cleaned
 from pai_backend.controller.configuring import Configuring
-from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, job_events
-from pai_backend.controller.offers import Offer, Offers
+from pai_backend.controller.effects import Carrier
+from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, cleaned, job_events
 from pai_backend.controller.orphans import Orphans
-from pai_backend.controller.placing import Placing
-from pai_backend.controller.planning import Planner
+from pai_backend.controller.plans import Planner
+from pai_backend.controller.ports import Offer, Offers, Placing
 from pai_backend.engine.base import Engine, TaskPlan
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import open_effects
@@ -53,8 +51,8 @@ TOGETHER = 64
 """How many decisions are written side by side; they can share a transaction."""
 
 
-class Tenure:
-    """One controller's time between getting the lease and losing it."""
+class Reconciler:
+    """Decides during one tenure: a controller's time between getting the lease and losing it."""
 
     def __init__(
         self,
@@ -133,29 +131,32 @@ class Tenure:
         """Recover what is stored, then decide on news and intents, for ever."""
         await self._recover()
         while True:
-            batch = await self._inbox.take(self._seconds_to_next_wake())
-            events = self._digest(batch)
-            if batch.listed:
-                # Before anything is decided or carried out: a restored database knows less than what runs.
-                self._carrier.carry(tuple(await self._orphans.review()))
-                for uid, lost in await self._unaccounted():
-                    events.setdefault(uid, []).append(lost)
-                for known in self._jobs.values():
-                    self._carrier.carry(open_effects(known))
-            if batch.store_changed and self._listed:
-                self._carrier.carry(tuple(await self._orphans.ends()))
-            if batch.store_changed:
-                for job in await self._store.dirty():
-                    self._adopt_intent(job)
-                    events.setdefault(job.uid, []).append(Look())
-            for uid in self._due():
-                events.setdefault(uid, []).append(Look())
-            await _in_chunks([self._hear(uid, news) for uid, news in events.items()])
-            if self._listed:
-                self._carrier.carry(tuple(await self._orphans.review()))
-                await self._configure()
-                await self._place()
-                await _in_chunks([self._advance(uid, [Look()]) for uid in sorted(self._unwritten)])
+            await self.step(await self._inbox.take(self._seconds_to_next_wake()))
+
+    async def step(self, batch: Batch) -> None:
+        """Decide on what has come in: news first, then who is placed, then what is still to be written."""
+        events = self._digest(batch)
+        if batch.listed:
+            # Before anything is decided or carried out: a restored database knows less than what runs.
+            self._carrier.carry(tuple(await self._orphans.review()))
+            for uid, lost in await self._unaccounted():
+                events.setdefault(uid, []).append(lost)
+            for known in self._jobs.values():
+                self._carrier.carry(open_effects(known))
+        if batch.store_changed and self._listed:
+            self._carrier.carry(tuple(await self._orphans.ends()))
+        if batch.store_changed:
+            for job in await self._store.dirty():
+                self._adopt_intent(job)
+                events.setdefault(job.uid, []).append(Look())
+        for uid in self._due():
+            events.setdefault(uid, []).append(Look())
+        await _in_chunks([self._hear(uid, news) for uid, news in events.items()])
+        if self._listed:
+            self._carrier.carry(tuple(await self._orphans.review()))
+            await self._configure()
+            await self._place()
+            await _in_chunks([self._advance(uid, [Look()]) for uid in sorted(self._unwritten)])
 
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
