@@ -139,7 +139,7 @@ def _run(make: Make) -> Run:
         load.settle()
     assert len(queue.waiting) > 0.9 * WAITING, "groups were to wait"
     assert len(queue.running) > 0.5 * running, "groups were to start in place of those that ended"
-    queue.cluster.check()
+    queue.ledger.check()
     for name in load.random.sample(sorted(queue.waiting), 40):
         started = time.thread_time()
         told = explain(queue, name, NOW, vcs=VCS)

@@ -167,7 +167,7 @@ def _run(loose: float) -> Run:
         lab.tell()
     assert len(lab.running) > 0.5 * before, "jobs were to start in place of those that ended"
     assert run.started > 0.5 * PASSES, "jobs were to start in place of those that ended"
-    lab.placer.cluster.check()
+    lab.placer.ledger.check()
     names = sorted(lab.placer.queue.waiting)
     for name in lab.random.sample(names, 40):
         begun = time.thread_time()

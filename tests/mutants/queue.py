@@ -45,7 +45,7 @@ def _never_forgets(self: Failed) -> None:
 
 def _promises_too_much(self: Queue, entry: Entry, now: datetime) -> bool:
     """Looks at cells only, not at caps and those who come first."""
-    return isinstance(self.cluster.decide(entry.group), Bound)
+    return isinstance(self.ledger.decide(entry.group), Bound)
 
 
 def _has_all_patience(self: Fronts, front: object, now: datetime) -> bool:

@@ -14,11 +14,11 @@ from pai_backend.simulation.life import Life
 class Growing:
     """Groups that could grow. They are asked after the queue, so that nobody who waits and could start is passed over.
 
-    ``cluster`` is asked once for each of them at each instant at which anything became free, in the order of the queue.
+    ``ledger`` is asked once for each of them at each instant at which anything became free, in the order of the queue.
     """
 
-    def __init__(self, cluster: Ledger) -> None:
-        self._cluster = cluster
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._lives: dict[str, Life] = {}
         self._stirred = False
 
@@ -42,15 +42,15 @@ class Growing:
         for life in sorted(self._lives.values(), key=lambda each: each.entry.key):
             if not self._may_grow(life):
                 continue
-            decision = self._cluster.decide_growth(life.arrival.name)
+            decision = self._ledger.decide_growth(life.arrival.name)
             if isinstance(decision, Bound):
-                self._cluster.apply(decision, final=True)
+                self._ledger.apply(decision, final=True)
                 yield life, decision.placement
                 if life.is_full:
                     del self._lives[life.arrival.name]
 
     def _may_grow(self, life: Life) -> bool:
         """Whether it runs on its quota, and all of it where the cluster knows: not on cells that were taken out."""
-        held = self._cluster.groups[life.arrival.name]
+        held = self._ledger.groups[life.arrival.name]
         known = life.placement is not None and len(held.spots) == len(life.placement.pods)
         return known and held.state is State.ALLOCATED and not held.displaced_by

@@ -36,7 +36,7 @@ class Health:
 
     def count(self, node: str) -> None:
         """Let the meter count what is broken; to be called when nothing runs there any more."""
-        if node in self._queue.cluster.nodes:
+        if node in self._queue.ledger.nodes:
             self._meter.broken(node, len(self._bad.get(node, set()) & self._known(node)))
 
     def _tell(self, node: str) -> None:
@@ -44,5 +44,5 @@ class Health:
         self._queue.set_node_health(node, healthy=True, bad_devices=bad)
 
     def _known(self, node: str) -> frozenset[int]:
-        nodes = self._queue.cluster.nodes.get(node, ())
+        nodes = self._queue.ledger.nodes.get(node, ())
         return frozenset(index for each in nodes for index in each.indexes)

@@ -71,8 +71,8 @@ class _Replay:
     """One simulation. ``lives`` are the groups that are not refused."""
 
     def __init__(self, config: ClusterConfig, trace: Trace, rules: Rules, lives: dict[str, Life]) -> None:
-        self._cluster = Ledger(config)
-        self._queue = Queue(self._cluster, rules.policy, ends=self._ends)
+        self._ledger = Ledger(config)
+        self._queue = Queue(self._ledger, rules.policy, ends=self._ends)
         self._rules = rules
         self._lives = lives
         self._agenda = Agenda()
@@ -81,7 +81,7 @@ class _Replay:
         vcs = tuple(dict.fromkeys(vc for each in configs for vc in each.virtual_clusters))
         self.meter = Meter(vcs, min((each.at for each in trace.arrivals), default=0.0))
         self._capped = Capped(self._queue)
-        self._growing = Growing(self._cluster)
+        self._growing = Growing(self._ledger)
         self._health = Health(self._queue, self.meter)
         self._changes: dict[str, Change] = {}
         self._configure(config)
@@ -176,7 +176,7 @@ class _Replay:
 
     def _go_over(self, config: ClusterConfig, now: datetime) -> None:
         """Another configuration takes effect; what runs, runs on."""
-        effects = self._cluster.reconfigure(config)
+        effects = self._ledger.reconfigure(config)
         self._queue.catch_up()
         self._configure(config)
         self._health.tell_again()
@@ -186,7 +186,7 @@ class _Replay:
             self._turn(name, now, opportunistic=False)
 
     def _configure(self, config: ClusterConfig) -> None:
-        sizes = {name: sum(len(node.indexes) for node in nodes) for name, nodes in self._cluster.nodes.items()}
+        sizes = {name: sum(len(node.indexes) for node in nodes) for name, nodes in self._ledger.nodes.items()}
         owned = {each.vc: each.gpus_after for each in compare(config, config).virtual_clusters}
         self.meter.configure(sizes, owned)
 

@@ -172,13 +172,13 @@ async def test_another_configuration_or_node_is_seen_at_once(lab: ApiSite) -> No
     assert await snapshots.now() is first
     nodes.append(machine("dan"))
     second = await snapshots.now()
-    assert list(second.placer.cluster.nodes) == ["carol", "dan"]
+    assert list(second.placer.ledger.nodes) == ["carol", "dan"]
     nodes[1] = nodes[1].model_copy(update={"ready": False})
     third = await snapshots.now()
     assert third is not second
     rules = CellRules(two_vcs())
     fourth = await snapshots.now()
-    assert list(fourth.placer.cluster.config.virtual_clusters) == ["default", "vc1"]
+    assert list(fourth.placer.ledger.config.virtual_clusters) == ["default", "vc1"]
     assert await snapshots.now() is fourth
 
 

@@ -66,7 +66,7 @@ class Capped(Waiting):
     def reconfigure(self) -> None:  # type: ignore[override]
         """As it was; everybody is sorted in anew."""
         for queue in (self.queue, self.twin):
-            queue.cluster.reconfigure(CONFIG)
+            queue.ledger.reconfigure(CONFIG)
         self.advance()
 
 

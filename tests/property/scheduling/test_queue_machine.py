@@ -63,14 +63,14 @@ class Waiting(RuleBasedStateMachine):
     def suggested(self, entry: Entry) -> frozenset[str] | None:
         if entry.needs is None:
             return None
-        return frozenset(self.queue.cluster.nodes) - self.blocked
+        return frozenset(self.queue.ledger.nodes) - self.blocked
 
     # -- what is done ----------------------------------------------------------------------------------------------
 
     @rule(data=st.data(), user=st.sampled_from(USERS), needs=st.sampled_from([None, "much"]))
     def submit(self, data: st.DataObject, user: str, needs: str | None) -> None:
         self.count += 1
-        group = data.draw(groups(self.queue.cluster.config, f"g{self.count}", lazy=True))
+        group = data.draw(groups(self.queue.ledger.config, f"g{self.count}", lazy=True))
         self.enter(Entry(group, user, self.count, needs))
 
     def enter(self, entry: Entry) -> None:
@@ -124,7 +124,7 @@ class Waiting(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def health(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.queue.cluster.nodes)))
+        name = data.draw(st.sampled_from(sorted(self.queue.ledger.nodes)))
         healthy = data.draw(st.booleans())
         note(f"{name} healthy={healthy}")
         for queue in (self.queue, self.twin):
@@ -133,7 +133,7 @@ class Waiting(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def cpu(self, data: st.DataObject) -> None:
-        self.blocked = set(data.draw(st.lists(st.sampled_from(sorted(self.queue.cluster.nodes)), max_size=2)))
+        self.blocked = set(data.draw(st.lists(st.sampled_from(sorted(self.queue.ledger.nodes)), max_size=2)))
         note(f"no CPU left on {self.blocked}")
         for queue in (self.queue, self.twin):
             queue.nodes_changed()
@@ -150,7 +150,7 @@ class Waiting(RuleBasedStateMachine):
     def reconfigure(self, config: ClusterConfig) -> None:
         note("another configuration")
         for queue in (self.queue, self.twin):
-            queue.cluster.reconfigure(config)
+            queue.ledger.reconfigure(config)
         self.advance()
 
     @precondition(lambda self: len(self.queue.waiting) > 1)
@@ -199,7 +199,7 @@ class Waiting(RuleBasedStateMachine):
         """Who has which cells, and on whose account. What moves frees cells, so that others are asked again."""
         return {
             name: ([(spot.node.name, spot.mask) for spot in held.spots], held.displaced_by)
-            for name, held in self.queue.cluster.groups.items()
+            for name, held in self.queue.ledger.groups.items()
         }
 
     def _waiting_keys(self) -> dict[str, Entry]:
@@ -219,8 +219,8 @@ class Waiting(RuleBasedStateMachine):
     def laws(self) -> None:
         """The cluster's own laws: a reservation never breaks what others are promised."""
         if hasattr(self, "queue"):
-            self.queue.cluster.check()
-            assert set(self.queue.cluster.groups) == {*self.queue.running, *self.queue.claims}
+            self.queue.ledger.check()
+            assert set(self.queue.ledger.groups) == {*self.queue.running, *self.queue.claims}
 
     @invariant()
     def caps(self) -> None:
@@ -247,7 +247,7 @@ class Waiting(RuleBasedStateMachine):
             for name, ticket in queue.waiting.items():
                 if ticket.line is None or queue.gates.blocking(ticket.entry) or name in self.aside:
                     continue
-                decision = queue.cluster.decide(ticket.entry.group, queue.decider.suggest(ticket.entry))
+                decision = queue.ledger.decide(ticket.entry.group, queue.decider.suggest(ticket.entry))
                 assert isinstance(decision, Wait), f"{name} waits and could have {decision}"
 
     @invariant()
@@ -262,14 +262,14 @@ class Waiting(RuleBasedStateMachine):
     def suggestions_work(self, data: st.DataObject) -> None:
         """Each suggested change really starts the group, and leaves everybody else where they are."""
         name = data.draw(st.sampled_from(sorted(self.queue.waiting)))
-        version = self.queue.cluster.version
+        version = self.queue.ledger.version
         found = changes(self.queue, self.queue.waiting[name].entry, self.now, VCS)
         assert changes(self.twin, self.twin.waiting[name].entry, self.now, VCS) == found
         told = explain(self.queue, name, self.now, vcs=VCS)
         assert told == explain(self.twin, name, self.now, vcs=VCS)
         assert told.changes == found
         assert all(text.sentence and text.remedy for text in told.texts.values())
-        assert self.queue.cluster.version == version, "asking why changed something"
+        assert self.queue.ledger.version == version, "asking why changed something"
         if not found:
             return
         change = data.draw(st.sampled_from(found))

@@ -63,7 +63,7 @@ class World:
             heappush(self.ends, (self.now + self.lasts[name], name))
         if currently_in_test_context():
             note(f"{self.now:%H:%M} {[each.entry.group.name for each in answer.started]}, kept {answer.held_back}")
-        self.queue.cluster.check()
+        self.queue.ledger.check()
         return answer
 
     def until(self, moment: datetime) -> None:
@@ -117,7 +117,7 @@ def big_gang_starts_in_bounded_time(
                 "it was first for longer than patience allows"
             )
         if promised is None and name in world.queue.claims:
-            way = in_the_way(world.queue.cluster.groups[name])
+            way = in_the_way(world.queue.ledger.groups[name])
             promised = max(
                 (world.started[held.group.name] + world.lasts[held.group.name] for held in way), default=world.now
             )

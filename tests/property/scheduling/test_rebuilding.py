@@ -151,9 +151,9 @@ def picture(of: Placer) -> object:
     """Everything that counts: who has what and how, what is free, who must make way for whom."""
     groups = {
         name: (held.state, bool(held.displaced_by), sorted((spot.node.name, spot.mask) for spot in held.spots))
-        for name, held in of.cluster.groups.items()
+        for name, held in of.ledger.groups.items()
     }
-    cells = [_without_virtual_names(cell) for cell in physical_status(of.cluster)]
+    cells = [_without_virtual_names(cell) for cell in physical_status(of.ledger)]
     room = {node.name: of.room.free(node.name) for node in NODES}
     return groups, cells, room, sorted((each.job, each.by) for each in of.preemptions())
 
@@ -195,9 +195,9 @@ def test_what_is_rebuilt_is_what_was_there(story: list[object]) -> None:
         elif isinstance(operation, int) and world.jobs:
             world.end(operation)
         world.placer.catch_up()
-        world.placer.cluster.check()
+        world.placer.ledger.check()
         rebuilt = world.rebuilt()
-        rebuilt.cluster.check()
+        rebuilt.ledger.check()
         assert picture(rebuilt) == picture(world.placer)
 
 

@@ -43,7 +43,7 @@ class ClusterUseService:
         return await now.answer(("use", user.name, user.admin), lambda: self._use(now, user))
 
     def _use(self, now: Snapshot, user: User) -> ClusterUseWire:
-        cluster, sizing, rules = now.placer.cluster, now.placer.sizing, now.rules
+        cluster, sizing, rules = now.placer.ledger, now.placer.sizing, now.rules
         found = use_of_clusters(cluster, sizing, self._names(now), now.jobs)
         return ClusterUseWire(
             user=user.name,

@@ -23,22 +23,22 @@ class InspectService:
     async def cells(self) -> bytes:
         """All cells: ClusterCells."""
         now = await self._ctx.snapshots.now()
-        return await now.answer("cells", lambda: ClusterCells.model_validate(cluster_status(now.placer.cluster)))
+        return await now.answer("cells", lambda: ClusterCells.model_validate(cluster_status(now.placer.ledger)))
 
     async def machines(self) -> bytes:
         """The trees of machines: CellList."""
         now = await self._ctx.snapshots.now()
-        return await now.answer("machines", lambda: CellList.model_validate(physical_status(now.placer.cluster)))
+        return await now.answer("machines", lambda: CellList.model_validate(physical_status(now.placer.ledger)))
 
     async def virtual_clusters(self) -> bytes:
         """The trees of each virtual cluster: CellsOfClusters."""
         now = await self._ctx.snapshots.now()
-        return await now.answer("virtual clusters", lambda: _virtual(now.placer.cluster))
+        return await now.answer("virtual clusters", lambda: _virtual(now.placer.ledger))
 
     async def virtual_cluster(self, vc: str) -> bytes:
         """The trees of one virtual cluster: CellList. Raises NoVirtualCluster."""
         now = await self._ctx.snapshots.now()
-        cluster = now.placer.cluster
+        cluster = now.placer.ledger
         if vc not in cluster.config.virtual_clusters:
             known = ", ".join(cluster.config.virtual_clusters)
             raise NoVirtualCluster(f"There is no virtual cluster {vc[:100]!r} with cells.", hint=f"There are: {known}.")
@@ -48,12 +48,12 @@ class InspectService:
         """Groups that have cells, of the user's jobs, or of all for an admin: AffinityGroups."""
         now = await self._ctx.snapshots.now()
         key = ("groups", None if user.admin else user.name)
-        return await now.answer(key, lambda: _groups(now.placer.cluster, user))
+        return await now.answer(key, lambda: _groups(now.placer.ledger, user))
 
     async def group(self, user: User, name: str) -> bytes:
         """One of them: AffinityGroup. Raises NoSuchJob, also when the user may not see it."""
         now = await self._ctx.snapshots.now()
-        held = now.placer.cluster.groups.get(name)
+        held = now.placer.ledger.groups.get(name)
         if held is None or not _may_see(user, name):
             hint = "Groups that wait have no cells and are not listed; `/v1/inspect/affinitygroups/` lists the others."
             raise NoSuchJob(f"There is no affinity group {name[:300]!r} with cells.", hint=hint)

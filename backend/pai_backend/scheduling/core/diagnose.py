@@ -19,16 +19,16 @@ from pai_backend.scheduling.core.trees import Trees
 from pai_backend.scheduling.request import MOST_HOLDERS, OPPORTUNISTIC, Group, Reason, WaitCode
 
 
-def diagnose(cluster: Trees, group: Group, options: Sequence[Option], limits: Limits | None) -> Reason:
+def diagnose(trees: Trees, group: Group, options: Sequence[Option], limits: Limits | None) -> Reason:
     """The binding constraint, the numbers behind it and who holds what is needed."""
-    return _Diagnosis(cluster, group, options, limits).reason()
+    return _Diagnosis(trees, group, options, limits).reason()
 
 
 class _Diagnosis:
     """One question: numbers are those of the chain that comes closest."""
 
-    def __init__(self, cluster: Trees, group: Group, options: Sequence[Option], limits: Limits | None) -> None:
-        self.cluster = cluster
+    def __init__(self, trees: Trees, group: Group, options: Sequence[Option], limits: Limits | None) -> None:
+        self.trees = trees
         self.group = group
         self.options = options
         self.limits = limits
@@ -55,7 +55,7 @@ class _Diagnosis:
             excluded = [node.name for option in self.options for node in option.chain.nodes if node not in self.limits]
             return self._of(WaitCode.NOT_SUGGESTED, nodes=excluded)
         kept = any(option.chain.reserved for option in self.options)
-        others = self.cluster.groups.values() if kept else ()
+        others = self.trees.groups.values() if kept else ()
         waiting = sorted((held for held in others if held.state is State.PREEMPTING), key=lambda held: held.serial)
         if waiting and self._fits(self.limits, _is_preempting):
             return self._of(WaitCode.RESERVED, holders=waiting)
@@ -71,20 +71,20 @@ class _Diagnosis:
     def _fits(self, limits: Limits | None, spare: Spare | None) -> bool:
         if self.spread:
             ways = (False, True) if spare is None else (False,)
-            place = (spread(self.cluster.holding, self.group, self.options, limits, evicting=way) for way in ways)
+            place = (spread(self.trees.holding, self.group, self.options, limits, evicting=way) for way in ways)
             return any(plan is not None for plan in place)
-        planner = Planner(self.cluster.holding, self.group, self.parts, limits)
+        planner = Planner(self.trees.holding, self.group, self.parts, limits)
         if any(planner.look(option, spare) is not None for option in self.options):
             return True
         return spare is None and planner.evicting(self.options) is not None
 
     def _fits_when_healthy(self) -> bool:
-        with self.cluster.journal.trial():
+        with self.trees.journal.trial():
             for option in self.options:
                 for node in option.chain.nodes:
                     if node.broken:
-                        self.cluster.health.set(node, 0)
-            self.cluster.settle(self.options)
+                        self.trees.health.set(node, 0)
+            self.trees.settle(self.options)
             return self._fits(self.limits, None)
 
     def _free(self, option: Option) -> int:
@@ -108,7 +108,7 @@ class _Diagnosis:
                 owners = option.quotas.oldest_first()
                 yield from (held for held in owners if held.group.priority >= self.group.priority)
             else:
-                others = sorted(self.cluster.groups.values(), key=lambda held: held.serial)
+                others = sorted(self.trees.groups.values(), key=lambda held: held.serial)
                 yield from (held for held in others if held.chain == option.chain.name)
 
     def _of(

@@ -10,13 +10,13 @@ from pai_backend.scheduling.core.trees import Trees
 from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group
 
 
-def check_group(cluster: Trees, group: Group) -> list[Option]:
+def check_group(trees: Trees, group: Group) -> list[Option]:
     """The chains the group may use, in the order in which they are tried.
 
     Raises NoVirtualCluster, or InvalidParameters whose fault names the field. Source: HiveD's request validation.
     """
-    if group.vc not in cluster.config.virtual_clusters:
-        have = ", ".join(cluster.config.virtual_clusters) or "none"
+    if group.vc not in trees.config.virtual_clusters:
+        have = ", ".join(trees.config.virtual_clusters) or "none"
         raise NoVirtualCluster(f"there is no virtual cluster {group.vc}", hint=f"There is: {have}.")
     if not OPPORTUNISTIC <= group.priority <= HIGHEST:
         _refuse("priority", f"priority {group.priority} is out of range", "Give -1 (opportunistic) to 1000.")
@@ -29,7 +29,7 @@ def check_group(cluster: Trees, group: Group) -> list[Option]:
             _refuse(f"members[{index}].minPods", "fewest pods are more than all pods", "Give 0 to the number of pods.")
     if sum(member.pods if member.min_pods is None else member.min_pods for member in group.members) < 1:
         _refuse("members", "a group must start with at least one pod", "Raise minPods.")
-    options = _pinned(cluster, group) if group.pinned_id else _typed(cluster, group)
+    options = _pinned(trees, group) if group.pinned_id else _typed(trees, group)
     for kind in [group.within, *(member.within for member in group.members)]:
         if kind and not any(kind in option.chain.level_of for option in options):
             levels = dict.fromkeys(level for option in options for level in reversed(option.chain.level_of))
@@ -38,19 +38,19 @@ def check_group(cluster: Trees, group: Group) -> list[Option]:
     return options
 
 
-def _pinned(cluster: Trees, group: Group) -> list[Option]:
+def _pinned(trees: Trees, group: Group) -> list[Option]:
     if group.priority == OPPORTUNISTIC:
         _refuse("pinnedCellId", "an opportunistic group cannot use a pinned cell", "Leave one of the two out.")
-    quotas = cluster.pinned.get((group.vc, group.pinned_id))
+    quotas = trees.pinned.get((group.vc, group.pinned_id))
     if quotas is None:
-        own = cluster.config.virtual_clusters[group.vc].pinned
+        own = trees.config.virtual_clusters[group.vc].pinned
         hint = f"It owns: {', '.join(own) or 'none'}."
         _refuse("pinnedCellId", f"virtual cluster {group.vc} does not own pinned cell {group.pinned_id}", hint)
     return [Option(quotas.chain, quotas)]
 
 
-def _typed(cluster: Trees, group: Group) -> list[Option]:
-    chains = list(cluster.chains.values())
+def _typed(trees: Trees, group: Group) -> list[Option]:
+    chains = list(trees.chains.values())
     types = list(dict.fromkeys(chain.leaf_type for chain in chains))
     if group.leaf_type:
         if group.leaf_type not in types:
@@ -63,16 +63,11 @@ def _typed(cluster: Trees, group: Group) -> list[Option]:
     options = [
         Option(chain, quotas)
         for chain in ordered
-        if (quotas := cluster.quotas.get((group.vc, chain.name))) is not None and quotas.roots
+        if (quotas := trees.quotas.get((group.vc, chain.name))) is not None and quotas.roots
     ]
     if not options and group.leaf_type:
         owned = sorted(
-            {
-                chain.leaf_type
-                for (vc, _), quotas in cluster.quotas.items()
-                if vc == group.vc
-                for chain in [quotas.chain]
-            }
+            {chain.leaf_type for (vc, _), quotas in trees.quotas.items() if vc == group.vc for chain in [quotas.chain]}
         )
         hint = f"It owns: {', '.join(owned) or 'nothing'}; an opportunistic group may use any type."
         _refuse("leafCellType", f"virtual cluster {group.vc} owns no cells of type {group.leaf_type}", hint)

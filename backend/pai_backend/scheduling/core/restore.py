@@ -27,7 +27,7 @@ class Restored:
     missing: dict[str, int] = field(default_factory=dict)
 
 
-def restore(cluster: Trees, placements: Iterable[GroupPlace]) -> Restored:
+def restore(trees: Trees, placements: Iterable[GroupPlace]) -> Restored:
     """Put running groups where they are, in order of submission. Raises ValueError when two claim the same leaf.
 
     Groups that had been displaced come last and get their quota back only where that costs nobody anything.
@@ -35,43 +35,43 @@ def restore(cluster: Trees, placements: Iterable[GroupPlace]) -> Restored:
     result = Restored()
     enrolled = []
     for placement in placements:
-        missing, found = _locate(cluster, placement)
+        missing, found = _locate(trees, placement)
         if missing:
             result.missing[placement.group.name] = missing
-        enrolled.append((placement, _enroll(cluster, placement, found)))
+        enrolled.append((placement, _enroll(trees, placement, found)))
     for displaced in (False, True):
         for placement, held in enrolled:
             if placement.displaced is displaced:
-                _give_back(cluster, held, None if displaced else result)
+                _give_back(trees, held, None if displaced else result)
                 if held.displaced_by:
                     result.displaced.append(held.group.name)
     return result
 
 
-def _enroll(cluster: Trees, placement: GroupPlace, found: list[tuple[PodPlace, Spot]]) -> Held:
+def _enroll(trees: Trees, placement: GroupPlace, found: list[tuple[PodPlace, Spot]]) -> Held:
     """Run the group opportunistically for now, so that its leaves are taken."""
-    held = cluster.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
+    held = trees.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
     if placement.group.priority != OPPORTUNISTIC:
         held.displaced_by = RECONFIGURED
     for spot in held.spots:
-        cluster.holding.run(held, spot)
+        trees.holding.run(held, spot)
     return held
 
 
-def _give_back(cluster: Trees, held: Held, result: Restored | None) -> None:
+def _give_back(trees: Trees, held: Held, result: Restored | None) -> None:
     """Let a guaranteed group count on the quota that paid for it, if that is possible for all of its pods."""
     if held.group.priority == OPPORTUNISTIC or not held.spots or not all(spot.owned for spot in held.spots):
         if not held.spots:
             held.displaced_by = ""
         return
-    claim(cluster, held, result)
+    claim(trees, held, result)
 
 
-def _locate(cluster: Trees, placement: GroupPlace) -> tuple[int, list[tuple[PodPlace, Spot]]]:
+def _locate(trees: Trees, placement: GroupPlace) -> tuple[int, list[tuple[PodPlace, Spot]]]:
     """The leaves on which the pods run, as far as the configuration knows them; how many it does not know."""
     missing, found = 0, []
     for pod in placement.pods:
-        nodes = cluster.nodes.get(pod.node, [])
+        nodes = trees.nodes.get(pod.node, [])
         known = [node for node in nodes if any(index in node.place for index in pod.devices)]
         known.sort(key=lambda node: node.chain.name != placement.chain)
         if not known:
@@ -90,60 +90,58 @@ def _locate(cluster: Trees, placement: GroupPlace) -> tuple[int, list[tuple[PodP
     return missing, found
 
 
-def claim(cluster: Trees, held: Held, result: Restored | None = None) -> bool:
+def claim(trees: Trees, held: Held, result: Restored | None = None) -> bool:
     """Let a displaced group count on its quota again, where it runs: all of its pods or none.
 
     With ``result`` groups of lower priority may be displaced for it, and are recorded there.
     """
-    claimed = _claim_all(cluster, held, result)
+    claimed = _claim_all(trees, held, result)
     if claimed:
-        cluster.journal.note(setattr, held, "displaced_by", held.displaced_by)
+        trees.journal.note(setattr, held, "displaced_by", held.displaced_by)
         held.displaced_by = ""
     # Doomed cells may have been let go on the way, of this owner and of others.
     for chain in {spot.node.chain.name: spot.node.chain for spot in held.spots}.values():
-        cluster.health.settle(chain)
+        trees.health.settle(chain)
     return claimed
 
 
-def _claim_all(cluster: Trees, held: Held, result: Restored | None) -> bool:
+def _claim_all(trees: Trees, held: Held, result: Restored | None) -> bool:
     """Move every pod onto its quota; takes it all back when one of them has none, or a promise would break."""
     done: list[Spot] = []
     for spot in held.spots:
-        unit = find_unit(cluster, held, spot, result)
+        unit = find_unit(trees, held, spot, result)
         if unit is not None and not unit[0].used & spot.mask:
-            _put_on(cluster, spot, *unit)
-            cluster.holding.replace(held, spot)
+            _put_on(trees, spot, *unit)
+            trees.holding.replace(held, spot)
             done.append(spot)
         if spot.unit is None or not spot.node.chain.is_safe():
             break
     else:
         return True
     for spot in reversed(done):
-        cluster.holding.displace(held, spot)
-        _put_on(cluster, spot, None, None)
+        trees.holding.displace(held, spot)
+        _put_on(trees, spot, None, None)
     return False
 
 
-def _put_on(cluster: Trees, spot: Spot, unit: Unit | None, cell: PhysicalCell | None) -> None:
-    cluster.journal.note(setattr, spot, "unit", spot.unit)
-    cluster.journal.note(setattr, spot, "cell", spot.cell)
+def _put_on(trees: Trees, spot: Spot, unit: Unit | None, cell: PhysicalCell | None) -> None:
+    trees.journal.note(setattr, spot, "unit", spot.unit)
+    trees.journal.note(setattr, spot, "cell", spot.cell)
     spot.unit, spot.cell = unit, cell
 
 
-def find_unit(
-    cluster: Trees, held: Held, spot: Spot, result: Restored | None = None
-) -> tuple[Unit, PhysicalCell] | None:
+def find_unit(trees: Trees, held: Held, spot: Spot, result: Restored | None = None) -> tuple[Unit, PhysicalCell] | None:
     """The unit of the group's quota that stands, or may stand, where the pod runs.
 
     With ``result`` groups of lower priority may be displaced for it, and are recorded there.
     """
     chain = spot.node.chain
-    quotas = cluster.owner(held.group.vc, chain, held.group.pinned_id)
+    quotas = trees.owner(held.group.vc, chain, held.group.pinned_id)
     level = chain.level_of.get(spot.owned)
     if quotas is None or level is None or quotas.chain is not chain:
         return None
     real = _enclosing(spot.node, spot.mask, level)
-    root = None if real is None else _root_at(cluster, held, quotas, real, result)
+    root = None if real is None else _root_at(trees, held, quotas, real, result)
     if real is None or root is None:
         return None
     cell = _enclosing(spot.node, spot.mask, min(level, chain.node_level))
@@ -163,7 +161,7 @@ def _enclosing(node: Node, mask: int, level: int) -> PhysicalCell | None:
 
 
 def _root_at(
-    cluster: Trees, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None
+    trees: Trees, held: Held, quotas: Quotas, real: PhysicalCell, result: Restored | None
 ) -> VirtualCell | None:
     """The quota cell that stands on ``real`` or may, at the price of groups of lower priority if need be."""
     there = real.virtual
@@ -172,31 +170,31 @@ def _root_at(
             return there
         if there.parent is not None or there.pinned or in_use(there):
             return None
-        cluster.health.undoom(there)
+        trees.health.undoom(there)
     if quotas.pinned_id:
         return None
-    if quotas.chain.buddy.listed(real) is None and not _free_doomed_below(cluster, real):
+    if quotas.chain.buddy.listed(real) is None and not _free_doomed_below(trees, real):
         return None
-    root = quotas.unbound_root(real.level) or _own_doomed(cluster, quotas, real.level)
+    root = quotas.unbound_root(real.level) or _own_doomed(trees, quotas, real.level)
     if root is not None or result is None:
         return root
-    return _weakest_root(cluster, held, quotas, real.level, result)
+    return _weakest_root(trees, held, quotas, real.level, result)
 
 
-def _own_doomed(cluster: Trees, quotas: Quotas, level: int) -> VirtualCell | None:
+def _own_doomed(trees: Trees, quotas: Quotas, level: int) -> VirtualCell | None:
     """A quota cell that only stands on something because that is bad; freed for a group that really runs."""
     root = next((each for each in quotas.doomed if each.level == level and not in_use(each)), None)
     if root is not None:
-        cluster.health.undoom(root)
+        trees.health.undoom(root)
     return root
 
 
-def _free_doomed_below(cluster: Trees, real: PhysicalCell) -> bool:
+def _free_doomed_below(trees: Trees, real: PhysicalCell) -> bool:
     """Whether the cell is free once doomed cells in, and around, it are let go."""
-    for quotas in cluster.quotas.values():
+    for quotas in trees.quotas.values():
         for root in list(quotas.doomed):
             if not in_use(root) and root.physical is not None and _related(root.physical, real):
-                cluster.health.undoom(root)
+                trees.health.undoom(root)
     return real.chain.buddy.listed(real) is not None
 
 
@@ -209,7 +207,7 @@ def _related(one: PhysicalCell, other: PhysicalCell) -> bool:
     return at is high
 
 
-def _weakest_root(cluster: Trees, held: Held, quotas: Quotas, level: int, result: Restored) -> VirtualCell | None:
+def _weakest_root(trees: Trees, held: Held, quotas: Quotas, level: int, result: Restored) -> VirtualCell | None:
     """Free the quota cell whose groups have the lowest priority, if below the group's own; they are displaced."""
     rated = []
     for number, root in enumerate(quotas.roots):
@@ -222,7 +220,7 @@ def _weakest_root(cluster: Trees, held: Held, quotas: Quotas, level: int, result
     *_, root, owners = min(rated, key=lambda each: each[:2])
     for owner in sorted(owners, key=lambda held: held.serial):
         if owner.state is not State.PREEMPTING:
-            displace(cluster.holding, owner, held.group.name)
+            displace(trees.holding, owner, held.group.name)
             result.displaced.append(owner.group.name)
     return root if root.physical is None else None
 
@@ -247,14 +245,14 @@ def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Unit 
 # -- quota that was lost -----------------------------------------------------------------------------------------------
 
 
-def upgrade(cluster: Trees) -> tuple[str, ...]:
+def upgrade(trees: Trees) -> tuple[str, ...]:
     """Names of displaced groups that count on their quota again; oldest first, nobody loses anything for it.
 
     A group is upgraded as a whole: each of its pods must find a free quota cell that may stand where the pod runs, and
     all promises to others must still hold.
     """
-    found = [held for held in cluster.groups.values() if _may_upgrade(held)]
-    return tuple(held.group.name for held in sorted(found, key=lambda held: held.serial) if claim(cluster, held))
+    found = [held for held in trees.groups.values() if _may_upgrade(held)]
+    return tuple(held.group.name for held in sorted(found, key=lambda held: held.serial) if claim(trees, held))
 
 
 def _may_upgrade(held: Held) -> bool:
@@ -269,48 +267,48 @@ def _may_upgrade(held: Held) -> bool:
 # -- places that were kept ---------------------------------------------------------------------------------------------
 
 
-def reserve(cluster: Trees, placement: GroupPlace) -> bool:
+def reserve(trees: Trees, placement: GroupPlace) -> bool:
     """Keep these cells for the group, whoever still runs there; False, changing nothing, when that cannot be.
 
     Running groups are restored before: what nothing runs on is not pursued.
     """
-    spots = _leaves_of(cluster, placement)
-    if spots is None or placement.group.priority == OPPORTUNISTIC or placement.group.name in cluster.groups:
+    spots = _leaves_of(trees, placement)
+    if spots is None or placement.group.priority == OPPORTUNISTIC or placement.group.name in trees.groups:
         return False
-    held = cluster.enroll(placement, spots, [pod.ordinal for pod in placement.pods])
+    held = trees.enroll(placement, spots, [pod.ordinal for pod in placement.pods])
     held.state = State.PREEMPTING
     done: list[Spot] = []
     for spot in spots:
-        unit = find_unit(cluster, held, spot)
+        unit = find_unit(trees, held, spot)
         if unit is None or spot.node.reserved & spot.mask:
             break
         spot.unit, spot.cell = unit
-        cluster.holding.reserve(held, spot)
+        trees.holding.reserve(held, spot)
         done.append(spot)
         if not spot.node.chain.is_safe():
             break
     else:
-        _pursue(cluster, held)
+        _pursue(trees, held)
         return True
     for spot in reversed(done):
-        cluster.holding.cancel(held, spot)
-    cluster.strike(held)
+        trees.holding.cancel(held, spot)
+    trees.strike(held)
     return False
 
 
-def _pursue(cluster: Trees, held: Held) -> None:
+def _pursue(trees: Trees, held: Held) -> None:
     """Whoever runs there is asked to end."""
     for spot in held.spots:
         for other, mask in spot.node.running.items():
             if mask & spot.mask:
-                cluster.pursue(held, other)
+                trees.pursue(held, other)
 
 
-def _leaves_of(cluster: Trees, placement: GroupPlace) -> list[Spot] | None:
+def _leaves_of(trees: Trees, placement: GroupPlace) -> list[Spot] | None:
     """The leaves of each pod; None when the configuration no longer has them all."""
     spots = []
     for pod in placement.pods:
-        every = cluster.nodes.get(pod.node, ())
+        every = trees.nodes.get(pod.node, ())
         nodes = [node for node in every if placement.group.spread or node.chain.name == placement.chain]
         nodes.sort(key=lambda node: any(index not in node.place for index in pod.devices))
         if not nodes or any(index not in nodes[0].place or not pod.owned for index in pod.devices):

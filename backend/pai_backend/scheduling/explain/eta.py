@@ -69,7 +69,7 @@ def estimate(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unkn
     if at is None or at > MOST_AHEAD:
         return None
     ends = [(end, each) for each in queue.running if (end := queue.ends(each)) is not None and end >= now]
-    with queue.cluster.trial() as trial:
+    with queue.ledger.trial() as trial:
         trial.release(name)
         return _play(queue, trial, line, name, ends, run_time)
 
@@ -120,11 +120,11 @@ def _groups(queue: Queue, name: str) -> list[str]:
     return [name] if entry is None else [group.name for group in entry.groups]
 
 
-def _makes_room(cluster: Ledger, name: str, asker: _Waits) -> bool:
+def _makes_room(ledger: Ledger, name: str, asker: _Waits) -> bool:
     """Whether the end of a running group can help the one that is asked for: with a guarantee it waits for its own
     virtual cluster alone.
     """
-    held, group = cluster.groups.get(name), asker.entry.group
+    held, group = ledger.groups.get(name), asker.entry.group
     if held is None or (group.priority != OPPORTUNISTIC and held.group.vc != group.vc):
         return False
     chains = {option.chain.name for option in asker.options}

@@ -155,7 +155,7 @@ def _of_reason(queue: Queue, entry: Entry, base: Waiting, reason: Reason, lacks:
 def _holders(queue: Queue, names: Iterable[str]) -> tuple[Holder, ...]:
     found = []
     for name in names:
-        held = queue.cluster.groups[name]
+        held = queue.ledger.groups[name]
         entry = queue.entry(name)
         found.append(
             Holder(

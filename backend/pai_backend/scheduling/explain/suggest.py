@@ -79,7 +79,7 @@ class _Search:
         group = self.entry.group
         if not group.leaf_type or group.pinned_id:
             return
-        for kind in dict.fromkeys(chain.leaf_type for chain in self.queue.cluster.chains.values()):
+        for kind in dict.fromkeys(chain.leaf_type for chain in self.queue.ledger.chains.values()):
             if kind != group.leaf_type:
                 yield from self._working(Change(kind=ChangeKind.TYPE, leaf_type=kind))
 

@@ -67,11 +67,11 @@ def preview(
 
 def go_over(placer: Placer, config: ClusterConfig | None, jobs: Iterable[Job]) -> ClusterChange:
     """Let the placer decide by another configuration from now on; what this does to the jobs that hold something."""
-    cells, before = placer.cluster.config, _holdings(placer)
+    cells, before = placer.ledger.config, _holdings(placer)
     effects = placer.reconfigure(config, jobs)
     placer.catch_up()
     after = _holdings(placer)
-    told = compare(cells, placer.cluster.config)
+    told = compare(cells, placer.ledger.config)
     still = {name: held for name, held in before.items() if name in after and not held.reserved}
     return told.model_copy(
         update={
@@ -96,7 +96,7 @@ def _turn(job: Job) -> tuple[object, ...]:
 
 def _holdings(placer: Placer) -> dict[str, _Holding]:
     found = {}
-    for name, held in placer.cluster.groups.items():
+    for name, held in placer.ledger.groups.items():
         leaves = sum(len(pod.devices) for pod in held.stored.pods) if held.stored is not None else 0
         reserved = held.state is State.PREEMPTING
         found[name] = _Holding(name.rpartition("/")[0], held.group.vc, leaves, bool(held.displaced_by), reserved)

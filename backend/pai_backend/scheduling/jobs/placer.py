@@ -50,12 +50,12 @@ class Placer:
         self.run_time = run_time
         self._cells_for_all = cells_for_all
         self._rules = rules or NodeRules()
-        self.cluster = Ledger(config or derive(()))
+        self.ledger = Ledger(config or derive(()))
         self.sizing = self._sizing()
         self.units = Units()
-        self.room = self.cluster.room
-        self.decider = JobsDecider(self.cluster, self.units)
-        self.queue = Queue(self.cluster, policy, ends=self.ends, decider=self.decider)
+        self.room = self.ledger.room
+        self.decider = JobsDecider(self.ledger, self.units)
+        self.queue = Queue(self.ledger, policy, ends=self.ends, decider=self.decider)
         self._teller = Teller(self.queue, self.decider, self.room)
         self._recovered: list[Recovered] = []
         self._changed: set[str] = set()
@@ -100,9 +100,9 @@ class Placer:
             self._teller.nodes_changed()
             if self.config is None:
                 derived = derive(self.room.nodes.values())
-                if derived != self.cluster.config:
+                if derived != self.ledger.config:
                     self._reconfigure(derived, {})
-            for name in self.cluster.nodes if self._look_at_all else changed.intersection(self.cluster.nodes):
+            for name in self.ledger.nodes if self._look_at_all else changed.intersection(self.ledger.nodes):
                 self._set_health(name)
             self._look_at_all = False
             self.queue.nodes_changed(changed)
@@ -116,7 +116,7 @@ class Placer:
             self.queue.set_node_health(name, healthy=False)
             return
         have, missing = {gpu.index for gpu in node.gpus}, []
-        for cells in self.cluster.nodes[name]:
+        for cells in self.ledger.nodes[name]:
             sku = self.sizing.skus.get(cells.chain.leaf_type)
             if sku is None or sku.gpu:
                 missing += [index for index in cells.indexes if index not in have]
@@ -142,13 +142,13 @@ class Placer:
 
     def _reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str]) -> Effects:
         nowhere = self._without_any_place()
-        effects = self.cluster.reconfigure(config, vcs)
+        effects = self.ledger.reconfigure(config, vcs)
         self.queue.catch_up()
         for name in nowhere ^ self._without_any_place():
             self._untold[self.units.by_name[name].job.uid] = None
         for name in effects.cancelled:
             unit = self.units.by_name[name]
-            if self.cluster.give_back(unit.uids):
+            if self.ledger.give_back(unit.uids):
                 self._lost[unit.job.uid] = None
             self._untold[unit.job.uid] = None
         self._restated.update(dict.fromkeys((*effects.displaced, *effects.regained)))
@@ -190,13 +190,13 @@ class Placer:
             for task in job.tasks:
                 place = task.placement if task.holds_place else task.reserved
                 if place is not None:
-                    self.cluster.hold([(needs[task.uid], place.node)])
+                    self.ledger.hold([(needs[task.uid], place.node)])
             self._remember_starts(job.tasks)
             for each in recovered_units(job, self.sizing):
                 self.units.know(each.unit)
                 self._recovered.append(each)
         running = [each for each in self._recovered if not each.reserved]
-        result = self.cluster.restore([place for each in running for place in each.placements])
+        result = self.ledger.restore([place for each in running for place in each.placements])
         for each in running:
             self.queue.adopt(each.unit.entry)
         self._restated.update(dict.fromkeys(result.displaced))
@@ -206,18 +206,18 @@ class Placer:
         recovered, self._recovered = self._recovered, []
         for place in (place for each in recovered if not each.reserved for place in each.placements):
             if place.displaced:
-                self.cluster.displace(place.group.name)
+                self.ledger.displace(place.group.name)
         for each in recovered:
             if not each.reserved or self.units.by_name.get(each.unit.name) is not each.unit:
                 continue
-            if all(self.cluster.reserve(place) for place in each.placements):
+            if all(self.ledger.reserve(place) for place in each.placements):
                 self.queue.adopt_preemptor(each.unit.entry)
             else:
                 self._lost[each.unit.job.uid] = None
-                self.cluster.give_back(each.unit.uids)
+                self.ledger.give_back(each.unit.uids)
                 self.units.forget(each.unit.name)
                 for place in each.placements:
-                    self.cluster.release(place.group.name)
+                    self.ledger.release(place.group.name)
         self.queue.catch_up()
 
     def wait(self, job: Job, tasks: Sequence[Task]) -> None:
@@ -276,7 +276,7 @@ class Placer:
 
     def give_back(self, job: JobUid, uids: Collection[TaskUid]) -> bool:
         """What these tasks of the job hold is free again; whether that was anything. Idempotent."""
-        nodes = self.cluster.give_back(uids)
+        nodes = self.ledger.give_back(uids)
         if not nodes:
             return False
         held = self.room.held_by(job)
@@ -300,7 +300,7 @@ class Placer:
     def _leave(self, unit: Unit) -> None:
         """The unit neither waits nor runs any more."""
         self.queue.release(unit.name)
-        self.queue.nodes_changed(self.cluster.give_back(unit.uids))
+        self.queue.nodes_changed(self.ledger.give_back(unit.uids))
         self.units.forget(unit.name)
         self._pending.discard(unit.name)
         self._teller.asked([unit.name])
@@ -355,7 +355,7 @@ class Placer:
     def put_back(self, unit: Unit) -> None:
         """What was decided about the unit could not be written: it waits again, where it stood."""
         self._pending.discard(unit.name)
-        self.queue.nodes_changed(self.cluster.give_back(unit.uids))
+        self.queue.nodes_changed(self.ledger.give_back(unit.uids))
         if unit.name in self.queue.running:
             self.queue.put_back(unit.name)
         elif unit.name in self.queue.claims:
@@ -364,14 +364,14 @@ class Placer:
     def set_aside(self, unit: Unit, why: str) -> None:
         """The unit's place lacks something that is not known here: it waits until nodes or cells change."""
         self._pending.discard(unit.name)
-        self.queue.nodes_changed(self.cluster.give_back(unit.uids))
+        self.queue.nodes_changed(self.ledger.give_back(unit.uids))
         self.queue.set_aside(unit.name)
         self._teller.set_aside(unit, why)
         self._untold[unit.job.uid] = None
 
     def places(self, unit: Unit) -> dict[TaskUid, Placement]:
         """Where the unit's tasks are or will be, without ports; see :func:`places_of`."""
-        return places_of(unit, self.cluster, self.sizing)
+        return places_of(unit, self.ledger, self.sizing)
 
     def ask_for_nodes_again(self) -> None:
         """Something that nodes have besides cells, and that is not known here, may be free again."""
@@ -421,7 +421,7 @@ class Placer:
         changed, self._restated = self._restated, {}
         found = []
         for name in changed:
-            held = self.cluster.groups.get(name)
+            held = self.ledger.groups.get(name)
             if held is not None:
                 uids = self.units.party(name).uids
                 found.append(Claim(job_of(uids[0]), uids, bool(held.displaced_by)))

@@ -15,27 +15,27 @@ from pai_backend.scheduling.queue.holdback import in_the_way
 from pai_backend.scheduling.request import PodPlace
 
 
-def places_of(unit: Unit, cluster: Ledger, sizing: Sizing) -> dict[TaskUid, Placement]:
+def places_of(unit: Unit, ledger: Ledger, sizing: Sizing) -> dict[TaskUid, Placement]:
     """Where the unit's tasks are or will be, without ports: those without cells only once all others have theirs.
 
     Tasks on nodes that are gone are left out.
     """
-    found = {uid: place for party in unit.parties for uid, place in _of_party(party, cluster, sizing)}
+    found = {uid: place for party in unit.parties for uid, place in _of_party(party, ledger, sizing)}
     for need in unit.loose:
-        node = cluster.room.nodes.get(cluster.room.node_of(need.uid) or "")
+        node = ledger.room.nodes.get(ledger.room.node_of(need.uid) or "")
         if node is not None:
             found[need.uid] = _on(node)
     return found
 
 
-def _of_party(party: Party, cluster: Ledger, sizing: Sizing) -> Iterator[tuple[TaskUid, Placement]]:
-    held = cluster.groups[party.name].stored
+def _of_party(party: Party, ledger: Ledger, sizing: Sizing) -> Iterator[tuple[TaskUid, Placement]]:
+    held = ledger.groups[party.name].stored
     assert held is not None
     for pod in held.pods:
-        chain = _chain_of(pod, held.chain, cluster)
-        sku = sizing.skus.get(cluster.chains[chain].leaf_type)
+        chain = _chain_of(pod, held.chain, ledger)
+        sku = sizing.skus.get(ledger.chains[chain].leaf_type)
         each = 1 if sku is None else sku.gpu
-        need, node = party.needs[pod.ordinal], cluster.room.nodes.get(pod.node)
+        need, node = party.needs[pod.ordinal], ledger.room.nodes.get(pod.node)
         devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
         if node is not None:
             yield need.uid, _on(node, tuple(devices[: need.gpus]), pod.devices, chain, pod.owned)
@@ -59,9 +59,9 @@ def _on(
     )
 
 
-def _chain_of(pod: PodPlace, chain: str, cluster: Ledger) -> str:
+def _chain_of(pod: PodPlace, chain: str, ledger: Ledger) -> str:
     """The chain that a pod lies in: its group's, unless that is spread and the pod elsewhere."""
-    nodes = [node for node in cluster.nodes.get(pod.node, ()) if node.place.keys() >= set(pod.devices)]
+    nodes = [node for node in ledger.nodes.get(pod.node, ()) if node.place.keys() >= set(pod.devices)]
     return chain if not nodes or any(node.chain.name == chain for node in nodes) else nodes[0].chain.name
 
 

@@ -65,7 +65,7 @@ class Teller:
 
     def _never(self, unit: Unit, sizing: Sizing) -> Waits | None:
         """What is asked for does not exist."""
-        types = dict.fromkeys(chain.leaf_type for chain in self._queue.cluster.chains.values())
+        types = dict.fromkeys(chain.leaf_type for chain in self._queue.ledger.chains.values())
         unknown = next((each.group for each in unit.parties if each.group.leaf_type not in types), None)
         if sizing.shared and unknown is not None and (unknown.leaf_type or not types):
             return Waits(Lack.NEVER, words.about_type(unknown.leaf_type, list(types)))

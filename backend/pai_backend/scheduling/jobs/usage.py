@@ -95,12 +95,12 @@ Kind = tuple[str, str]
 """Leaf type, and the pinned cell or ""."""
 
 
-def use_of_clusters(cluster: Ledger, sizing: Sizing, names: Sequence[str], jobs: Iterable[Job]) -> list[ClusterUse]:
+def use_of_clusters(ledger: Ledger, sizing: Sizing, names: Sequence[str], jobs: Iterable[Job]) -> list[ClusterUse]:
     """The virtual clusters of these names. ``jobs`` are all that have not ended."""
     known = {job.id: job for job in jobs}
-    used = _leaves(cluster, {name: job.spec.virtual_cluster for name, job in known.items()})
-    owned = _owned(cluster)
-    without_claim = {job_of_group(held.group.name) for held in cluster.groups.values() if held.priority < 0}
+    used = _leaves(ledger, {name: job.spec.virtual_cluster for name, job in known.items()})
+    owned = _owned(ledger)
+    without_claim = {job_of_group(held.group.name) for held in ledger.groups.values() if held.priority < 0}
     shared = sizing.shared
     running, waiting = _running(known.values(), without_claim), _in_line(known.values(), shared=shared)
     return [
@@ -119,9 +119,9 @@ def job_of_group(group: str) -> str:
     return group.rpartition("/")[0]
 
 
-def _leaves(cluster: Ledger, vc_of: Mapping[str, str]) -> dict[tuple[str, Kind], _Leaves]:
+def _leaves(ledger: Ledger, vc_of: Mapping[str, str]) -> dict[tuple[str, Kind], _Leaves]:
     found: dict[tuple[str, Kind], _Leaves] = {}
-    for held in cluster.groups.values():
+    for held in ledger.groups.values():
         vc = vc_of.get(job_of_group(held.group.name), held.group.vc)
         for spot in held.spots:
             pinned = held.group.pinned_id if spot.unit is not None else ""
@@ -139,9 +139,9 @@ def _count(leaves: _Leaves, held: Held, number: int, *, claimed: bool) -> None:
         leaves.opportunistic += number
 
 
-def _owned(cluster: Ledger) -> dict[tuple[str, Kind], list[Quotas]]:
+def _owned(ledger: Ledger) -> dict[tuple[str, Kind], list[Quotas]]:
     found: dict[tuple[str, Kind], list[Quotas]] = {}
-    for quotas in (*cluster.quotas.values(), *cluster.pinned.values()):
+    for quotas in (*ledger.quotas.values(), *ledger.pinned.values()):
         if quotas.leaves:
             found.setdefault((quotas.vc, (quotas.chain.leaf_type, quotas.pinned_id)), []).append(quotas)
     return found
@@ -219,7 +219,7 @@ def _in_line(jobs: Iterable[Job], *, shared: bool) -> dict[str, list[InLine]]:
     return found
 
 
-def use_of_nodes(cluster: Ledger, sizing: Sizing, nodes: Iterable[Node], jobs: Iterable[Job]) -> list[NodeUse]:
+def use_of_nodes(ledger: Ledger, sizing: Sizing, nodes: Iterable[Node], jobs: Iterable[Job]) -> list[NodeUse]:
     """All nodes by name. GPUs of a node that is not ready, and configured ones that it does not have, are bad."""
     used: dict[str, list[int]] = {}
     for job in jobs:
@@ -233,17 +233,17 @@ def use_of_nodes(cluster: Ledger, sizing: Sizing, nodes: Iterable[Node], jobs: I
                     node[2] + need.memory_mb,
                 )
     return [
-        NodeUse(node, gpus, _bad(cluster, sizing, node), cpus, memory)
+        NodeUse(node, gpus, _bad(ledger, sizing, node), cpus, memory)
         for node in sorted(nodes, key=lambda each: each.name)
         for gpus, cpus, memory in [used.get(node.name, (0, 0, 0))]
     ]
 
 
-def _bad(cluster: Ledger, sizing: Sizing, node: Node) -> int:
+def _bad(ledger: Ledger, sizing: Sizing, node: Node) -> int:
     if not node.ready:
         return len(node.gpus)
     broken = 0
-    for cells in cluster.nodes.get(node.name, ()):
+    for cells in ledger.nodes.get(node.name, ()):
         sku = sizing.skus.get(cells.chain.leaf_type)
         broken += cells.broken.bit_count() * (1 if sku is None else sku.gpu)
     return broken

@@ -43,7 +43,7 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
         placer.queue,
         unit.name,
         now,
-        vcs=tuple(placer.cluster.config.virtual_clusters),
+        vcs=tuple(placer.ledger.config.virtual_clusters),
         lacks=asked.lacks,
         run_time=asked.run_time,
         rests_on=asked.rests_on,

@@ -1,6 +1,6 @@
 """Who is next: waiting groups in front of a cluster of cells. Pure: time comes in as an argument.
 
-    queue = Queue(cluster, Policy(), suggest=nodes_with_room_for)
+    queue = Queue(ledger, Policy(), suggest=nodes_with_room_for)
     queue.add(Entry(group, user="alice", order=17, needs=(cpus, memory)))
     answer = queue.advance(now)
     for decision in answer.decided:                  # Started: start the tasks. Preempting: end decision.victims

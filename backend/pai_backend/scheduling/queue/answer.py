@@ -31,7 +31,7 @@ class Preempting:
 
 @dataclass(slots=True)
 class Pass:
-    """All decisions of one pass. They are already made in the cluster's memory."""
+    """All decisions of one pass. They are applied to the ledger already."""
 
     decided: list[Started | Preempting] = field(default_factory=list)
     """In the order in which they were made."""

@@ -27,8 +27,8 @@ ANY_NODE = ""
 class Books:
     """State of a queue; :class:`~pai_backend.scheduling.queue.queue.Queue` decides on top of it."""
 
-    def __init__(self, cluster: Ledger, policy: Policy, decider: Decider, ends: Ends) -> None:
-        self.cluster = cluster
+    def __init__(self, ledger: Ledger, policy: Policy, decider: Decider, ends: Ends) -> None:
+        self.ledger = ledger
         self.policy = policy
         self.decider = decider
         self.ends = ends
@@ -43,9 +43,9 @@ class Books:
         self.index = Index(self.failed)
         self.gates = Gates(self.policy)
         self.stuck: list[Kind] = []
-        self.displaced = _displaced(cluster)
+        self.displaced = _displaced(ledger)
         """Lazily preempted groups that run on."""
-        self.version, self._chains = cluster.version, cluster.chains
+        self.version, self._chains = ledger.version, ledger.chains
 
     # -- entering and leaving --------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class Books:
     def check(self, entry: Entry) -> None:
         """Raise InvalidParameters or NoVirtualCluster when the entry can never start as the cluster is."""
         for group in entry.groups:
-            check_group(self.cluster, group)
+            check_group(self.ledger, group)
 
     def line_up(self, entry: Entry) -> None:
         """As :meth:`add`, also of an entry for which there is no place as the cluster is now: it waits for another."""
@@ -77,7 +77,7 @@ class Books:
 
     def adopt_preemptor(self, entry: Entry) -> None:
         """The group has a place kept already, which was reserved again after a restart, and waits for its victims."""
-        options = check_group(self.cluster, entry.group)
+        options = check_group(self.ledger, entry.group)
         kind = Kind(kind_of(entry.group, entry.others), options)
         victims = {other.group.name for held in self.held_by(entry) for other in in_the_way(held)}
         lanes = tuple(lane_of(group) for group in entry.groups)
@@ -107,7 +107,7 @@ class Books:
             if entry is not None:
                 self.gates.usage.add(entry, -1)
                 self.gates.loosen(entry)
-        self.version = self.cluster.version
+        self.version = self.ledger.version
 
     def put_back(self, name: str) -> None:
         """A start could not be carried out: the group waits again, where it stood. Raises KeyError for others."""
@@ -128,9 +128,9 @@ class Books:
         """Some nodes, or these, have more to give besides cells: CPU, memory, a port, a label."""
         changed = None if names is None else frozenset(names)
         if changed is None:
-            chains = [*self.cluster.chains]
+            chains = [*self.ledger.chains]
         else:
-            chains = [node.chain.name for name in changed for node in self.cluster.nodes.get(name, ())]
+            chains = [node.chain.name for name in changed for node in self.ledger.nodes.get(name, ())]
         for chain in sorted({*chains, ANY_NODE}):
             self.index.nodes_changed(chain, self._profits(changed))
 
@@ -141,31 +141,31 @@ class Books:
     def set_node_health(self, name: str, *, healthy: bool, bad_devices: Collection[int] = ()) -> None:
         """See :meth:`Cluster.set_node_health`."""
         self.catch_up()
-        self.cluster.set_node_health(name, healthy=healthy, bad_devices=bad_devices)
-        if self.version == self.cluster.version:
+        self.ledger.set_node_health(name, healthy=healthy, bad_devices=bad_devices)
+        if self.version == self.ledger.version:
             return
         self.unstick()
         self.failed.clear()
         for claim in self.claims.values():
             claim.stirred = True
-        for node in self.cluster.nodes.get(name, ()):
+        for node in self.ledger.nodes.get(name, ()):
             self.index.chain_changed(node.chain.name)
-        self.version = self.cluster.version
+        self.version = self.ledger.version
 
     def catch_up(self) -> None:
         """Nothing remembered is good when others changed the cluster; a new configuration has new chains, too."""
-        if self._chains is not self.cluster.chains:
+        if self._chains is not self.ledger.chains:
             self._rebuild()
-        elif self.version != self.cluster.version:
-            self.displaced = _displaced(self.cluster)
+        elif self.version != self.ledger.version:
+            self.displaced = _displaced(self.ledger)
             self.unstick()
             self.failed.clear()
             for claim in [*self.claims.values()]:
-                if any(group.name not in self.cluster.groups for group in claim.ticket.entry.groups):
+                if any(group.name not in self.ledger.groups for group in claim.ticket.entry.groups):
                     self.lose(claim)
-            for chain in self.cluster.chains:
+            for chain in self.ledger.chains:
                 self.index.chain_changed(chain)
-        self.version = self.cluster.version
+        self.version = self.ledger.version
 
     def _rebuild(self) -> None:
         """Another configuration: reservations are gone, and everybody is sorted in anew."""
@@ -178,18 +178,18 @@ class Books:
         self.failed.clear()
         self.order.clear()
         self.waiting, self.claims, self.stuck = {}, {}, []
-        self._chains = self.cluster.chains
-        self.displaced = _displaced(self.cluster)
+        self._chains = self.ledger.chains
+        self.displaced = _displaced(self.ledger)
         for ticket in sorted(tickets, key=lambda each: each.key):
             self.enter(ticket)
 
     def upgrade(self) -> tuple[str, ...]:
         """Give lazily preempted groups their quota back where there is room; answers which."""
         self.catch_up()
-        names = self.cluster.upgrade() if self.displaced else ()
+        names = self.ledger.upgrade() if self.displaced else ()
         for name in names:
             self.displaced.pop(name, None)
-        self.version = self.cluster.version
+        self.version = self.ledger.version
         return names
 
     def lose(self, claim: Claim) -> None:
@@ -204,7 +204,7 @@ class Books:
         self.gates.usage.add(entry, -1)
         self.unstick()
         for group in entry.groups:
-            self.cluster.release(group.name)
+            self.ledger.release(group.name)
             self.freed(group, [option.chain.name for option in self._options(group)])
         self.gates.loosen(entry)
 
@@ -217,7 +217,7 @@ class Books:
 
     def held_by(self, entry: Entry) -> list[Held]:
         """The cells of an entry's groups that have some."""
-        return [self.cluster.groups[group.name] for group in entry.groups if group.name in self.cluster.groups]
+        return [self.ledger.groups[group.name] for group in entry.groups if group.name in self.ledger.groups]
 
     # -- the books -------------------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Books:
         insort(self.order.setdefault(line_of(group), []), ticket.key)
         ticket.line = None
         try:
-            options = {each.name: check_group(self.cluster, each) for each in entry.groups}
+            options = {each.name: check_group(self.ledger, each) for each in entry.groups}
         except PaiError:
             return
         chains = dict.fromkeys(option.chain.name for each in options.values() for option in each)
@@ -244,7 +244,7 @@ class Books:
     def _options(self, group: Group) -> list[Option]:
         """The chains that a group may use; none when the configuration has no place for it."""
         try:
-            return check_group(self.cluster, group)
+            return check_group(self.ledger, group)
         except PaiError:
             return []
 
@@ -274,16 +274,16 @@ class Books:
         """One group of an entry that runs on has ended."""
         self.catch_up()
         self._end([group])
-        self.version = self.cluster.version
+        self.version = self.ledger.version
 
     def _end(self, groups: Iterable[str]) -> None:
         for name in groups:
-            held = self.cluster.groups.get(name)
+            held = self.ledger.groups.get(name)
             if held is None:
                 continue
             chains = list(dict.fromkeys(spot.node.chain.name for spot in held.spots))
             nodes = frozenset(spot.node.name for spot in held.spots)
-            self.cluster.release(name)
+            self.ledger.release(name)
             self.displaced.pop(name, None)
             self.freed(held.group, chains, nodes)
 
@@ -294,11 +294,11 @@ class Books:
         is not so, and neither for those who wait for something that a node has besides cells.
         """
         self.failed.clear()
-        broken = any(self.cluster.chains[name].broken for name in chains)
+        broken = any(self.ledger.chains[name].broken for name in chains)
         for claim in self.claims.values():
             claim.stirred = claim.stirred or broken or claim.lanes[0].vc == group.vc
         for name in chains:
-            if self.cluster.chains[name].broken:
+            if self.ledger.chains[name].broken:
                 self.index.chain_changed(name)
                 continue
             if group.priority != OPPORTUNISTIC:
@@ -316,5 +316,5 @@ class Books:
         self.stuck.clear()
 
 
-def _displaced(cluster: Ledger) -> dict[str, None]:
-    return dict.fromkeys(held.group.name for held in cluster.groups.values() if held.displaced_by)
+def _displaced(ledger: Ledger) -> dict[str, None]:
+    return dict.fromkeys(held.group.name for held in ledger.groups.values() if held.displaced_by)

@@ -41,14 +41,14 @@ class Decider(Protocol):
 class CellsOnly:
     """A :class:`Decider` that asks the cluster about one group, on the nodes that have what else it needs."""
 
-    def __init__(self, cluster: Ledger, suggest: Suggest = anywhere, could_use: Suggest = anywhere) -> None:
-        self._cluster = cluster
+    def __init__(self, ledger: Ledger, suggest: Suggest = anywhere, could_use: Suggest = anywhere) -> None:
+        self._ledger = ledger
         self._suggest = suggest
         self._could_use = could_use
 
     def decide(self, entry: Entry) -> Decision:
         """See :class:`Decider`."""
-        return self._cluster.decide(entry.group, self.suggest(entry))
+        return self._ledger.decide(entry.group, self.suggest(entry))
 
     def suggest(self, entry: Entry) -> Collection[str] | None:
         """See :class:`Decider`."""

@@ -31,9 +31,9 @@ class Fronts:
         return self._before(ticket.key, kind_at(ticket).key.lane, chain)
 
     def _before(self, key: Key, lane: Lane, chain: str) -> Iterator[tuple[Lane, Ticket]]:
-        if chain not in self.books.cluster.chains:
+        if chain not in self.books.ledger.chains:
             return  # it needs no cells
-        types = ("", self.books.cluster.chains[chain].leaf_type)
+        types = ("", self.books.ledger.chains[chain].leaf_type)
         for other, front in self._first.items():
             same = other.vc == lane.vc and other.pinned_id == lane.pinned_id
             competes = same and (bool(lane.pinned_id) or other.leaf_type in types)
@@ -107,17 +107,17 @@ class Fronts:
         done: list[Receipt] = []
         for group in entry.groups:
             limits = (
-                None if group.ignore_suggested else books.cluster.limits(books.decider.could_use(entry.led_by(group)))
+                None if group.ignore_suggested else books.ledger.limits(books.decider.could_use(entry.led_by(group)))
             )
-            options = check_group(books.cluster, group)
-            keep = keep_cells(books.cluster, group, options, limits, books.ends)
+            options = check_group(books.ledger, group)
+            keep = keep_cells(books.ledger, group, options, limits, books.ends)
             if keep is None:
                 for receipt in reversed(done):
-                    books.cluster.undo(receipt)
+                    books.ledger.undo(receipt)
                 kind.stuck = True
                 books.stuck.append(kind)
                 return False
-            done.append(books.cluster.apply(keep))
+            done.append(books.ledger.apply(keep))
         claim = Claim(front, lanes, list(kind.options), kind.least, held_back=True)
         books.leave(front)
         books.gates.usage.add(entry)

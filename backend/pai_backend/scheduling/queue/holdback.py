@@ -28,23 +28,23 @@ def never_known(name: str) -> None:
 
 
 def keep_cells(
-    cluster: Ledger, group: Group, options: Sequence[Option], limits: Limits | None, ends: Ends
+    ledger: Ledger, group: Group, options: Sequence[Option], limits: Limits | None, ends: Ends
 ) -> Keep | None:
     """The cells on which a guaranteed group could start soonest, to be kept for it; None when it could not on any.
 
     Costs one search per halving of the number of groups that run in its way: about ten among a thousand.
     """
-    cluster.settle(options)
+    ledger.settle(options)
     found: Pick | None = None
     for option in options:
         assert option.quotas is not None
         going = sorted(
             (held for held in option.quotas.oldest_first() if _may_end(held)), key=lambda held: _expected(held, ends)
         )
-        best = _soonest(cluster, group, option, limits, going)
+        best = _soonest(ledger, group, option, limits, going)
         if best is not None and (found is None or best[0] < found[0]):
             found = best
-    return None if found is None else cluster.keeping(group, found[1])
+    return None if found is None else ledger.keeping(group, found[1])
 
 
 def in_the_way(held: Held) -> Iterator[Held]:
@@ -60,12 +60,12 @@ def is_good(held: Held) -> bool:
     return not any(spot.mask & spot.node.broken for spot in held.spots)
 
 
-def fits_elsewhere(cluster: Ledger, held: Held, options: Sequence[Option], limits: Limits | None) -> bool:
+def fits_elsewhere(ledger: Ledger, held: Held, options: Sequence[Option], limits: Limits | None) -> bool:
     """Whether a group that cells are kept for could start right now, on others or with others; changes nothing."""
-    with cluster.trial():
-        cluster.release(held.group.name)
-        cluster.settle(options)
-        return any(_place(cluster, held.group, option, limits, ()) is not None for option in options)
+    with ledger.trial():
+        ledger.release(held.group.name)
+        ledger.settle(options)
+        return any(_place(ledger, held.group, option, limits, ()) is not None for option in options)
 
 
 def _may_end(held: Held) -> bool:
@@ -78,17 +78,15 @@ def _expected(held: Held, ends: Ends) -> tuple[bool, float, int]:
     return end is None, 0.0 if end is None else end.timestamp(), held.serial
 
 
-def _soonest(
-    cluster: Ledger, group: Group, option: Option, limits: Limits | None, going: Sequence[Held]
-) -> Pick | None:
+def _soonest(ledger: Ledger, group: Group, option: Option, limits: Limits | None, going: Sequence[Held]) -> Pick | None:
     """The place that opens when the fewest of ``going``, from the first on, have ended. Bisected: more opens more."""
     low, high = 0, len(going)
-    best = _place(cluster, group, option, limits, going)
+    best = _place(ledger, group, option, limits, going)
     if best is None:
         return None
     while low < high:
         middle = (low + high) // 2
-        plan = _place(cluster, group, option, limits, going[:middle])
+        plan = _place(ledger, group, option, limits, going[:middle])
         if plan is None:
             low = middle + 1
         else:
@@ -96,11 +94,11 @@ def _soonest(
     return high, best
 
 
-def _place(cluster: Ledger, group: Group, option: Option, limits: Limits | None, ended: Sequence[Held]) -> Plan | None:
+def _place(ledger: Ledger, group: Group, option: Option, limits: Limits | None, ended: Sequence[Held]) -> Plan | None:
     chosen = set(ended)
     least = [member.pods if member.min_pods is None else member.min_pods for member in group.members]
 
     def spare(held: Held) -> bool:
         return held in chosen or (held.priority < 0 and _may_end(held))
 
-    return Planner(cluster.holding, group, parts_of(group, least), limits).look(option, spare)
+    return Planner(ledger.holding, group, parts_of(group, least), limits).look(option, spare)

@@ -36,21 +36,21 @@ class Queue(Books):
 
     def __init__(
         self,
-        cluster: Ledger,
+        ledger: Ledger,
         policy: Policy | None = None,
         suggest: Suggest = anywhere,
         could_use: Suggest = anywhere,
         ends: Ends = never_known,
         decider: Decider | None = None,
     ) -> None:
-        super().__init__(cluster, policy or Policy(), decider or CellsOnly(cluster, suggest, could_use), ends)
+        super().__init__(ledger, policy or Policy(), decider or CellsOnly(ledger, suggest, could_use), ends)
         self._fronts = Fronts(self)
 
     def advance(self, now: datetime) -> Pass:
         """Start whatever can start, by priority, then by order of submission.
 
         A group that cannot start now is passed over; later ones may start meanwhile, until it has been overtaken long
-        enough (:class:`Patience`). What is decided is done in the cluster's memory: carry it out, or put it back.
+        enough (:class:`Patience`). What is decided is applied to the ledger: carry it out, or put it back.
         """
         answer = Pass(upgraded=self.upgrade())
         claims = sorted(self.claims.values(), key=lambda claim: claim.ticket.key, reverse=True)
@@ -66,13 +66,13 @@ class Queue(Books):
             else:
                 self._consider(ticket, answer, now)
         self._fronts.look(answer, now)
-        self.version = self.cluster.version
+        self.version = self.ledger.version
         return answer
 
     def would_start(self, entry: Entry, now: datetime) -> bool:
         """Whether the entry, were it to wait in place of what has its name, would start at once and at no one's cost.
 
-        Asks the cluster once; changes nothing. Only when nothing is left to be asked (:attr:`Pass.more`).
+        Asks the ledger once; changes nothing. Only when nothing is left to be asked (:attr:`Pass.more`).
         """
         if self.gates.blocking(entry) is not None:
             return False
@@ -92,7 +92,7 @@ class Queue(Books):
     @property
     def is_settled(self) -> bool:
         """Whether everybody who might start has been asked."""
-        return self.index.next() is None and self.gates.ready() is None and self.version == self.cluster.version
+        return self.index.next() is None and self.gates.ready() is None and self.version == self.ledger.version
 
     def _consider(self, ticket: Ticket, answer: Pass, now: datetime) -> None:
         """Ask for one group, unless it is known what would be answered."""
@@ -131,7 +131,7 @@ class Queue(Books):
         lanes = tuple(lane_of(group) for group in ticket.entry.groups)
         claim = Claim(ticket, lanes, list(kind.options), kind.least, held_back=False)
         self.leave(ticket)
-        self.cluster.apply(decision, final=True)
+        self.ledger.apply(decision, final=True)
         self.gates.usage.add(ticket.entry)
         self.claims[name] = claim
         following = kind.first()
@@ -151,7 +151,7 @@ class Queue(Books):
             answer.decided.append(Preempting(entry, placement, decision.victims, decision.displaced))
         for name in decision.displaced:
             self.displaced[name] = None
-            self.freed(self.cluster.groups[name].group, [placement.chain])
+            self.freed(self.ledger.groups[name].group, [placement.chain])
         for name in decision.cancelled:
             lost = self.claim_of(name)
             if lost is not None:
@@ -187,7 +187,7 @@ class Queue(Books):
         entry = claim.ticket.entry
         answer.asked += 1
         decision = self.decider.decide(entry)
-        self.cluster.apply(decision, final=True)
+        self.ledger.apply(decision, final=True)
         if isinstance(decision, Wait):
             self.lose(claim)
             answer.returned.append(entry.group.name)
@@ -203,10 +203,10 @@ class Queue(Books):
         if not claim.stirred or len(kept_cells) != 1:
             return False
         claim.stirred, held = False, kept_cells[0]
-        limits = self.cluster.limits(self.decider.suggest(claim.ticket.entry))
+        limits = self.ledger.limits(self.decider.suggest(claim.ticket.entry))
         kept = sum((spot.mask & ~(spot.node.guaranteed | spot.node.oppo)).bit_count() for spot in held.spots)
         enough = any(_idle(option) + kept >= claim.least for option in claim.options)
-        return enough and fits_elsewhere(self.cluster, held, claim.options, limits)
+        return enough and fits_elsewhere(self.ledger, held, claim.options, limits)
 
 
 def _idle(option: Option) -> int:

@@ -141,7 +141,7 @@ def test_a_type_that_the_virtual_cluster_lost_is_told() -> None:
     line = Line()
     line.submit("b0", (1, 4), vc="b", kind="OLD")
     line.submit("b1", (1, 4), vc="b", kind="OLD")
-    line.queue.cluster.reconfigure(read_config(NODES.replace(", {cellType: OTHER, cellNumber: 1}", "")))
+    line.queue.ledger.reconfigure(read_config(NODES.replace(", {cellType: OTHER, cellNumber: 1}", "")))
     line.started()
     assert why(line, "b1").cause is Cause.TYPE
 
@@ -155,7 +155,7 @@ def test_who_does_not_wait_has_no_reason() -> None:
 
 def test_asking_changes_nothing() -> None:
     line = kept()
-    version, groups = line.queue.cluster.version, dict(line.queue.cluster.groups)
+    version, groups = line.queue.ledger.version, dict(line.queue.ledger.groups)
     why(line, "gang")
-    assert (line.queue.cluster.version, line.queue.cluster.groups) == (version, groups)
-    line.queue.cluster.check()
+    assert (line.queue.ledger.version, line.queue.ledger.groups) == (version, groups)
+    line.queue.ledger.check()

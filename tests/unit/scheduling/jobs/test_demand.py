@@ -109,7 +109,7 @@ def test_groups_of_one_gang_are_placed_together_or_not_at_all() -> None:
     pair = [make_role(name, gpus=1).model_copy(update={"affinity_group": name}) for name in ("x", "y", "z")]
     whole, part = job_of_roles(*pair), job_of_roles(*pair[:2])
     assert not placed(made, whole)
-    assert (made.cluster.groups, made.room.free("a")) == ({}, (8, 16384))
+    assert (made.ledger.groups, made.room.free("a")) == ({}, (8, 16384))
     made.forget(whole.uid)
     assert sorted(place.node for place in placed(made, part).values()) == ["a", "b"]
 
@@ -125,6 +125,6 @@ def test_cells_of_a_gang_come_back_with_its_last_task_and_cpu_with_each() -> Non
     job = job_of_roles(make_role(instances=2, gpus=1, cpus=2))
     assert len(placed(made, job)) == 2
     made.give_back(job.uid, [job.tasks[0].uid])
-    assert (list(made.cluster.groups), made.room.free("a")[0]) == ([f"{job.id}/default"], 6)
+    assert (list(made.ledger.groups), made.room.free("a")[0]) == ([f"{job.id}/default"], 6)
     made.give_back(job.uid, [job.tasks[1].uid])
-    assert (made.cluster.groups, made.room.free("a")[0]) == ({}, 8)
+    assert (made.ledger.groups, made.room.free("a")[0]) == ({}, 8)

@@ -77,7 +77,7 @@ def test_what_is_kept_for_a_gang_is_kept_for_all_of_its_groups() -> None:
     made.keep_only(first[0].uid, ())
     overtakes = job(4, "C")
     assert placed(made, overtakes)
-    states = {name: held.state for name, held in made.cluster.groups.items() if name.startswith(gang.id)}
+    states = {name: held.state for name, held in made.ledger.groups.items() if name.startswith(gang.id)}
     assert states == {f"{gang.id}/default": State.PREEMPTING, f"{gang.id}/default-GPU-D": State.PREEMPTING}
     assert made.told(made.waiting(gang.uid)[0]).lack is Lack.KEPT
     assert made.preemptions() == []
@@ -94,15 +94,15 @@ def test_two_gangs_never_hold_parts_of_each_other(first: str) -> None:
     gangs = [job(2, first, PriorityClass.PROD), job(3, first[::-1], PriorityClass.PROD)]
     for gang in gangs:
         served(made, gang)
-    holders = {name.partition("/")[0] for name in made.cluster.groups if not name.startswith(low.id)}
+    holders = {name.partition("/")[0] for name in made.ledger.groups if not name.startswith(low.id)}
     assert holders == {gangs[0].id}
     assert not [
         held
-        for held in made.cluster.groups.values()
+        for held in made.ledger.groups.values()
         if held.group.name.startswith(gangs[0].id) and held.state is State.ALLOCATED
     ]
     made.keep_only(low.uid, ())
     assert len(placed(made, gangs[0])) == 2
     made.keep_only(gangs[0].uid, ())
     assert len(placed(made, gangs[1])) == 2
-    made.cluster.check()
+    made.ledger.check()

@@ -58,7 +58,7 @@ def test_a_gang_runs_on_nodes_of_several_shapes_when_none_has_enough(order: tupl
     assert len(found) == 3
     assert {place.chain for place in found.values()} == {"P100-NODE-2", "P100-NODE-1"}
     assert len(placed(made, job(2, 1))) == 1
-    made.cluster.check()
+    made.ledger.check()
 
 
 def test_each_task_has_the_chain_and_the_gpu_of_its_node() -> None:
@@ -70,7 +70,7 @@ def test_each_task_has_the_chain_and_the_gpu_of_its_node() -> None:
         ("dan", "P100-NODE-1"),
         ("eve", "P100-NODE-2"),
     }
-    made.cluster.check()
+    made.ledger.check()
 
 
 def test_a_gang_that_one_shape_could_hold_keeps_to_it() -> None:
@@ -99,7 +99,7 @@ def test_it_starts_when_room_comes_in_any_chain_and_is_told_truly_why_it_waits()
     assert code_of(made, gang) is WaitCode.BEYOND_PRIORITY
     made.keep_only(make_uid(1), ())
     assert len(placed(made, gang)) == 3
-    made.cluster.check()
+    made.ledger.check()
 
 
 def test_a_gang_that_all_nodes_together_cannot_hold_waits_for_quota() -> None:
@@ -122,7 +122,7 @@ def test_it_preempts_in_several_chains_and_keeps_the_cells() -> None:
     for each in low:
         made.keep_only(each.uid, ())
     assert len(placed(made, gang)) == 3
-    made.cluster.check()
+    made.ledger.check()
 
 
 def test_after_a_restart_it_holds_just_what_it_held() -> None:
@@ -153,7 +153,7 @@ def test_after_a_restart_it_holds_just_what_it_held() -> None:
     running = gang.model_copy(update={"tasks": tasks, "state": State.RUNNING, "phase": Phase.RUNNING})
     again.recover([running])
     again.catch_up()
-    again.cluster.check()
+    again.ledger.check()
     (unit,) = again.units.of_job(gang.uid)
     assert where(dict(again.places(unit))) == where(dict(found))
     assert code_of(again, job(2, 1)) is WaitCode.BEYOND_PRIORITY

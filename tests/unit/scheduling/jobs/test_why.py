@@ -42,10 +42,10 @@ def asked(of: Placer, waiting: Job) -> Waiting | None:
     """The answer, once the queue has decided; asserts that nothing is different after asking."""
     if not of.waiting(waiting.uid):
         served(of, waiting)
-    before = state_of(of.cluster)
+    before = state_of(of.ledger)
     told = why(of, waiting.uid, NOW)
-    assert state_of(of.cluster) == before
-    of.cluster.check()
+    assert state_of(of.ledger) == before
+    of.ledger.check()
     return told
 
 
@@ -89,7 +89,7 @@ def test_a_preemptor_keeps_its_reservation_while_it_is_explained() -> None:
     told = asked(cells, strong)
     assert told is not None
     assert told.cause is Cause.PREEMPTING
-    assert cells.cluster.groups[f"{strong.id}/default"].state is State.PREEMPTING
+    assert cells.ledger.groups[f"{strong.id}/default"].state is State.PREEMPTING
     assert [each.job for each in cells.preemptions()] == [weak.uid]
 
 
@@ -121,8 +121,8 @@ def test_a_failure_inside_leaves_the_cells_as_they_were(monkeypatch: pytest.Monk
     assert placed(cells, holder)
     waiting = job(2, (3, 1), gang=False)
     served(cells, waiting)
-    before = state_of(cells.cluster)
+    before = state_of(cells.ledger)
     with pytest.raises(ZeroDivisionError):
         why(cells, waiting.uid, NOW)
-    assert state_of(cells.cluster) == before
-    cells.cluster.check()
+    assert state_of(cells.ledger) == before
+    cells.ledger.check()

@@ -39,7 +39,7 @@ class Line:
         self.count = 0
 
     def _suggest(self, entry: Entry) -> Collection[str] | None:
-        return None if entry.needs is None else frozenset(self.queue.cluster.nodes) - self.busy
+        return None if entry.needs is None else frozenset(self.queue.ledger.nodes) - self.busy
 
     def submit(
         self,
@@ -71,7 +71,7 @@ class Line:
 
     def advance(self) -> Pass:
         answer = self.queue.advance(self.now)
-        self.queue.cluster.check()
+        self.queue.ledger.check()
         return answer
 
     def started(self) -> list[str]:

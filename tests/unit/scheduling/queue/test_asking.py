@@ -90,5 +90,5 @@ def test_a_pass_asks_about_so_many_at_most_and_the_next_goes_on(asked: list[str]
 def test_when_others_change_the_cluster_everybody_is_asked_again() -> None:
     line = full()
     assert line.submit("g", (1, 4)) == []
-    line.queue.cluster.release("full0")
+    line.queue.ledger.release("full0")
     assert line.started() == ["g"]

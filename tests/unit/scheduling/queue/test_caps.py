@@ -97,7 +97,7 @@ def test_groups_that_ran_before_a_restart_count() -> None:
     line.submit("before", (1, 3))
     entry = line.queue.running["before"]
     fresh = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
-    fresh.queue.cluster.restore(line.queue.cluster.placements().values())
+    fresh.queue.ledger.restore(line.queue.ledger.placements().values())
     fresh.queue.adopt(entry)
     assert fresh.submit("after", (1, 2)) == []
     assert fresh.end("before") == ["after"]

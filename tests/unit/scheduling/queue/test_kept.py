@@ -24,7 +24,7 @@ def test_after_so_many_overtook_it_later_groups_wait_behind_it() -> None:
     assert line.submit("two", (1, 1)) == ["two"]
     assert "gang" in line.queue.claims
     assert line.submit("three", (1, 1)) == []
-    way = {held.group.name for held in in_the_way(line.queue.cluster.groups["gang"])}
+    way = {held.group.name for held in in_the_way(line.queue.ledger.groups["gang"])}
     [other] = {"full0", "full1", "full2"} - way
     assert line.end(other) == ["three"], "on a GPU that the gang does not need"
 
@@ -32,7 +32,7 @@ def test_after_so_many_overtook_it_later_groups_wait_behind_it() -> None:
 def test_it_starts_when_those_on_its_cells_have_ended() -> None:
     line = waiting_gang(overtaken=0)
     assert "gang" in line.queue.claims
-    way = [held.group.name for held in in_the_way(line.queue.cluster.groups["gang"])]
+    way = [held.group.name for held in in_the_way(line.queue.ledger.groups["gang"])]
     assert len(way) == 2
     assert line.end(way[0]) == []
     assert line.end(way[1]) == ["gang"]
@@ -41,7 +41,7 @@ def test_it_starts_when_those_on_its_cells_have_ended() -> None:
 def test_nobody_is_asked_to_end_for_it() -> None:
     line = waiting_gang(overtaken=0)
     assert line.advance().preempting == []
-    assert all(held.state == "allocated" for name, held in line.queue.cluster.groups.items() if name != "gang")
+    assert all(held.state == "allocated" for name, held in line.queue.ledger.groups.items() if name != "gang")
 
 
 def test_after_so_long_cells_are_kept_for_it_and_the_queue_says_when_to_look() -> None:
@@ -53,7 +53,7 @@ def test_after_so_long_cells_are_kept_for_it_and_the_queue_says_when_to_look() -
 
 def test_it_starts_at_once_when_others_make_room_elsewhere() -> None:
     line = waiting_gang(overtaken=0)
-    way = [held.group.name for held in in_the_way(line.queue.cluster.groups["gang"])]
+    way = [held.group.name for held in in_the_way(line.queue.ledger.groups["gang"])]
     rest = ({"full0", "full1", "full2"} - set(way)).pop()
     assert line.end(rest) == []
     assert line.end(way[1]) == ["gang"], "one node of those kept, and the other one"
@@ -65,7 +65,7 @@ def test_those_expected_to_end_first_are_waited_for() -> None:
         line.submit(f"full{number}", (1, 3))
         line.ends[f"full{number}"] = START + timedelta(minutes=minutes)
     line.submit("gang", (2, 4))
-    assert {held.group.name for held in in_the_way(line.queue.cluster.groups["gang"])} == {"full1", "full2"}
+    assert {held.group.name for held in in_the_way(line.queue.ledger.groups["gang"])} == {"full1", "full2"}
 
 
 def test_a_higher_priority_takes_the_kept_cells_and_they_are_kept_again() -> None:
@@ -86,10 +86,10 @@ def test_one_group_of_a_lane_at_a_time_has_cells_kept() -> None:
 
 def test_of_a_node_that_fails_the_cells_are_given_up_and_others_kept() -> None:
     line = waiting_gang(overtaken=0)
-    node = line.queue.cluster.groups["gang"].spots[0].node.name
+    node = line.queue.ledger.groups["gang"].spots[0].node.name
     line.queue.set_node_health(node, healthy=False)
     line.advance()
-    held = line.queue.cluster.groups.get("gang")
+    held = line.queue.ledger.groups.get("gang")
     assert held is None or node not in {spot.node.name for spot in held.spots}
 
 

@@ -113,7 +113,7 @@ def test_nodes_without_cpu_are_left_out_until_they_have_some() -> None:
     assert line.started() == [], "nobody said that anything changed"
     line.queue.nodes_changed()
     assert line.started() == ["hungry"]
-    assert {spot.node.name for spot in line.queue.cluster.groups["hungry"].spots} == {"n3"}
+    assert {spot.node.name for spot in line.queue.ledger.groups["hungry"].spots} == {"n3"}
 
 
 def test_opportunistic_groups_of_all_virtual_clusters_stand_in_one_queue() -> None:
@@ -142,7 +142,7 @@ def test_after_a_changed_configuration_everybody_is_asked_again() -> None:
     line = Line()
     full(line)
     assert line.submit("g", (1, 4)) == []
-    line.queue.cluster.reconfigure(
+    line.queue.ledger.reconfigure(
         read_config(
             NODES.replace("NODE, cellNumber: 3", "NODE, cellNumber: 4", 1).replace(
                 "{cellType: NODE, cellNumber: 1}, ", ""
@@ -156,7 +156,7 @@ def test_a_group_whose_virtual_cluster_is_gone_stays_and_is_not_asked() -> None:
     line = Line(Policy(vc=VcCaps(user=Cap(gpus=4))))
     assert line.submit("b0", (1, 4), vc="b") == ["b0"]
     assert line.submit("b1", (1, 4), vc="b") == []
-    line.queue.cluster.reconfigure(read_config(NODES[: NODES.index("  b:")]))
+    line.queue.ledger.reconfigure(read_config(NODES[: NODES.index("  b:")]))
     assert line.started() == []
     assert "b1" in line.queue.waiting
     line.queue.release("b1")
