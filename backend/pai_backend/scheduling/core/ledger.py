@@ -48,6 +48,10 @@ class Receipt:
     """How to take it back; None when it was final."""
 
 
+_FINAL = Receipt((0, 0, 0), -1)
+"""Of all final decisions: no write has this number."""
+
+
 class Written(Enum):
     """What a decision has changed."""
 
@@ -169,10 +173,10 @@ class Ledger(Trees):
         """
         if not isinstance(decision, Release) and decision.version != self.version:
             raise Outdated(f"the cells changed since {_name(decision)} was decided")
-        before = self.version, self._last, self.serial
         if final:
             self._wrote(self._write(decision))
-            return Receipt(before, self._last)
+            return _FINAL
+        before = self.version, self._last, self.serial
         outer, written = self.journal.begin(), Written.NOTHING
         try:
             written = self._write(decision)
@@ -201,9 +205,9 @@ class Ledger(Trees):
         finally:
             self.version, self._last, self.serial = before
 
-    def release(self, name: str) -> Receipt:
-        """All pods of the group have ended, or it gives up its reservation. Idempotent."""
-        return self.apply(Release(name), final=True)
+    def release(self, name: str) -> None:
+        """Apply, as final, that all pods of the group have ended, or that it gives up its reservation. Idempotent."""
+        self._wrote(self._release(name))
 
     def _wrote(self, what: Written = Written.CELLS) -> None:
         """Something was written: a new number, also for the version when it was cells."""
