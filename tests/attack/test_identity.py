@@ -64,6 +64,9 @@ def test_a_token_opens_a_service_and_stays_outside(site: Site, echo: str, way: s
         assert answer.status_code == 200, answer.text
         assert made not in answer.text
         assert "page?a=1" in answer.text
+        came_from = {"Referer": f"{site.backend.url}/s/{echo}/?a=1&token={made}"}
+        loaded = stranger.get(f"/s/{echo}/app.js", headers=headers | came_from)
+        assert (loaded.status_code, made in loaded.text) == (200, False), "the page's address holds it"
 
 
 @pytest.mark.attack(16, "guesses of a password are not slowed, or tell which names there are")
