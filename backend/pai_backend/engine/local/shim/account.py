@@ -77,7 +77,7 @@ def _forked(run: Callable[[], None]) -> int:
         try:
             writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
             run()
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: BLE001 - the parent raises it
             os.write(writer, str(getattr(exc, "errno", None) or errno.EIO).encode())
         finally:
             os._exit(_FAULT)
