@@ -9,6 +9,7 @@ import base64
 import getpass
 import json
 from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -99,6 +100,12 @@ class ApiSettings(Model):
     )
     public_url: str | None = Field(
         default=None, description="Base URL under which users reach the API, when a proxy stands in front."
+    )
+    proxies: tuple[IPv4Network | IPv6Network, ...] = Field(
+        default=(),
+        description="Addresses or networks of proxies in front of the API, such as `10.0.0.7` or `10.1.0.0/16`. Whom "
+        "they name in `X-Forwarded-For` is who asks: passwords that are guessed lock out that address alone. "
+        "Nobody else is believed.",
     )
     token_file: Path | None = Field(
         default=None,
