@@ -313,6 +313,32 @@ def test_nothing_stays_of_a_task_that_is_stopped(site: Site) -> None:
     until(lambda: not _sleepers("424243"), LIMIT_S)
 
 
+def test_a_task_whose_shim_was_killed_leaves_nothing(site: Site) -> None:
+    detail = site.job("killed", "env -i setsid sleep 626263 & sleep 626263")
+    until(lambda: len(_sleepers("626263")) == 2, LIMIT_S)
+    (shim,) = [p for p in psutil.process_iter(["cmdline"]) if _keeps(p.info["cmdline"] or [], detail["uid"])]
+    assert shim.uids().real == 0
+    shim.kill()
+    with site.http(OWNER) as client:
+        until(lambda: client.get("/api/v2/jobs/killed").json()["completedTime"] is not None, LIMIT_S)
+    assert _sleepers("626263") == []
+
+
+def _keeps(line: list[str], job: str) -> bool:
+    """Whether this is the command line of the shim of a job's task."""
+    return any(word.endswith("boot.py") for word in line) and any(f"/{job}-" in word for word in line)
+
+
+def test_a_task_is_held_to_its_memory(site: Site) -> None:
+    state, _ = finished(site, "hungry", "python -c 'bytearray(900 << 20)'", role={"memoryMB": 128})
+    with site.http(OWNER) as client:
+        exit_ = client.get("/api/v2/jobs/hungry").json()["exit"]
+    if "memory" in site.backend.errors.read_text():
+        pytest.skip("no control groups for memory here")
+    assert state == "FAILED"
+    assert "it used more memory than it may" in exit_["message"]
+
+
 def _sleepers(seconds: str) -> list[int]:
     return [p.pid for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", seconds]]
 
