@@ -210,6 +210,8 @@ class Session:
             self._reading_since = None
             writer.write(data)
             await writer.drain()
+            if (connection := self._process.get_extra_info("connection")) is not None:
+                await connection.wait_taken()
             self._reading_since = now()
 
     async def _feed(self) -> None:
