@@ -24,7 +24,7 @@ from pai_backend.auth.accounts import hash_password
 
 GUESSES, IDLE, SENDERS = 40, 5_000, 8
 """Threads that guess passwords; connections that say nothing; threads that send texts."""
-ROUNDS, LOGINS, LISTS, JOBS = 3, 10, 60, 100
+ROUNDS, LOGINS, LISTS, JOBS = 3, 7, 60, 100
 USERS, PASSWORD = ("alice", "bob"), "correct horse battery"
 SETTLED_S = 60.0
 

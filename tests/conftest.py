@@ -6,6 +6,7 @@ a backend) ends with it: until the end of the whole run it would cost all others
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -31,10 +32,14 @@ repeatable.register_profiles()  # before any test is imported: what they set is 
 def pytest_configure() -> None:
     """Let generated examples depend on the commit alone, unless asked for random ones.
 
+    Backends that tests start reserve no disk: there are hundreds, whose directories stay for a while.
+
     Also take interrupts: a run in the background of a script ignores them, and what tests start would inherit that.
     """
     if not repeatable.is_random():
         repeatable.ignore_loaded_modules()
+    if "PAI_ATTACK_PYTHON" not in os.environ:  # a backend of then does not know the key
+        os.environ.setdefault("PAI_BACKEND_DISK_RESERVE_BYTES", "0")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

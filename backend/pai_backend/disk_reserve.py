@@ -35,9 +35,9 @@ class DiskReserve:
 
     @property
     def is_held(self) -> bool:
-        """Whether it has its blocks; True for one of no size."""
+        """Whether it has its blocks; True for one of no size. By its length: ZFS tells of no blocks of zeros."""
         try:
-            return os.stat(self._path).st_blocks * 512 >= self._size
+            return os.stat(self._path).st_size >= self._size
         except OSError:
             return not self._size
 
@@ -96,7 +96,7 @@ class DiskReserve:
         except OSError:
             return False
         try:
-            held = os.fstat(descriptor).st_blocks > 0
+            held = os.fstat(descriptor).st_size > 0
             os.ftruncate(descriptor, 0)
         finally:
             os.close(descriptor)

@@ -21,7 +21,7 @@ _FORMAT = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
 _QUIET = ("tornado.access", "asyncssh", "sqlalchemy", "alembic")
 # Quotes what strangers send: the body of one request may be read as the head of the next, with the password in it.
 _QUOTING = "tornado.general"
-ALIKE_BYTES = 524_288  # of lines of one kind that are written in a minute, about
+ALIKE_BYTES = 200_000  # of lines of one kind that are written in a minute, about; strangers cause a handful of kinds
 _TRACEBACK_BYTES = 4_096
 _KINDS = 1_000  # that are counted; more than there are calls that log
 _MINUTE_S = 60.0

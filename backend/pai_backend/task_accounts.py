@@ -105,8 +105,8 @@ def open_to(accounts: Accounts, settings: Settings, root: Path) -> None:
         raise EngineError("accounts can link each other's files here; run `sysctl fs.protected_hardlinks=1`")
     storage = _storage(settings)
     python = settings.engine.python or Path(sys.executable)
-    for path in (settings.data_dir, python, python.resolve(), *([storage.root] if storage is not None else [])):
-        if other := _not_roots(path):
+    for path in (settings.data_dir, python, *([storage.root] if storage is not None else [])):
+        if other := _not_roots(path) or _not_roots(path.resolve()):
             raise EngineError(
                 f"{other} belongs to another account, or others may write to it: root must not use {path}"
             )

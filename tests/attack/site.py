@@ -23,6 +23,8 @@ from tests.support.backend_process import Backend, backend, until
 PYTHON = os.environ.get("PAI_ATTACK_PYTHON", sys.executable)
 ADMIN, OWNER, OTHER, VICTIM = "ada", "bob", "eve", "vic"
 PASSWORD = "correct horse battery"
+PROXY = "127.0.0.9"
+"""Where a proxy of the operator's connects from."""
 MEDIA_TYPE = "application/vnd.jupyter-pai+json"
 NODES = '[{"name": "carol", "cpus": 64, "memory_mb": 65536, "gpus": {"type": "TITANX", "count": 4}}]'
 QUOTA_BYTES = 3_000_000
@@ -155,6 +157,7 @@ def running_site(path: Path) -> Iterator[Site]:
     }
     if sys.executable == PYTHON:  # earlier revisions do not know it, and ask for no such word
         settings["PAI_BACKEND_ENGINE__TRUST_ALL_USERS"] = "true"
+        settings["PAI_BACKEND_API__PROXIES"] = json.dumps([PROXY])
     python = path / "python"
     python.write_text(f'#!/bin/sh\nulimit -Sn {DESCRIPTORS} && exec {shlex.quote(PYTHON)} "$@"\n')
     python.chmod(0o755)

@@ -7,6 +7,7 @@ import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.attack.site import (
@@ -15,6 +16,7 @@ from tests.attack.site import (
     OTHER,
     OWNER,
     PASSWORD,
+    PROXY,
     PYTHON,
     VICTIM,
     Site,
@@ -64,6 +66,9 @@ def test_a_token_opens_a_service_and_stays_outside(site: Site, echo: str, way: s
         assert answer.status_code == 200, answer.text
         assert made not in answer.text
         assert "page?a=1" in answer.text
+        came_from = {"Referer": f"{site.backend.url}/s/{echo}/?a=1&token={made}"}
+        loaded = stranger.get(f"/s/{echo}/app.js", headers=headers | came_from)
+        assert (loaded.status_code, made in loaded.text) == (200, False), "the page's address holds it"
 
 
 @pytest.mark.attack(16, "guesses of a password are not slowed, or tell which names there are")
@@ -76,6 +81,21 @@ def test_guesses_end_in_a_lock_and_tell_no_names(site: Site) -> None:
     for name in (VICTIM, "nobody"):
         said = {guess(name) for _ in range(15)}  # each refusal that counts makes the next pause longer
         assert said == {(400, "IncorrectPasswordError"), (429, "TooManyRequestsError")}
+
+
+@pytest.mark.attack(16, "guesses lock out all who come by the same proxy, or a stranger is whoever they say")
+def test_a_lock_is_for_whom_a_proxy_of_ours_names(site: Site) -> None:
+    def sign_in(peer: str, forwarded_for: str, password: str) -> int:
+        with httpx.Client(
+            base_url=site.backend.url, transport=httpx.HTTPTransport(local_address=peer), timeout=LIMIT_S
+        ) as client:
+            body = {"username": VICTIM, "password": password}
+            headers = {"X-Forwarded-For": forwarded_for}
+            return client.post("/api/v2/authn/basic/login", json=body, headers=headers).status_code
+
+    assert 429 in {sign_in(PROXY, "203.0.113.5", "wrong") for _ in range(10)}
+    assert sign_in(PROXY, "203.0.113.6", PASSWORD) == 200
+    assert 429 in {sign_in("127.0.0.8", f"203.0.113.{number}", "wrong") for number in range(10, 20)}
 
 
 @pytest.mark.attack(17, "a configuration with tokens that everybody may read is taken")

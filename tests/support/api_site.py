@@ -28,6 +28,7 @@ from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
+from pai_backend.engine.local.accounts import Accounts as TaskAccounts
 from pai_backend.launch.unreached import TaskReach
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
@@ -131,6 +132,7 @@ async def running_api(
     can_stage: bool = True,
     task_reach: TaskReach | None = None,
     anonymous_v1_list: bool = False,
+    task_accounts: TaskAccounts | None = None,
 ) -> AsyncIterator[ApiSite]:
     """Run an API on a free port, with users alice and bob and the admin root."""
     store = SqlStore(f"sqlite:///{directory / 'pai.sqlite'}", KEYS)
@@ -176,6 +178,7 @@ async def running_api(
         can_stage=can_stage,
         files=files or FileRoom(LocalFiles(directory / "fs"), shared=("team",)),
         task_reach=task_reach or TaskReach(),
+        accounts=task_accounts,
     )
     server = tornado.httpserver.HTTPServer(make_application(ctx, proxy_rules(proxy)))
     server.add_socket(listener)

@@ -5,6 +5,7 @@ pytest's own directories are closed, and so may be the interpreter that runs the
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -54,6 +55,7 @@ def open_python(place: Path) -> str:
     return str(folder / "bin" / "python")
 
 
+@functools.cache
 def _interpreter() -> str:
     """A Python of this version that the account of a stranger runs; empty when there is none."""
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"

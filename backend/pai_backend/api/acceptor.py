@@ -12,7 +12,9 @@ import logging
 import socket
 import weakref
 from collections import OrderedDict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any
 
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
@@ -25,6 +27,8 @@ from tornado.httputil import (
     ResponseStartLine,
 )
 from tornado.iostream import IOStream
+
+from pai_backend.api.forwarded import source
 
 log = logging.getLogger(__name__)
 
@@ -46,22 +50,30 @@ def most_connections(descriptors: int) -> int:
 
 
 class Waiting(HTTPServerConnectionDelegate):
-    """The server's delegate: passes requests on, and knows which connections wait for one."""
+    """The server's delegate: passes requests on, and knows which connections wait for one, and who asks."""
 
-    def __init__(self, target: HTTPServerConnectionDelegate) -> None:
+    def __init__(self, target: HTTPServerConnectionDelegate, proxies: Sequence[IPv4Network | IPv6Network] = ()) -> None:
+        """``proxies`` are believed when they say for whom they ask; nobody else is."""
         self._target = target
+        self._proxies = proxies
         self._waiting: OrderedDict[object, None] = OrderedDict()  # those that wait longest come first
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         """Called by tornado before it reads the header of each request."""
         self._waiting[server_conn] = None
         self._waiting.move_to_end(server_conn)
-        return _Begun(self._target.start_request(server_conn, request_conn), self, server_conn)
+        return _Begun(self._target.start_request(server_conn, request_conn), self, server_conn, request_conn)
 
     def on_close(self, server_conn: object) -> None:
         """Called by tornado when a connection has ended."""
         self.begun(server_conn)
         self._target.on_close(server_conn)
+
+    def name_source(self, request_conn: HTTPConnection, headers: HTTPHeaders) -> None:
+        """Have the request's ``remote_ip`` be whom a proxy of ours asks for."""
+        context: Any = getattr(request_conn, "context", None)
+        if self._proxies and context is not None and isinstance(context.address, tuple):
+            context.remote_ip = source(context.address[0], headers.get_list("X-Forwarded-For"), self._proxies)
 
     def begun(self, server_conn: object) -> None:
         """The connection has a request."""
@@ -81,14 +93,17 @@ class Waiting(HTTPServerConnectionDelegate):
 class _Begun(HTTPMessageDelegate):
     """One request; notes that its header has come."""
 
-    def __init__(self, inner: HTTPMessageDelegate, waiting: Waiting, connection: object) -> None:
-        self._inner, self._waiting, self._connection = inner, waiting, connection
+    def __init__(
+        self, inner: HTTPMessageDelegate, waiting: Waiting, connection: object, request_conn: HTTPConnection
+    ) -> None:
+        self._inner, self._waiting, self._connection, self._request_conn = inner, waiting, connection, request_conn
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
         """Called by tornado with the header."""
         self._waiting.begun(self._connection)
+        self._waiting.name_source(self._request_conn, headers)
         return self._inner.headers_received(start_line, headers)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:

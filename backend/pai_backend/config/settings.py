@@ -9,12 +9,14 @@ import base64
 import getpass
 import json
 from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import platformdirs
 from pydantic import Field, SecretStr, SerializationInfo, field_serializer, field_validator, model_validator
 
+from pai_backend.config.accounts import AccountSettings
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.jobs import JobSettings
 from pai_backend.config.kubernetes import KubernetesSettings
@@ -99,6 +101,12 @@ class ApiSettings(Model):
     )
     public_url: str | None = Field(
         default=None, description="Base URL under which users reach the API, when a proxy stands in front."
+    )
+    proxies: tuple[IPv4Network | IPv6Network, ...] = Field(
+        default=(),
+        description="Addresses or networks of proxies in front of the API, such as `10.0.0.7` or `10.1.0.0/16`. Whom "
+        "they name in `X-Forwarded-For` is who asks: passwords that are guessed lock out that address alone. "
+        "Nobody else is believed.",
     )
     token_file: Path | None = Field(
         default=None,
@@ -219,39 +227,6 @@ class DebugSettings(Model):
         description="Seconds that a failed task is kept, with its place and files, unless it is released before; "
         "0 keeps none.",
     )
-
-
-class AccountSettings(Model):
-    """Accounts of this machine that local tasks run as: of one of three kinds."""
-
-    map: dict[str, str] = Field(
-        default={}, description="The account of each user, `{alice: alice, bob: pai-bob}`: two never share one."
-    )
-    pool: tuple[str, ...] = Field(
-        default=(), description="Accounts for whoever comes, `[pai-1, pai-2]`: a user keeps theirs for good."
-    )
-    first_uid: int = Field(
-        default=0, ge=0, le=4_294_000_000, description="The same with uids that nobody has: the first of `count`."
-    )
-    count: int = Field(default=0, ge=0, le=100_000, description="How many uids from `first_uid` on.")
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        if (self.first_uid == 0) != (self.count == 0):
-            raise ValueError("needs first_uid and count together")
-        if sum(map(bool, (self.map, self.pool, self.count))) > 1:
-            raise ValueError("takes one of map, pool, or first_uid with count")
-        return self
-
-    @property
-    def given(self) -> bool:
-        """Whether tasks of different users run as different accounts."""
-        return bool(self.map or self.pool or self.count)
-
-    @property
-    def for_all(self) -> tuple[str, ...]:
-        """Names of the pool, or uids as numbers; none with a map."""
-        return self.pool or tuple(str(self.first_uid + number) for number in range(self.count))
 
 
 class EngineSettings(Model):

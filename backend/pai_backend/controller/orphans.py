@@ -17,7 +17,7 @@ from pai_backend.engine.base import Engine, EngineError, TaskSeen, TaskState
 from pai_backend.lifecycle.effects import Effect, Forget, Stop
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid, TaskUid, job_of
-from pai_backend.model.job import Job
+from pai_backend.model.job import Job, Phase
 from pai_backend.store.base import CannotTakeBack, Store
 from pai_backend.store.orphans import Orphan
 
@@ -185,6 +185,12 @@ class Orphans:
             return ""
 
 
+def is_unknown(uid: TaskUid, job: Job | None) -> bool:
+    """Whether the engine has a task that the store knows nothing of, or has not placed: then it is older than that."""
+    task = job.task(uid) if job is not None else None
+    return task is None or task.phase in (Phase.QUEUED, Phase.BACKING_OFF)
+
+
 def is_over(uid: TaskUid, job: Job) -> bool:
     """Whether the job, as the store has it, is past this run: it has ended, or the slot had a later run.
 
@@ -192,6 +198,8 @@ def is_over(uid: TaskUid, job: Job) -> bool:
     """
     if job.state.final:
         return True
+    if job.task(uid) is not None:
+        return False  # stored as not begun yet, or it would be no orphan
     slot, _, run = uid.rpartition("-")
     latest = [task.attempt for task in job.tasks if task.uid.rpartition("-")[0] == slot]
     return bool(latest) and run.isdigit() and int(run) <= max(latest)

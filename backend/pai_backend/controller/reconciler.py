@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pai_backend.controller.configuring import Configuring
 from pai_backend.controller.effects import Carrier
 from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, cleaned, job_events
-from pai_backend.controller.orphans import Orphans
+from pai_backend.controller.orphans import Orphans, is_unknown
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import Offer, Offers, Placing
 from pai_backend.engine.base import Engine, TaskPlan
@@ -175,15 +175,15 @@ class Reconciler:
                 self._placing.placer.remove_node(name)
             else:
                 self._placing.placer.set_node(node)
-        events = by_job(batch.tasks)
+        unknown = {uid for uid in batch.tasks if is_unknown(uid, self._jobs.get(job_of(uid)))}
+        events = by_job({uid: seen for uid, seen in batch.tasks.items() if uid not in unknown})
         for uid, reported in batch.events.items():
             events.setdefault(uid, []).extend(reported)
             for event in reported:
                 if isinstance(event, TaskForgotten):
                     self._orphans.drop(event.uid)
         for seen in batch.tasks.values():
-            job = self._jobs.get(job_of(seen.uid))
-            if job is None or job.task(seen.uid) is None:
+            if seen.uid in unknown:
                 self._orphans.note(seen)
             else:
                 self._orphans.drop(seen.uid)

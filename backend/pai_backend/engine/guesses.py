@@ -1,15 +1,24 @@
-"""Clients that begin the key exchange before they know what the server wants, as Dropbear's does.
+"""What clients send that asyncssh 2.24 takes for something else: wrong guesses, and what is no key.
 
-Such a first packet stands only when both sides prefer the same algorithms (RFC 4253 §7.1). asyncssh 2.24 lets it
-stand when the client's first method was chosen, although the server had preferred another or another type of host
-key: it answers a packet that the client has given up, and then ends the connection at the one sent in its place.
+Clients such as Dropbear's begin the key exchange before they know what the server wants. Such a first packet stands
+only when both sides prefer the same algorithms (RFC 4253 §7.1). asyncssh lets it stand when the client's first method
+was chosen, although the server had preferred another or another type of host key: it answers a packet that the client
+has given up, and then ends the connection at the one sent in its place.
 """
 
 from __future__ import annotations
 
+import contextlib
+
 from asyncssh.connection import SSHServerConnection
 from asyncssh.constants import MSG_KEXINIT
 from asyncssh.packet import SSHPacket
+from asyncssh.public_key import (
+    SSHKey,
+    SSHOpenSSHCertificate,
+    decode_ssh_certificate,
+    decode_ssh_public_key,
+)
 
 _COOKIE_BYTES = 16
 _LISTS_BETWEEN = 8  # ciphers, MACs, compressions and languages, each for both directions
@@ -36,8 +45,26 @@ def _preferred(kexinit: bytes) -> tuple[list[bytes], list[bytes], bool]:
     return methods, host_keys, packet.get_boolean()
 
 
+_NO_KEY = (ValueError, OverflowError)
+"""What asyncssh and cryptography make of numbers that are no key's: an exponent of 0, a point beside its curve."""
+
+
+def key_in(data: bytes) -> SSHKey | None:
+    """The key that a client offers, by itself or in a certificate; None for what cannot be read as either."""
+    with contextlib.suppress(*_NO_KEY):
+        certificate = decode_ssh_certificate(data)
+        return certificate.key if isinstance(certificate, SSHOpenSSHCertificate) else None
+    with contextlib.suppress(*_NO_KEY):
+        return decode_ssh_public_key(data)
+    return None
+
+
 class Guessing(SSHServerConnection):
-    """A server's end of a connection that knows a wrong guess when it sees one."""
+    """A server's end of a connection that knows a wrong guess when it sees one, and what is no key at all."""
+
+    async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
+        """Called by asyncssh for a key that is offered or has signed: what is none is refused, and no fault."""
+        return key_in(key_data) is not None and await super().validate_public_key(username, key_data, msg, signature)
 
     async def _process_kexinit(self, kind: int, number: int, packet: SSHPacket) -> None:
         """Called by asyncssh, which takes no further packet until this is over."""

@@ -55,7 +55,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     listener = _listen(parts.settings)
     url = _url(listener)
     front = Front(starting_application(lambda: parts.database_trouble))
-    waiting = Waiting(front)
+    waiting = Waiting(front, parts.settings.api.proxies)
     server = tornado.httpserver.HTTPServer(waiting, idle_connection_timeout=IDLE_S)
     acceptor = Acceptor(listener, server, waiting, most_connections(raise_limit()))
     facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": parts.version}

@@ -298,16 +298,20 @@ def _refuse_depth(folder: int, name: str, path: Parts, left: int = 2 * MAX_DEPTH
 
 def _hand_on(made: int, folder: int) -> None:
     """Give what we just made to whom its directory belongs to; below one that all accounts write to it is as that.
+    Below another one of ours it is for administrators.
 
     What is not ours, or has another name, too, is left alone: an account may have put it in the place of ours.
     """
     above, about = os.fstat(folder), os.fstat(made)
     if about.st_uid != os.geteuid() or (stat.S_ISREG(about.st_mode) and about.st_nlink != 1):
         return
-    if above.st_mode & stat.S_ISVTX and stat.S_ISDIR(about.st_mode):
+    shared = above.st_mode & stat.S_ISVTX
+    if shared and stat.S_ISDIR(about.st_mode):
         os.fchmod(made, stat.S_IMODE(above.st_mode))
     if above.st_uid != about.st_uid:
         os.fchown(made, above.st_uid, above.st_gid)
+    elif not shared:
+        os.fchmod(made, stat.S_IMODE(about.st_mode) & 0o700)
 
 
 @dataclass

@@ -52,6 +52,12 @@ class Leases:
             self._now = {place: owner for place, owner in self._now.items() if owner not in gone}
         self._now |= wanted
 
+    def seize(self, release: Sequence[str], lease: Sequence[PortLease]) -> None:
+        """Release the owners' ports, then lease, whoever had them: what is known to use a port has it."""
+        gone = set(release)
+        kept = {place: owner for place, owner in self._now.items() if owner not in gone}
+        self._now = kept | {(want.machine, want.port): want.owner for want in lease}
+
     def write(self, conn: Connection) -> None:
         """Write what has changed."""
         gone = [place for place, owner in self._stored.items() if self._now.get(place) != owner]

@@ -13,6 +13,7 @@ from pai_backend.model.job import State
 from pai_backend.model.rights import from_text, to_text, words_of
 from pai_backend.store import audit
 from pai_backend.store.grants import Act, Share
+from pai_backend.store.lookup import no_such_job
 from pai_backend.store.rows import AnyRow
 from pai_backend.store.tables import jobs, ssh_lockouts
 from pai_backend.store.tables import shares as table
@@ -55,9 +56,11 @@ def by_user(conn: Connection, user: str, now: datetime) -> list[Share]:
 
 
 def give(conn: Connection, share: Share, act: Act) -> None:
-    """Share, instead of the share there was with that user. Raises ReadOnlyJob, Unauthorized."""
+    """Share, instead of the share there was with that user. Raises NoSuchJob, ReadOnlyJob, Unauthorized."""
     audit.require_token(conn, share.made_by)
-    job = conn.execute(_JOB, {"job_": share.job}).one()
+    job = conn.execute(_JOB, {"job_": share.job}).one_or_none()
+    if job is None:
+        raise no_such_job(share.job)
     if job.state in _FINAL:
         raise ReadOnlyJob("The job has ended: nobody can enter it any more.", hint="Share one that runs or waits.")
     conn.execute(_DELETE, {"job_": share.job, "username_": share.user})

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, NewEvent, Task
 from pai_backend.store import events, lease, ports, task_keys
-from pai_backend.store.base import CannotTakeBack, PortLease, PortTaken, slot_of
+from pai_backend.store.base import CannotTakeBack, PortLease, slot_of
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import changing_values, document_values, fixed_values, task_values
 from pai_backend.store.tables import deletions, documents, jobs, tasks
@@ -82,11 +82,10 @@ def _require_free_names(conn: Connection, job: Job) -> None:
 
 def _lease_ports(conn: Connection, job: Job) -> None:
     wanted = [lease for task in job.tasks for lease in leases_of(task)]
-    leases = ports.load(conn, [slot_of(task.uid) for task in job.tasks], wanted)
-    try:
-        leases.apply([slot_of(task.uid) for task in job.tasks], wanted)
-    except PortTaken as error:
-        raise CannotTakeBack(str(error)) from None
+    owners = [slot_of(task.uid) for task in job.tasks]
+    leases = ports.load(conn, owners, wanted)
+    # Whoever has one here had it at the backup, and its task has ended since: nothing else explains this one.
+    leases.seize(owners, wanted)
     leases.write(conn)
 
 

@@ -16,6 +16,7 @@ from pai_backend.store import audit
 from pai_backend.store.base import job_key_slots, peer_key_slot
 from pai_backend.store.cipher import Sealed
 from pai_backend.store.grants import Act, JobKey
+from pai_backend.store.lookup import no_such_job
 from pai_backend.store.tables import jobs, key_events
 from pai_backend.store.tables import task_keys as table
 
@@ -89,7 +90,9 @@ def job_of_key(conn: Connection, fingerprint: str) -> JobKey | None:
 
 def _require_living(conn: Connection, uid: JobUid) -> None:
     job = conn.execute(_JOB, {"uid_": uid}).one_or_none()
-    if job is not None and State(job.state).final:
+    if job is None:
+        raise no_such_job(uid)
+    if State(job.state).final:
         raise ReadOnlyJob("The job has ended, and its key with it.", hint="Submit it again to enter it.")
 
 

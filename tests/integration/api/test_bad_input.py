@@ -19,6 +19,7 @@ from tests.support.api_site import ALICE, ApiSite
 from tests.support.documents import scm_document
 
 Wrong = tuple[str, str, bytes | None, int, str, str]
+NAME_RULE = "name may hold letters, digits, and . _ ~ -, at most 255 of them, and is not . or .."
 BODY_KEYS = {"code", "message", "errors", "hint", "request_id"}
 
 
@@ -112,6 +113,9 @@ async def test_an_unknown_virtual_cluster_names_those_there_are(api: ApiSite) ->
 
 REQUESTS: list[Wrong] = [
     ("POST", "/api/v2/jobs?nme=x", b"{}", 400, "InvalidParametersError", "The parameter nme is not known."),
+    ("POST", "/api/v2/jobs?name=..", scm_document(), 400, "InvalidParametersError", NAME_RULE),
+    ("POST", "/api/v2/jobs?name=.", scm_document(), 400, "InvalidParametersError", NAME_RULE),
+    ("POST", "/api/v2/jobs?name=a/b", scm_document(), 400, "InvalidParametersError", NAME_RULE),
     ("POST", "/api/v2/jobs?name=a&name=b", b"{}", 400, "InvalidParametersError", "The parameter name is given twice."),
     (
         "GET",

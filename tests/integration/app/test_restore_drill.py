@@ -114,6 +114,30 @@ def test_a_restored_database_kills_nothing_and_knows_every_job(tmp_path: Path, g
     )
 
 
+def test_a_job_that_waited_at_the_backup_and_ran_since_is_not_run_again(tmp_path: Path, gate: Path) -> None:
+    data, early, ran = tmp_path / "data", tmp_path / "early", tmp_path / "ran"
+    nodes = json.dumps([{"name": "carol", "simulated": True, "cpus": 1, "memory_mb": 10_000}])
+    room = ("--engine-nodes", nodes)
+    with backend(data, room) as running, running.client() as client:
+        submit(client, "first", early, ran)
+        all_in(running, {"first": "RUNNING"})
+        submit(client, "waited", early, ran)
+        submit(client, "waits", gate, ran)
+        all_in(running, {"waited": "WAITING", "waits": "WAITING"})
+        assert run("backup", str(tmp_path / "backup"), "--data-dir", str(data)).returncode == 0
+        early.touch()
+        all_in(running, {"first": "SUCCEEDED", "waited": "SUCCEEDED", "waits": "RUNNING"})
+        alive = pids(data)
+        leave(running)
+    assert run("restore", str(tmp_path / "backup"), "--data-dir", str(data)).returncode == 0
+    with backend(data, room) as running:
+        all_in(running, {"first": "SUCCEEDED", "waits": "RUNNING"})
+        assert pids(data) == alive
+        gate.touch()
+        all_in(running, {"waited": "SUCCEEDED", "waits": "SUCCEEDED"})
+    assert sorted(ran.read_text().split()) == ["first", "waited", "waits"], "each ran once"
+
+
 def test_an_empty_database_over_running_tasks_is_refused_and_adopts_on_request(tmp_path: Path, gate: Path) -> None:
     data, ran = tmp_path / "data", tmp_path / "ran"
     with backend(data, ROOM) as running, running.client() as client:

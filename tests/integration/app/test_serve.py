@@ -15,6 +15,7 @@ import pytest
 from pai_backend.gateway_port import FIRST_PORT, PORTS_TRIED
 from pai_backend.listening import bind, keep_port
 from pai_backend.runtime_files import read_json
+from pai_backend.testing.free_ports import free_port
 from tests.support.backend_process import START_S, backend, command, until
 from tests.support.command_lines import command_lines_with
 from tests.support.documents import scm_document
@@ -96,8 +97,7 @@ def test_without_its_database_the_api_is_alive_not_ready_and_says_why(tmp_path: 
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
-        with bind("127.0.0.1", 0) as free:
-            api_port = free.getsockname()[1]
+        api_port = free_port()
         environment = {**os.environ, "PAI_BACKEND_DATABASE": f"postgresql+asyncpg://u:hunter2@127.0.0.1:{port}/pai"}
         errors = tmp_path / "stderr"
         with errors.open("wb") as stderr:

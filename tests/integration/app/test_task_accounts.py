@@ -18,6 +18,7 @@ import httpx
 import psutil
 import pytest
 
+from pai_backend.engine.local.listeners import listening_uids
 from tests.attack.site import OTHER, OWNER, Site, document, ok, token_of
 from tests.support.backend_process import Backend, backend, command, until
 from tests.support.other_accounts import FIRST_UID, open_place, open_python, why_not
@@ -267,6 +268,42 @@ def test_a_session_outlives_the_agent_that_began_it(site: Site, room: str) -> No
     assert said.split() == ["said", "hello", str(account_of(site, OWNER))]
 
 
+def test_a_jump_leads_to_the_account(site: Site, room: str) -> None:
+    until_in(site, room)
+    host, port = site.gateway()
+    options = site.ssh_options(site.key(OWNER))
+    proxy = shlex.join(["ssh", *options, "-p", str(port), "-W", "%h:%p", f"{room}@{host}"])
+    ours = ["StrictHostKeyChecking=no" if word == "StrictHostKeyChecking=yes" else word for word in options]
+    line = ["ssh", *ours, "-o", f"ProxyCommand={proxy}", f"any@{room}", "id -u"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.stdout.strip() == str(account_of(site, OWNER)), done.stderr
+
+
+def test_a_task_that_is_kept_is_entered_as_the_account(site: Site) -> None:
+    with site.http(OWNER) as client:
+        ok(client.post("/api/v2/jobs", content=document("kept", "touch here; exit 3", jobEnvs={"isDebug": True})))
+        until(lambda: client.get("/api/v2/jobs/kept").json()["phase"] == "kept for debugging", LIMIT_S)
+    until_in(site, "kept")
+    assert site.ssh(OWNER, "kept", "id -u; ls").stdout.split() == [str(account_of(site, OWNER)), "here"]
+    site.stop("kept")
+
+
+def test_a_service_is_not_another_users_program_on_its_port(site: Site) -> None:
+    ports = [{"label": "web", "beginAt": 0, "portNumber": 1}]
+    detail = site.job("served", "sleep 100000", role={"portList": ports})
+    (service,) = detail["services"]
+    (plan,) = (site.backend.data_dir / "engine" / "tasks").glob(f"{detail['uid']}-*/plan.json")
+    (port,) = json.loads(plan.read_text())["placement"]["ports"]["web"]
+    site.job("taker", f"exec python -m http.server --bind 127.0.0.1 {port}", OTHER)
+    until(lambda: account_of(site, OTHER) in listening_uids(port), LIMIT_S)
+    with site.http(OWNER) as client:
+        answer = client.get(f"/s/{service['alias']}/")
+    assert answer.status_code >= 500
+    assert "Directory listing" not in answer.text
+    site.stop("taker", OTHER)
+    site.stop("served")
+
+
 def test_nothing_stays_of_a_task_that_is_stopped(site: Site) -> None:
     alias = str(site.job("hides", "env -i setsid sleep 424243 & sleep 100000")["alias"])
     until_in(site, alias)
@@ -274,6 +311,32 @@ def test_nothing_stays_of_a_task_that_is_stopped(site: Site) -> None:
     assert len(_sleepers("424243")) == 2
     site.stop("hides")
     until(lambda: not _sleepers("424243"), LIMIT_S)
+
+
+def test_a_task_whose_shim_was_killed_leaves_nothing(site: Site) -> None:
+    detail = site.job("killed", "env -i setsid sleep 626263 & sleep 626263")
+    until(lambda: len(_sleepers("626263")) == 2, LIMIT_S)
+    (shim,) = [p for p in psutil.process_iter(["cmdline"]) if _keeps(p.info["cmdline"] or [], detail["uid"])]
+    assert shim.uids().real == 0
+    shim.kill()
+    with site.http(OWNER) as client:
+        until(lambda: client.get("/api/v2/jobs/killed").json()["completedTime"] is not None, LIMIT_S)
+    assert _sleepers("626263") == []
+
+
+def _keeps(line: list[str], job: str) -> bool:
+    """Whether this is the command line of the shim of a job's task."""
+    return any(word.endswith("boot.py") for word in line) and any(f"/{job}-" in word for word in line)
+
+
+def test_a_task_is_held_to_its_memory(site: Site) -> None:
+    state, _ = finished(site, "hungry", "python -c 'bytearray(900 << 20)'", role={"memoryMB": 128})
+    with site.http(OWNER) as client:
+        exit_ = client.get("/api/v2/jobs/hungry").json()["exit"]
+    if "memory" in site.backend.errors.read_text():
+        pytest.skip("no control groups for memory here")
+    assert state == "FAILED"
+    assert "it used more memory than it may" in exit_["message"]
 
 
 def _sleepers(seconds: str) -> list[int]:

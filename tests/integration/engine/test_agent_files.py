@@ -20,6 +20,9 @@ from pai_backend.testing.engine_contract import PATIENCE_S
 from tests.integration.engine.test_agent_ssh import Client, agent, client, run, task
 from tests.support.ssh_world import eventually
 
+LOOKS = 30
+MOST_KEPT_BYTES = 64 << 20  # far more than buffers hold, far less than a window
+
 __all__ = ["agent", "client", "task"]
 
 
@@ -41,6 +44,28 @@ async def test_who_waits_for_a_named_pipe_keeps_nobody_else_waiting(client: Clie
         assert servers
         waiting.cancel()
     await eventually(lambda: not any(map(alive, servers)), "the file server goes on without its client")
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_reads_nothing_has_little_kept_for_it_whatever_its_window(
+    client: Client, task: TaskPlan, agent: asyncio.subprocess.Process
+) -> None:
+    """A program that writes without an end is held back, not read into the memory of the node's agent."""
+    async with client.connected() as connection:
+        mine = connection._transport
+        assert mine is not None
+        process, seen = psutil.Process(agent.pid), [0]
+        await connection.create_session(asyncssh.SSHClientSession, "cat /dev/zero", encoding=None, window=(1 << 31) - 1)
+        mine.pause_reading()
+        await eventually(lambda: [each.name() for each in process.children()] == ["cat"], "it does not begin")
+        (cat,) = process.children()
+
+        def stands() -> bool:
+            seen.append(cat.io_counters().write_chars)
+            return len(seen) > LOOKS and seen[-1] == seen[-LOOKS]
+
+        await eventually(stands, "the program is read for ever")
+        assert seen[-1] < MOST_KEPT_BYTES
 
 
 async def sftp_of_another(client: Client) -> bytes:

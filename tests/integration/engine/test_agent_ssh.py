@@ -21,12 +21,14 @@ from asyncssh.packet import String
 
 from pai_backend.engine.base import SshPlan, TaskPlan, TaskState
 from pai_backend.engine.local.agent import serve_agent
+from pai_backend.engine.local.control_groups import control_groups
 from pai_backend.engine.local.engine import LocalEngine
+from pai_backend.engine.local.processes import limit_mark
 from pai_backend.engine.local.ssh_server import MOST_CHANNELS
 from pai_backend.testing.engine_contract import PATIENCE_S, watching
 from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.conftest import MakePlan
-from tests.support.local_engine import LocalBehind
+from tests.support.local_engine import NODE, LocalBehind
 
 
 class Client:
@@ -187,6 +189,24 @@ async def test_a_session_lasts_until_its_output_is_closed(client: Client, task: 
 async def test_a_shell_without_a_terminal_reads_commands(client: Client, task: TaskPlan) -> None:
     done = await client.ssh(stdin=b"echo $((6*7))\nexit 3\n")
     assert (done.stdout, done.stderr, done.returncode) == (b"42\n", b"", 3)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("options", [(), ("-tt",)], ids=["pipes", "terminal"])
+async def test_what_a_session_starts_at_once_is_in_the_tasks_groups_and_has_its_mark(
+    root: Path, agent: subprocess.Popen[bytes], make_plan: MakePlan, client: Client, options: tuple[str, ...]
+) -> None:
+    groups = control_groups()
+    if not groups.v1 and groups.v2 is None:
+        pytest.skip(f"this machine lets us make no control groups: {dict(groups.reasons)}")
+    engine = LocalEngine(root, [NODE], most_processes=100, groups=lambda: groups)
+    plan = make_plan("sleep 1000", ssh=client.plan)
+    await engine.start(plan)
+    await served(client.port)
+    ask = "cat /proc/self/cgroup; grep locks /proc/self/limits & wait"
+    said = [(await client.ssh(ask, options=options)).stdout.decode() for _ in range(5)]
+    await engine.stop(plan.uid, 0)
+    assert [(f"pai-task-{plan.uid}" in each, str(limit_mark(plan.uid)) in each) for each in said] == [(True, True)] * 5
 
 
 @pytest.mark.asyncio

@@ -16,6 +16,7 @@ import pytest_asyncio
 from pai_backend.engine.local.forwarding import Forwarder
 from pai_backend.engine.local.ssh_server import Rides, TaskServer
 from pai_backend.engine.local.ssh_session import TaskWorld
+from pai_backend.testing.free_ports import free_port
 
 pytestmark = pytest.mark.asyncio
 LIMIT_S = 30
@@ -215,8 +216,7 @@ async def test_nothing_is_written_to_a_connection_that_is_lost() -> None:
 async def test_nobody_at_the_clients_end_is_the_end_of_the_connection(
     client: asyncssh.SSHClientConnection, logins: set[asyncssh.SSHServerConnection]
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        nobody = closed.getsockname()[1]
+    nobody = free_port()
     async with asyncio.timeout(LIMIT_S):
         listening = await client.forward_remote_port("127.0.0.1", 0, "127.0.0.1", nobody)
         reader, writer = await opened(str(listening.get_port()))

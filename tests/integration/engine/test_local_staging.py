@@ -17,6 +17,7 @@ from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.model.job import Causer
 from pai_backend.model.plan import StagedInput
 from pai_backend.testing.engine_contract import PATIENCE_S, read_log, watching
+from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import NODE, LocalBehind
 
@@ -136,8 +137,7 @@ async def test_a_program_that_is_killed_while_it_fetches_fails_the_input(
 async def test_the_reason_is_one_line_and_holds_no_password(
     engine: LocalEngine, behind: LocalBehind, make_plan: MakePlan
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    port = free_port()
     plan = with_input(make_plan("echo ran"), f"webhdfs://user:hush@127.0.0.1:{port}/code")
     async with watching(engine) as watch:
         await engine.start(plan)

@@ -21,6 +21,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
 from pai_backend.model.node import Placement
 from pai_backend.testing.engine_contract import PATIENCE_S, read_log, watching
+from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.conftest import MakePlan
 from tests.support.local_engine import NODE, LocalBehind
 
@@ -416,8 +417,8 @@ async def test_a_port_that_another_program_took_is_why_a_server_failed(
     engine: LocalEngine, make_plan: MakePlan, placement: Placement
 ) -> None:
     """And is not, when the server ends well or nobody has the port."""
-    with socket.create_server(("127.0.0.1", 0)) as intruder:
-        port = intruder.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
         where = placement.model_copy(update={"ports": {"http": (port,)}})
         serve = f"python -c 'import socket; socket.create_server((\"127.0.0.1\", {port}))'"
         ended = await run(engine, make_plan(serve, 0, where=where))

@@ -63,6 +63,20 @@ def _certify(
     return 77
 
 
+async def test_an_administrators_certificate_opens_although_its_key_is_registered_too(world: World) -> None:
+    """OpenSSH offers the key first, which is the administrator's and opens nothing of others."""
+    serial = _certify(world)
+    kept, store = world.store.grants.issued[serial], world.store
+    store.grants.issued[serial] = replace(kept, user="ada", job=world.job.uid, reason="disk is full")
+    store.grants.administrators.add("ada")
+    store.register("ada", asyncssh.read_private_key(world.key).export_public_key().decode())
+    outcome = await world.ssh("echo in")
+    assert (outcome.status, outcome.stdout) == (0, b"in\n"), outcome.stderr
+    store.grants.issued[serial] = replace(store.grants.issued[serial], revoked_at=datetime.now(UTC))
+    outcome = await world.ssh("echo in")
+    assert outcome.stderr.startswith('pai: No job that you may enter answers to the name "demo".')
+
+
 async def test_a_share_opens_the_door_and_its_end_shuts_it(world: World) -> None:
     _share(world)
     assert (await world.ssh("echo in")).stdout == b"in\n"

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -182,7 +183,7 @@ async def test_unix_sockets_are_forwarded(sshd_world: World) -> None:
     there, here = sshd_world.path / "there", sshd_world.path / "here"
     server = await asyncio.start_unix_server(_echo_once, there)
     async with server, program(sshd_world.argv(options=("-N", "-L", f"{here}:{there}"))):
-        await _exists(here)
+        await _answers(here)
         reader, writer = await asyncio.open_unix_connection(here)
         writer.write(b"by path")
         writer.write_eof()
@@ -198,13 +199,13 @@ async def test_x11_is_refused_with_a_word_and_the_command_runs(sshd_world: World
 
 
 async def test_the_users_agent_can_be_forwarded(sshd_world: World) -> None:
-    socket = sshd_world.path / "agent"
-    async with program(["ssh-agent", "-D", "-a", str(socket)], stdout=asyncio.subprocess.DEVNULL):
-        await _exists(socket)
-        env = f"SSH_AUTH_SOCK={socket}"
+    agent = sshd_world.path / "agent"
+    async with program(["ssh-agent", "-D", "-a", str(agent)], stdout=asyncio.subprocess.DEVNULL):
+        await _answers(agent)
+        env = f"SSH_AUTH_SOCK={agent}"
         assert (await run(["env", env, "ssh-add", "-q", str(sshd_world.key)])).status == 0
         outcome = await run(
-            ["env", env, *sshd_world.argv("ssh-add -l", options=("-A", "-o", f"IdentityAgent={socket}"))]
+            ["env", env, *sshd_world.argv("ssh-add -l", options=("-A", "-o", f"IdentityAgent={agent}"))]
         )
     assert b"SHA256:" in outcome.stdout, outcome.stderr
 
@@ -248,6 +249,16 @@ async def test_a_signal_from_the_client_reaches_the_command(tmp_path: Path) -> N
 
 async def _exists(path: Path) -> None:
     await eventually(path.exists, f"{path.name} was not made")
+
+
+async def _answers(path: Path) -> None:
+    """A Unix socket is there before its program listens."""
+
+    def taken() -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(path)) == 0
+
+    await eventually(taken, f"nobody listens at {path.name}")
 
 
 async def _echo_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

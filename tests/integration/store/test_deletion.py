@@ -11,12 +11,13 @@ from pai_backend.model.errors import NoSuchJob, NotFinished
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, NewEvent, Phase, State
 from pai_backend.model.rights import limits_of
-from pai_backend.store.base import JobFilter, PortLease, UserKey, slot
+from pai_backend.store.base import CannotTakeBack, JobFilter, PortLease, UserKey, peer_key_slot, slot
 from pai_backend.store.deletion import FRESH, TOLD, Cause, Deletion, Retention
-from pai_backend.store.grants import Act, Certificate
+from pai_backend.store.grants import Act, Certificate, Share
 from pai_backend.store.orphans import Orphan
 from pai_backend.store.sql import SqlStore
 from pai_backend.store.tables import metadata
+from pai_backend.store.taking_back import LostJob
 from pai_backend.testing.builders import T0, make_job, make_uid
 
 LATER = T0 + timedelta(days=2)
@@ -230,3 +231,27 @@ async def test_a_job_with_an_orphan_or_with_tasks_to_be_forgotten_is_never_remov
     assert await store.deletion.expired(Retention(age=timedelta(hours=1)), LATER, 10) == []
     with pytest.raises(NotFinished, match="unknown to the database"):
         await store.deletion.request(with_orphan.uid, "alice", LATER)
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_written_of_a_job_that_was_deleted_meanwhile(store: SqlStore) -> None:
+    """Whoever has looked it up before its deletion writes after it."""
+    job, epoch = await finished(store, 1), await controlling(store)
+    await store.deletion.request(job.uid, "alice", LATER)
+    share = Share(job.uid, "bob", limits_of([]), T0, "alice")
+    lost = LostJob(job, b"", "", "", {}, {})
+
+    with pytest.raises(NoSuchJob):
+        await store.grants.share(share, ACT)
+    with pytest.raises(NoSuchJob):
+        await store.put_task_key(peer_key_slot(job.uid), "pem", "ssh-ed25519 AAAA")
+    with pytest.raises(NoSuchJob):
+        await store.note(job.uid, [NewEvent("ssh.login")], LATER)
+    with pytest.raises(NoSuchJob):
+        await store.tag(job.uid, "late")
+    with pytest.raises(NoSuchJob):
+        await store.request_stop(job.uid, "alice", LATER)
+    with pytest.raises(CannotTakeBack, match="was deleted"):
+        await store.recovery.take_back(lost, epoch, LATER)
+
+    assert await rows_of(store, job.uid) == {"deletions": 1, "events": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
 import stat
 import subprocess
@@ -26,6 +25,7 @@ from pai_backend.store.postgres import PostgresBacking
 from pai_backend.store.sql import SqlStore
 from pai_backend.store.tables import metadata
 from pai_backend.testing.builders import make_job
+from pai_backend.testing.free_ports import free_port
 from tests.support.postgres import PostgresServer
 from tests.support.sealing import KEYS
 from tests.support.stores import opened
@@ -297,8 +297,7 @@ async def test_no_file_is_left_open_after_closing(tmp_path: Path) -> None:
 
 @pytest.mark.asyncio
 async def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
 
     with pytest.raises(Unavailable) as refusal:
         await SqlStore(f"postgresql://pai:{SECRET}@127.0.0.1:{port}/jobs", KEYS).open()

@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.kubernetes.cluster.commands import until
+from tests.kubernetes.cluster.simulation import Simulation, toleration
 from tests.kubernetes.faults.audit import settled
 from tests.kubernetes.faults.jobs import patient
-from tests.kubernetes.faults.product import LIMIT_S, Product, Site, product_on
+from tests.kubernetes.faults.product import LIMIT_S, Product, Site, product_on, site_on
+
+DRILL_JOBS = 200
+"""Jobs that run when the backup is taken."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
@@ -60,6 +64,52 @@ async def test_a_restored_database_ends_no_pod_and_knows_every_job(site: Site, t
         for each in (old, new):
             await after.release(each)
         await settled(after)
+
+
+@pytest.mark.timeout(900)
+async def test_a_restore_under_two_hundred_jobs_ends_none_and_forgets_none(scale: Simulation, tmp_path: Path) -> None:
+    """On simulated nodes, whose pods run until they are deleted: two hundred real ones need a larger machine."""
+    await scale.add_nodes(5)
+    pods_here = {"volumes": [], "tolerations": [toleration()]}
+    data, place = tmp_path / "backend", tmp_path / "backup"
+    async with site_on(scale.cluster, "drill", tmp_path, "none:1") as site:
+        async with product_on(site, data, pods_here) as before:
+            await hand_in(before, "old", DRILL_JOBS)
+            done = await administer("backup", str(place), "--data-dir", str(data))
+            assert done.returncode == 0, done
+            await hand_in(before, "new", 20)
+            alive = await pods(site)
+            assert len(alive) == DRILL_JOBS + 20
+        done = await administer("restore", str(place), "--data-dir", str(data))
+        assert done.returncode == 0, done
+        async with product_on(site, data, pods_here) as after:
+            await until_running(after, DRILL_JOBS + 20)
+            assert await orphans(after) == []
+            assert await pods(site) == alive
+
+
+async def hand_in(product: Product, prefix: str, count: int) -> None:
+    """Submit so many small jobs and wait until they run, too."""
+    before = await running_jobs(product)
+    for number in range(count):
+        await product.submit(patient(f"{prefix}-{number}"))
+    await until_running(product, before + count)
+
+
+async def running_jobs(product: Product) -> int:
+    """How many jobs run."""
+    answer = await product.client.get("/api/v2/jobs", params={"limit": 1000})
+    assert answer.status_code == 200, answer.text
+    return sum(row["state"] == "RUNNING" for row in answer.json())
+
+
+async def until_running(product: Product, count: int) -> None:
+    """Wait until so many jobs run."""
+
+    async def there() -> bool:
+        return await running_jobs(product) == count
+
+    await until(there, f"{count} jobs to run", LIMIT_S, 1.0)
 
 
 async def test_two_backends_of_one_name_do_not_end_each_others_tasks(site: Site, tmp_path: Path) -> None:

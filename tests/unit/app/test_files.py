@@ -12,6 +12,7 @@ import pytest
 
 from pai_backend.listening import bind, bind_kept, keep_port, kept_port
 from pai_backend.runtime_files import read_json, runtime_file, write_json
+from pai_backend.testing.free_ports import free_port
 
 
 def test_a_runtime_file_is_for_its_owner_and_gone_after_the_block(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_a_chosen_port_is_kept_and_another_taken_only_when_it_is_in_use(tmp_path
     assert second.getsockname()[1] != port
     first.close()
     second.close()
-    keep_port(kept, port)
+    keep_port(kept, port := free_port())
     third = bind_kept("127.0.0.1", 0, kept)
     assert third.getsockname()[1] == port
     third.close()

@@ -137,6 +137,36 @@ async def test_a_restored_database_ends_nothing_and_accounts_for_every_job(tmp_p
         assert await store.recovery.orphans() == []
 
 
+async def test_a_job_that_waited_at_the_backup_and_runs_now_is_taken_back_as_it_runs(tmp_path: Path) -> None:
+    """It is stored as not begun: what the engine says of it could not be heard, and it would be placed anew."""
+    engine = ScriptedEngine(lab_node("carol", gpus=1))
+    now, backup = tmp_path / "now", tmp_path / "backup"
+    now.mkdir()
+    ports = make_spec(roles=[make_role(gpus=1, ports=[PortSpec(label="http")])])
+    async with opened(now) as store, controlled(store, engine):
+        lab = Cluster(store, engine)
+        first = await lab.running(await lab.submit(on_gpu()))
+        waits = await lab.submit(ports)
+        await lab.until(waits.uid, lambda job: bool(job.why))
+    shutil.copytree(now, backup)
+    async with opened(now) as store, controlled(store, engine):
+        lab = Cluster(store, engine)
+        engine.ended[first.tasks[0].uid] = TaskSeen(
+            first.tasks[0].uid, TaskState.EXITED, TaskExit(code=0, at=datetime.now(UTC))
+        )
+        await engine.exit(first.tasks[0].uid, 0)
+        runs = await lab.running(waits)
+    starts = len(engine.starts)
+    async with opened(backup) as store, controlled(store, engine):
+        lab = Cluster(store, engine)
+        back = await lab.running(waits)
+        assert back.tasks[0].placement == runs.tasks[0].placement
+        assert await store.recovery.orphans() == []
+        assert len(engine.starts) == starts
+        await engine.exit(waits.tasks[0].uid, 0)
+        assert (await lab.final(waits)).state is State.SUCCEEDED
+
+
 async def test_a_wish_to_stop_outlives_being_taken_back(tmp_path: Path) -> None:
     engine = ScriptedEngine(lab_node("carol", gpus=1))
     now, backup = tmp_path / "now", tmp_path / "backup"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from asyncssh.connection import SSHServerConnection
 from asyncssh.constants import MSG_KEXINIT
-from asyncssh.packet import Boolean, Byte, NameList, PacketDecodeError, UInt32
+from asyncssh.packet import Boolean, Byte, MPInt, NameList, PacketDecodeError, String, UInt32
 
 from pai_backend.access.gateway.front import Front
-from pai_backend.engine.guesses import Guessing, guessed_wrong
+from pai_backend.engine.guesses import Guessing, guessed_wrong, key_in
 
 CURVE, NEW, NIST = b"curve25519-sha256", b"mlkem768x25519-sha256", b"ecdh-sha2-nistp256"
 ED25519, RSA = b"ssh-ed25519", b"rsa-sha2-512"
@@ -51,3 +51,19 @@ def test_connections_of_clients_are_told_of_every_exchange(connection: type[SSHS
     assert {kind: ours[kind] for kind in ours if kind != MSG_KEXINIT} == {
         kind: theirs[kind] for kind in theirs if kind != MSG_KEXINIT
     }
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        String("ssh-rsa") + MPInt(0) + MPInt((1 << 2047) + 1),
+        String("ssh-rsa") + MPInt(65537) + MPInt(-1),
+        String("ssh-dss") + MPInt(1 << 30_000) + MPInt(5) + MPInt(2) + MPInt(5),
+        String("ecdsa-sha2-nistp256") + String("nistp256") + String(b"\x04" + bytes(64)),
+        String("sk-ssh-ed25519@openssh.com") + String(bytes(32)) + String(b"\xff"),
+        String(b"ssh-\xff"),
+        b"",
+    ],
+)
+def test_numbers_that_are_no_key_are_none_and_no_fault(data: bytes) -> None:
+    assert key_in(data) is None

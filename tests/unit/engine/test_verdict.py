@@ -10,6 +10,7 @@ import pytest
 
 from pai_backend.engine.local.shim.launch import Launch
 from pai_backend.engine.local.shim.verdict import End, judge, taken_port
+from pai_backend.testing.free_ports import free_port
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 GONE = OSError(errno.ENOENT, "No such file or directory")
@@ -66,8 +67,8 @@ def test_no_conflict_is_claimed_that_is_not_proven(taken: int, end: End) -> None
 
 
 def test_a_port_whose_connections_have_just_ended_is_not_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)) as server:
         with socket.create_connection(("127.0.0.1", port)):
             accepted, _ = server.accept()
             accepted.close()

@@ -13,8 +13,10 @@ from asyncssh.connection import SSHConnection
 from asyncssh.constants import MSG_CHANNEL_DATA
 from asyncssh.packet import SSHPacket
 
+from pai_backend.access.gateway.activity import Activity
 from pai_backend.access.gateway.front import Front
-from pai_backend.access.gateway.pipe import JumpChannel, jump_channel
+from pai_backend.access.gateway.pipe import OUTLET_BYTES, JumpChannel, Pipe, jump_channel
+from pai_backend.access.gateway.transport import FlushingTransport
 from tests.unit.gateway.test_lean import front
 
 pytestmark = pytest.mark.asyncio
@@ -114,3 +116,53 @@ async def test_the_undocumented_parts_of_asyncssh_are_as_the_pipe_needs_them() -
     assert "if send_pktsize <= 0:\n            raise ProtocolError" in opened, "pieces of nothing would never end"
     made = list(inspect.signature(SSHChannel.__init__).parameters)
     assert made == ["self", "conn", "loop", "encoding", "errors", "window", "max_pktsize"]
+
+
+class _Outlet(asyncio.Transport):
+    """A connection that takes nothing until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unsent = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: object) -> None:
+        """Of what is written the test says how much is unsent."""
+
+
+class _Ride:
+    """A task's end that notes whether it is read."""
+
+    def __init__(self) -> None:
+        self.held = False
+
+    def pause_reading(self) -> None:
+        self.held = True
+
+    def resume_reading(self) -> None:
+        self.held = False
+
+
+async def test_a_task_is_not_read_while_its_client_takes_nothing_whatever_window_it_offers() -> None:
+    channel, _ = await open_channel()
+    channel._send_window = 1 << 31
+    leg, ride, outlet = cast("Front", channel._conn), _Ride(), _Outlet()
+    pipe = Pipe(cast("Any", ride), Activity(), lambda: None)
+    pipe._channel, pipe._outlet = channel, cast("Any", FlushingTransport(outlet))
+    pipe.from_task(b"x")
+    assert not ride.held
+    outlet.unsent = OUTLET_BYTES + 1
+    pipe.from_task(b"x")
+    assert ride.held
+    pipe.pause_writing()
+    outlet.unsent = 0
+    leg._transport = None  # the stand-in cannot be read again
+    leg.resume_writing()
+    assert ride.held, "the window is used up, too"
+    pipe.resume_writing()
+    assert not ride.held

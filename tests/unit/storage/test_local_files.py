@@ -189,6 +189,10 @@ def test_what_is_made_belongs_to_the_account_of_its_directory(tmp_path: Path) ->
         upload.finish("")
         upload.close()
         owned.copy((top, "in"), (top, "copy"), 10)
+    owned.make_directory(("admins", "below"))
+    assert [path.stat().st_mode & 0o7777 for path in (tmp_path / "admins", tmp_path / "admins" / "below")] == [
+        0o700
+    ] * 2
     assert {path.stat().st_uid for path in home.rglob("*")} == {3_171_000_000}
     assert {path.stat().st_uid for path in shared.rglob("*")} == {0}
     assert [path.stat().st_mode & 0o7777 for path in (shared / "in", shared / "copy")] == [0o1777, 0o1777]

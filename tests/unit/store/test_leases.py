@@ -40,3 +40,9 @@ def test_what_is_released_can_be_leased_in_the_same_request() -> None:
     leases = Leases(STORED)
     leases.apply(("a",), [PortLease("m", 1, "c"), PortLease("m", 9, "a")])
     assert held(leases) == {("m", 1): "c", ("m", 2): "b", ("m", 9): "a"}
+
+
+def test_what_is_known_to_use_a_port_has_it_whoever_had_it() -> None:
+    leases = Leases(STORED)
+    leases.seize(("b",), [PortLease("m", 1, "b"), PortLease("m", 3, "b")])
+    assert held(leases) == {("m", 1): "b", ("m", 3): "b"}

@@ -158,12 +158,15 @@ class Door:
 
     async def _is_known(self, credential: Credential, job: Job | None) -> bool:
         """Whether the credential's user may know that there is the job: it is theirs, shared with them, or theirs to
-        enter as an administrator.
+        enter as an administrator. Those have a certificate for that, and OpenSSH offers its key by itself before it.
         """
         if job is not None and (job.user == credential.user or (credential.as_admin and credential.job == job.uid)):
             return True
-        shares = await self._store.grants.shares(job.uid if job is not None else NO_JOB)
-        return any(share.user == credential.user and rights.is_living(share, utc_now()) for share in shares)
+        uid, now = job.uid if job is not None else NO_JOB, utc_now()
+        if any(kept.reason and kept.job == uid for kept in await self._store.grants.certificates(credential.user, now)):
+            return True
+        shares = await self._store.grants.shares(uid)
+        return any(share.user == credential.user and rights.is_living(share, now) for share in shares)
 
     async def _limits(self, credential: Credential, job: Job | None) -> Limits | None:
         if job is None:

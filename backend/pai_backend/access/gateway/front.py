@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import inspect
 import ipaddress
 from collections.abc import Awaitable, Callable
@@ -25,11 +24,8 @@ from asyncssh.constants import (
 from asyncssh.packet import SSHPacket, String
 from asyncssh.public_key import (
     CERT_TYPE_USER,
-    KeyImportError,
     SSHKey,
     SSHOpenSSHCertificate,
-    decode_ssh_certificate,
-    decode_ssh_public_key,
 )
 
 from pai_backend.access.broker.lookup import CertificateFacts
@@ -48,10 +44,7 @@ from pai_backend.access.gateway.relay import (
 )
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.transport import FlushingTransport
-from pai_backend.engine.guesses import Guessing
-
-_NO_KEY = (KeyImportError, ValueError, OverflowError)
-"""What asyncssh and cryptography make of numbers that are no key's: an exponent of 0, a point beside its curve."""
+from pai_backend.engine.guesses import Guessing, key_in
 
 GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
 SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
@@ -96,10 +89,10 @@ class Front(Leg, Guessing):
         Every offer is answered alike, and nothing is looked up before a signature has proved itself: a stranger cannot
         learn whether a public key is registered, nor for which names (ADR 0019).
         """
-        key = _key_in(key_data)
+        key = key_in(key_data)
         if key is None or not msg:
             return key is not None
-        if not _has_signed(key, String(self._session_id) + msg, signature):
+        if not key.verify(String(self._session_id) + msg, signature):
             return False
         valid = await super().validate_public_key(username, key_data, msg, signature)
         return valid and (self.is_welcome is None or await self.is_welcome())
@@ -212,24 +205,6 @@ def end(front: Front, sessions: Sessions | None, text: str) -> None:
 def line_of(key: SSHKey) -> str:
     """A public key as a line of authorized_keys, without a comment."""
     return f"{key.algorithm.decode('ascii')} {base64.b64encode(key.public_data).decode('ascii')}"
-
-
-def _key_in(data: bytes) -> SSHKey | None:
-    """The key that a client offers, by itself or in a certificate; None for what cannot be read as either."""
-    with contextlib.suppress(*_NO_KEY):
-        certificate = decode_ssh_certificate(data)
-        return certificate.key if isinstance(certificate, SSHOpenSSHCertificate) else None
-    with contextlib.suppress(*_NO_KEY):
-        return decode_ssh_public_key(data)
-    return None
-
-
-def _has_signed(key: SSHKey, text: bytes, signature: bytes) -> bool:
-    """Whether a signature is right. What is none of the key's kind, or no key at all, shows here only."""
-    try:
-        return key.verify(text, signature)
-    except _NO_KEY:
-        return False
 
 
 def _sender_of(packet: SSHPacket) -> int:

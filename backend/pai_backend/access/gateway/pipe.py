@@ -20,6 +20,8 @@ from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.transport import FlushingTransport, gathered
 
 WINDOW_BYTES, PACKET_BYTES = 1 << 21, 1 << 15  # what OpenSSH offers for such a channel
+OUTLET_BYTES = 1 << 20
+"""More is not kept for a client that does not take it, whatever window it offers."""
 
 
 class JumpChannel(asyncssh.SSHTCPChannel[bytes]):
@@ -55,6 +57,8 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._outlet: FlushingTransport | None = None
         self._ride = ride
+        self._is_full = self._waits = False
+        """Whether the channel takes no more, and whether the connection does not."""
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
         """Called by asyncssh when the client has been told that the connection stands."""
@@ -87,12 +91,29 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
         self._gone()
 
     def pause_writing(self) -> None:
-        """Called by asyncssh when the client takes no more."""
+        """Called by asyncssh when the client's window is used up."""
+        self._is_full = True
         self._ride.pause_reading()
 
     def resume_writing(self) -> None:
-        """Called by asyncssh when it takes again."""
-        self._ride.resume_reading()
+        """Called by asyncssh when the client takes again."""
+        self._is_full = False
+        self._go_on()
+
+    def _wait(self) -> None:
+        """Read nothing more of the task before what is written has left."""
+        if not self._waits and self._channel is not None:
+            self._waits = True
+            self._ride.pause_reading()
+            cast("Leg", self._channel.get_connection()).drained.append(self._drained)
+
+    def _drained(self) -> None:
+        self._waits = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not (self._is_full or self._waits):
+            self._ride.resume_reading()
 
     def from_task(self, data: bytes) -> None:
         """Bytes of the task."""
@@ -101,6 +122,8 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
             self._activity.uses += 1
             with gathered(self._outlet):
                 self._channel.write(data)
+            if self._outlet.get_write_buffer_size() > OUTLET_BYTES:
+                self._wait()
 
     def task_gone(self) -> None:
         """The task's end has closed: so does the client's, behind what was written."""

@@ -88,7 +88,7 @@ class _EveryNumber(dict[int, _T]):
 class Leg(Packets):
     """One leg: a plain asyncssh connection until ``join``, from then on one half of a relay."""
 
-    __slots__ = ("_asked", "_deferred_bytes", "_not_reading", "_observe", "_rule", "outlet", "peer")
+    __slots__ = ("_asked", "_deferred_bytes", "_not_reading", "_observe", "_rule", "drained", "outlet", "peer")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -99,6 +99,8 @@ class Leg(Packets):
         """One entry for each global request sent whose reply is due: whether the peer is waiting for it."""
         self._not_reading = 0
         self._deferred_bytes = 0
+        self.drained: list[Callable[[], None]] = []
+        """Called once, when what was written has left: by those who wait for that."""
         self.outlet: FlushingTransport | None = None
         """What it is written to by, also when it is closed already."""
 
@@ -215,6 +217,9 @@ class Leg(Packets):
         self.release_input(_UNSENT)
         if self.peer:
             self.peer.release_input(_CONGESTED)
+        waiting, self.drained = self.drained, []
+        for go_on in waiting:
+            go_on()
 
     def _send_kexinit(self) -> None:
         super()._send_kexinit()

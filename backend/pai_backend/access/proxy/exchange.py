@@ -123,7 +123,7 @@ class Exchange(HTTPMessageDelegate):
         to = passage.to
         request = UpstreamRequest(passage.connection)
         try:
-            drop_token = await self._proxy.is_our_token(to)
+            drop_token = await self._proxy.is_our_token(incoming, to)
             target = request_target(to.address, drop_token=drop_token)
             with contextlib.suppress(OSError):  # as for the body
                 await request.head(incoming.method, target, request_fields(incoming.headers, to, drop_token=drop_token))

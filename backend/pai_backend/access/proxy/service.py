@@ -146,7 +146,7 @@ class ServiceProxy:
         address = incoming.address
         if not address.target:
             return redirect(f"{address.service}/")
-        if not address.target.startswith("/"):
+        if not address.target.startswith("/") or "#" in address.target:  # RFC 9112 §3.2.1
             raise Refused(Notice.BAD_REQUEST)
         if address.path == SIGN_IN:
             return await self._sign_in(incoming)
@@ -171,11 +171,15 @@ class ServiceProxy:
         is_page = place.is_jupyter and incoming.method in _READING
         return partial(self._uses.note, job.uid, Source.PAGE if is_page else Source.SERVICE, job.spec.idle_timeout_s)
 
-    async def is_our_token(self, to: Upstream) -> bool:
-        """Whether a ``token`` in the query must not be passed on: a Jupyter's, whom we sign in, or a user's of ours."""
+    async def is_our_token(self, incoming: Incoming, to: Upstream) -> bool:
+        """Whether a ``token`` in the query must not be passed on: a Jupyter's, whom we sign in, or a user's of ours.
+
+        A page that was opened with one sends it as the query of ``Referer`` with all that it loads.
+        """
         if to.token is not None:
             return True
-        given = set(query_values(to.address.query, "token"))
+        page = incoming.headers.get("Referer", "").partition("#")[0].partition("?")[2]
+        given = {*query_values(to.address.query, "token"), *query_values(page, "token")}
         if len(given) > MAX_TOKENS:  # each is looked up in the store
             raise Refused(Notice.BAD_REQUEST)
         for token in given:

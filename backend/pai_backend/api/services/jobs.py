@@ -46,7 +46,7 @@ from pai_backend.validation import nearest
 
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
 MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)
-_NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
+_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
 _READS_AS_UID = "has the form of a job's uid, j and 16 hexadecimal digits, by which only that job is meant"
 _ANOTHER_NAME = "Choose another name."
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
@@ -294,7 +294,8 @@ def new_job(user: str, spec: JobSpec, warnings: tuple[DocumentWarning, ...], now
 def _renamed(spec: JobSpec, name: str | None) -> JobSpec:
     if name is None:
         return spec
-    wrong = "may hold letters, digits, and . _ ~ -, at most 255 of them." if not _NAME.fullmatch(name) else ""
+    rule = "may hold letters, digits, and . _ ~ -, at most 255 of them, and is not . or .."
+    wrong = rule if not _NAME.fullmatch(name) else ""
     if wrong or is_job_uid(name):
         fault = Fault(path="?name", message=f"name {wrong or _READS_AS_UID}", hint=_ANOTHER_NAME)
         raise InvalidParameters(fault.message, errors=[fault], hint=fault.hint)

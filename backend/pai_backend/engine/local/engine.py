@@ -30,6 +30,7 @@ from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.holder_file import HolderFile
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.ledger import Ledger
+from pai_backend.engine.local.listeners import require_own
 from pai_backend.engine.local.logfiles import LogReader, segments
 from pai_backend.engine.local.retention import erase
 from pai_backend.engine.local.watching import Watcher
@@ -70,6 +71,7 @@ class LocalEngine:
         )
         self._nodes = {node.name: node for node in nodes}
         self._reserve = reserve
+        self._accounts = accounts is not None
         self._watcher: Watcher | None = None
         self._holder = HolderFile(root.absolute())
 
@@ -201,7 +203,9 @@ class LocalEngine:
         return (kept[0].base, kept[-1].end) if kept else (0, 0)
 
     async def dial(self, placement: Placement, uid: TaskUid, port: int) -> Connection:
-        """A byte stream to the port on this machine. Raises EngineError when nothing answers."""
+        """A byte stream to the port on this machine. Raises EngineError when nothing of the task answers."""
+        if self._accounts:
+            await asyncio.to_thread(require_own, self._ledger.live(uid), port)
         try:
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
         except OSError as exc:

@@ -34,7 +34,32 @@ _LOOPBACK_NAMES = frozenset({"", "*", "localhost", LOOPBACK, "::1", "0.0.0.0", "
 
 
 class TaskConnection(Guessing):
-    """The server's end of one connection, with a bound on its channels and on what it listens with."""
+    """The server's end of one connection, with a bound on its channels, on what it listens with, and on what is kept
+    for a client that takes nothing.
+    """
+
+    _taken: asyncio.Event | None = None
+    """Set when what was written has left; None while there is no more than the transport likes."""
+
+    def pause_writing(self) -> None:
+        """Called by the transport when it holds enough."""
+        self._taken = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """Called by the transport when that has left."""
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            taken.set()
+
+    def connection_lost(self, exc: Exception | None = None) -> None:
+        """Called by the transport at its end: nobody need wait any more."""
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    async def wait_taken(self) -> None:
+        """Return when the client takes what is written; its window, which it says itself, may be 4 GiB."""
+        if self._taken is not None:
+            await self._taken.wait()
 
     @property
     def is_full(self) -> bool:

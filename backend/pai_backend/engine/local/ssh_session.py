@@ -38,6 +38,10 @@ The kernel hangs it up at that end, behind the last byte. A leader that gave it 
 SFTP = "sftp"
 _CANNOT_RUN = 255  # the exit status OpenSSH uses for errors of its own
 
+_BEGIN = b"\n"
+_AT_A_LINE = ("/bin/sh", "-c", 'read -r begin && exec "$@"', "sh")
+"""Has what follows begin when a line comes from standard input. ``read`` takes no byte behind the line, POSIX."""
+
 
 class Process(asyncssh.SSHServerProcess[bytes]):
     """A session as asyncssh has it, but for SFTP, which is a program like any command: see ``files``."""
@@ -206,6 +210,8 @@ class Session:
             self._reading_since = None
             writer.write(data)
             await writer.drain()
+            if (connection := self._process.get_extra_info("connection")) is not None:
+                await connection.wait_taken()
             self._reading_since = now()
 
     async def _feed(self) -> None:
@@ -309,7 +315,8 @@ async def _start_on_pipes(process: Process, task: TaskWorld, argv: list[str], en
     stderr, stderr_writer = os.pipe()
     ours, theirs = (stdin, stdout, stderr), (stdin_reader, stdout_writer, stderr_writer)
     try:
-        program = await _spawn(argv, task, env, theirs)
+        program = await _spawn([*_AT_A_LINE, *argv], task, env, theirs)
+        os.write(stdin, _BEGIN)
     except (OSError, ValueError):
         for fd in ours:
             os.close(fd)
@@ -328,21 +335,25 @@ async def _start_on_terminal(process: Process, task: TaskWorld, argv: list[str],
     columns, rows, _, _ = process.term_size
     terminal.apply_modes(slave, process.term_modes)
     terminal.apply_size(slave, columns, rows)
-    trampoline = [sys.executable, "-I", "-S", terminal.__file__]
+    gate, opening = os.pipe()
+    trampoline = [sys.executable, "-I", "-S", terminal.__file__, str(gate)]
     try:
-        program = await _spawn([*trampoline, *argv], task, env, (slave, slave, slave))
+        program = await _spawn([*trampoline, *argv], task, env, (slave, slave, slave), gate)
+        os.write(opening, _BEGIN)
     except (OSError, ValueError):
         os.close(master)
         raise
     finally:
-        os.close(slave)
+        for fd in (slave, gate, opening):
+            os.close(fd)
     os.set_blocking(master, False)
     return Session(process, program, master, {master: False})
 
 
 async def _spawn(
-    argv: list[str], task: TaskWorld, env: dict[str, str], stdio: tuple[int, int, int]
+    argv: list[str], task: TaskWorld, env: dict[str, str], stdio: tuple[int, int, int], *passed: int
 ) -> asyncio.subprocess.Process:
+    """Start what waits to be told that it may begin: by then it is in the task's groups and carries its mark."""
     stdin, stdout, stderr = stdio
 
     async def spawn() -> asyncio.subprocess.Process:
@@ -354,6 +365,7 @@ async def _spawn(
             cwd=task.directory / layout.WORK,
             env=env,
             start_new_session=True,
+            pass_fds=passed,
         )
         processes.mark(program.pid, task.uid)
         return program

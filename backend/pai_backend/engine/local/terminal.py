@@ -1,8 +1,9 @@
 """Pseudo-terminals of SSH sessions: modes and sizes as the client asks for them.
 
-Executed as a program, ``python -I -S terminal.py PROGRAM [ARGUMENTS]``, it makes its standard input
-the controlling terminal of its new session and becomes PROGRAM. A program does this because there is
-no safe moment for it between fork and exec in a process that has threads.
+Executed as a program, ``python -I -S terminal.py GATE PROGRAM [ARGUMENTS]``, it makes its standard input
+the controlling terminal of its new session and becomes PROGRAM when the descriptor GATE has a byte.
+A program does this because there is no safe moment for it between fork and exec in a process that
+has threads.
 """
 
 from __future__ import annotations
@@ -65,4 +66,6 @@ if __name__ == "__main__":
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):  # a shell would pass that on, and `yes | head` fail
         signal.signal(ignored_by_python, signal.SIG_DFL)
-    os.execv(sys.argv[1], sys.argv[1:])
+    if os.read(int(sys.argv[1]), 1):
+        os.close(int(sys.argv[1]))
+        os.execv(sys.argv[2], sys.argv[2:])

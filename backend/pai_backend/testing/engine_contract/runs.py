@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from pai_backend.engine.base import (
+    Engine,
     EngineError,
     Listed,
     LogStream,
@@ -15,9 +16,11 @@ from pai_backend.engine.base import (
     TaskSeen,
     TaskState,
 )
+from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.job import Causer
 from pai_backend.model.node import Placement
-from pai_backend.testing.engine_contract.observing import read_log, watching
+from pai_backend.testing.engine_contract.observing import PATIENCE_S, read_log, watching
+from pai_backend.testing.engine_contract.serving import LOOK_AGAIN_S
 from pai_backend.testing.engine_contract.world import Behind, EngineMaker, EngineWorld
 
 
@@ -211,6 +214,25 @@ class Runs(EngineWorld):
         assert await read_log(again, plan.uid, LogStream.ALL) == b"kept\n"
 
     @pytest.mark.asyncio
+    async def test_nothing_is_left_of_an_erased_job(self, make_engine: EngineMaker, placement: Placement) -> None:
+        """Not before its tasks are forgotten, and as often as one likes."""
+        plan = self.plan(placement, "echo kept")
+        engine = make_engine()
+        async with watching(engine) as watch:
+            await engine.start(plan)
+            await watch.state(plan.uid, TaskState.EXITED)
+            with pytest.raises(EngineError, match="not forgotten"):
+                await engine.erase(job_of(plan.uid))
+            await engine.forget(plan.uid)
+            await engine.erase(job_of(plan.uid))
+            await engine.erase(job_of(plan.uid))
+        again = make_engine()
+        assert await again.recall(plan.uid) is None
+        async with asyncio.timeout(PATIENCE_S):  # a pod is there until its kubelet has removed it
+            while await _is_known(again, plan.uid):  # noqa: ASYNC110 - and tells nobody
+                await asyncio.sleep(LOOK_AGAIN_S)
+
+    @pytest.mark.asyncio
     async def test_forget_refuses_a_task_that_runs(self, make_engine: EngineMaker, placement: Placement) -> None:
         """Forgetting is for ended tasks."""
         plan = self.plan(placement, "sleep 1000")
@@ -234,3 +256,12 @@ class Runs(EngineWorld):
             with pytest.raises(StartRefused, match="nowhere"):
                 await engine.start(self.plan(elsewhere, "true"))
             assert not any(isinstance(event, TaskSeen) for event in watch.events)
+
+
+async def _is_known(engine: Engine, uid: TaskUid) -> bool:
+    """Whether the engine has, or can have, output of the task."""
+    try:
+        await engine.log_extent(uid, LogStream.ALL)
+    except KeyError:
+        return False
+    return True

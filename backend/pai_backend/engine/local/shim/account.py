@@ -5,6 +5,7 @@ An account is told as ``UID:GID:GROUP,GROUP``: the shim looks nothing up.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 
@@ -36,18 +37,18 @@ def spawn_as(
     """
 
     def run() -> None:
+        import signal  # before it is the account, which need not be able to read it
+
         os.setsid()
         kept = {target: fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for target, source in descriptors.items()}
         kept[0] = fcntl.fcntl(os.open(os.devnull, os.O_RDONLY), fcntl.F_DUPFD_CLOEXEC, _ABOVE)
         for target, source in kept.items():
             os.dup2(source, target)
-        become(account)
-        os.chdir(work)
-        import signal  # the shim's parent blocked some, and Python ignores others
-
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the shim's parent blocked some, and Python ignores others
         for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored_by_python, signal.SIG_DFL)
+        become(account)
+        os.chdir(work)
         os.execve(program, arguments, env)
 
     return _forked(run)
@@ -69,15 +70,15 @@ def done_as(account: str, work: Callable[[], None]) -> bool:
 
 
 def _forked(run: Callable[[], None]) -> int:
-    """The pid of a child that has executed a program or ended. Raises the OSError that ``run`` raised in it."""
+    """The pid of a child that has executed a program or ended. Raises OSError, of whatever ``run`` raised in it."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
             run()
-        except OSError as exc:
-            os.write(writer, str(exc.errno or 0).encode())
+        except BaseException as exc:  # noqa: BLE001 - the parent raises it
+            os.write(writer, str(getattr(exc, "errno", None) or errno.EIO).encode())
         finally:
             os._exit(_FAULT)
     os.close(writer)

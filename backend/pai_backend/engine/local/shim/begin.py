@@ -22,7 +22,7 @@ from pai_backend.engine.local.shim.groups import groups_of, homes_of, join, leav
 RLIMIT_LOCKS = 10  # as ``processes`` has it, which is imported later
 
 
-def main(directory: str, descriptors: str, life: str, mark: str, most_processes: str, account: str) -> int:
+def main(directory: str, descriptors: str, life: str, mark: str, most_processes: str, account: str = "") -> int:
     """Keep the task in ``directory`` from its start to its end; 0 also when it is another's or over.
 
     ``descriptors`` is the soft limit that its command is to have: the backend has raised its own. ``life`` is that of
