@@ -45,27 +45,27 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(package_version() + "\n")
         return 0
     if arguments[:1] == ["rotate-key"]:
-        from pai_backend.rotate_key import main as rotate_key
+        from pai_backend.commands.rotate_key import main as rotate_key
 
         return rotate_key(arguments[1:])
     if arguments[:1] in (["backup"], ["restore"]):
-        from pai_backend.backup import main as backup
+        from pai_backend.commands.backup import main as backup
 
         return backup(arguments)
     if arguments[:1] == ["adopt"]:
-        from pai_backend.adopt import main as adopt
+        from pai_backend.commands.adopt import main as adopt
 
         return adopt(arguments[1:])
     if arguments[:2] == ["cluster", "init"]:
-        from pai_backend.cluster_init import main as cluster_init
+        from pai_backend.commands.cluster_init import main as cluster_init
 
         return cluster_init(arguments[2:])
     if arguments[:2] == ["cluster", "remove"]:
-        from pai_backend.cluster_remove import main as cluster_remove
+        from pai_backend.commands.cluster_remove import main as cluster_remove
 
         return cluster_remove(arguments[2:])
     if arguments[:2] == ["cluster", "compare"]:
-        from pai_backend.cluster_compare import main as cluster_compare
+        from pai_backend.commands.cluster_compare import main as cluster_compare
 
         return cluster_compare(arguments[2:])
     if arguments[:1] == ["simulate"]:
@@ -80,11 +80,11 @@ def main(arguments: list[str]) -> int:
         return 0 if asked_for_help else EXIT_CONFIG
     gc.disable()  # imports make no garbage, and searching them for it takes an eighth of a start; app.py enables it
     if arguments[1:2] == ["--check-inherited"]:
-        from pai_backend.app import check_inherited
+        from pai_backend.processes.app import check_inherited
 
         return check_inherited(int(arguments[2]), package_version())
     if "--inherited" in arguments:
-        from pai_backend.app import run_inherited
+        from pai_backend.processes.app import run_inherited
 
         return run_inherited(arguments[1:], package_version())
     return _serve(arguments[1:])
@@ -113,7 +113,7 @@ def become_supervisor(settings: bytes, ready_fd: int | None) -> NoReturn:
         file.write(settings)
         file.flush()
         os.set_inheritable(file.fileno(), True)
-        command = [sys.executable, "-P", "-m", "pai_backend.supervisor", "--settings-fd", str(file.fileno())]
+        command = [sys.executable, "-P", "-m", "pai_backend.processes.supervisor", "--settings-fd", str(file.fileno())]
         if ready_fd is not None:
             os.set_inheritable(ready_fd, True)
             command += ["--ready-fd", str(ready_fd)]
@@ -133,7 +133,7 @@ def _serve(arguments: list[str]) -> int:
     for warning in invocation.warnings:
         sys.stderr.write(f"pai_backend: warning: {warning}\n")
     if invocation.roles:
-        from pai_backend.app import run_alone
+        from pai_backend.processes.app import run_alone
 
         return run_alone(invocation.settings, invocation.roles, package_version(), invocation.ready_fd)
     become_supervisor(invocation.settings.reveal(package_version()), invocation.ready_fd)

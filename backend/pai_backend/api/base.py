@@ -32,7 +32,7 @@ from pai_backend.model.errors import (
     TooLarge,
     Unauthorized,
 )
-from pai_backend.validation import nearest
+from pai_backend.model.validation import nearest
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import ErrorBody, Fault, InvalidParameters, PaiError, Unavailable
-from pai_backend.validation import Loc, dotted, faults
+from pai_backend.model.validation import Loc, dotted, faults
 
 STATUS: dict[str, int] = {
     "UnknownError": 500,

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from pai_backend import secret_files
 from pai_backend.auth.users import User
+from pai_backend.platform import secret_files
 
 TOKEN_BYTES = 32  # 256 bits: as strong as the digest that stands for it
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pai_backend.config.files import ConfigError, ConfigFile, check_mode, read_file
 from pai_backend.config.keys import ENV_NESTED, ENV_PREFIX, Key, keys
 from pai_backend.config.settings import Role, Settings
-from pai_backend.validation import Loc, dotted, faults, nearest
+from pai_backend.model.validation import Loc, dotted, faults, nearest
 
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 

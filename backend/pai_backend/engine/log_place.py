@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
-from pai_backend import secret_files
+from pai_backend.platform import secret_files
 
 MARK = "log-volume"
 """Name of the file with the mark."""

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from pai_backend.config.files import ConfigError, ConfigFile, read_file
 from pai_backend.config.queue import QueueSettings
+from pai_backend.config.queue_policy import policy_of
 from pai_backend.model.errors import DocumentError, Fault
-from pai_backend.queue_policy import policy_of
+from pai_backend.model.validation import Loc, dotted, faults
 from pai_backend.scheduling.queue import Policy
-from pai_backend.validation import Loc, dotted, faults
 
 SECTION = "queue"
 

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pai_backend.model.errors import DocumentError, Fault
+from pai_backend.model.validation import complaint, dotted, known_keys, nearest
 from pai_backend.scheduling.request import OPPORTUNISTIC
 from pai_backend.simulation.source import Source
 from pai_backend.simulation.trace import EVENTS, Arrival, Cancellation, Event, Line, Trace
-from pai_backend.validation import complaint, dotted, known_keys, nearest
 
 MOST_FAULTS = 100
 """More faults than these are counted, not listed."""

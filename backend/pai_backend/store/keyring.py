@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pai_backend import secret_files
 from pai_backend.model.errors import Bug, Unavailable
+from pai_backend.platform import secret_files
 from pai_backend.store.cipher import BadKey, Cipher, UnknownKey, new_key
 
 T = TypeVar("T")

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
-from pai_backend.disk_reserve import DiskReserve
 from pai_backend.model.attempts import Times
 from pai_backend.model.errors import InvalidParameters, Unavailable
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event, Job, Task
+from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.store import (
     events,
     explanations,

@@ -23,8 +23,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from pai_backend.disk_reserve import DiskReserve, grow
 from pai_backend.model.errors import Bug, InvalidParameters, Unavailable
+from pai_backend.platform.disk_reserve import DiskReserve, grow
 from pai_backend.store.faults import is_full
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_backend.gateway_port import FIRST_PORT, PORTS_TRIED
-from pai_backend.listening import bind, keep_port
-from pai_backend.runtime_files import read_json
+from pai_backend.platform.listening import bind, keep_port
+from pai_backend.platform.runtime_files import read_json
+from pai_backend.processes.gateway_port import FIRST_PORT, PORTS_TRIED
 from pai_backend.testing.free_ports import free_port
 from tests.support.backend_process import START_S, backend, command, until
 from tests.support.command_lines import command_lines_with
@@ -72,14 +72,14 @@ def test_a_gateway_whose_kept_port_another_has_takes_one_of_its_range(tmp_path: 
 
 
 def test_an_agent_alone_imports_neither_database_nor_http() -> None:
-    code = "import sys, pai_backend.app, pai_backend.roles.agent\n"
+    code = "import sys, pai_backend.processes.app, pai_backend.processes.roles.agent\n"
     code += "print([name for name in ('sqlalchemy', 'tornado', 'pydantic_settings', 'alembic') if name in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=START_S)
     assert ended.stdout == "[]\n"
 
 
 def test_the_supervisor_imports_the_standard_library_only() -> None:
-    code = "import sys, pai_backend.supervisor\n"
+    code = "import sys, pai_backend.processes.supervisor\n"
     code += "import sysconfig\n"
     code += "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)\n"
     code += "print(sorted(name for name in names if not name.startswith(('_', 'sitecustomize', 'pai_backend'))))"

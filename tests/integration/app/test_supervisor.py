@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pai_backend.runtime_files import read_json
+from pai_backend.platform.runtime_files import read_json
 from tests.support.backend_process import backend, command, is_free, kill, until
 
 

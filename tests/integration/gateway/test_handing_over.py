@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pai_backend.runtime_files import read_json
+from pai_backend.platform.runtime_files import read_json
 from tests.conformance.engines.documents import commands
 from tests.support.backend_process import backend, kill, until
 from tests.support.gateway_site import GatewaySite, gateway_site, session

@@ -105,7 +105,7 @@ def test_sdist_brings_the_panel_built_and_no_node_modules(sdist: Path) -> None:
 def test_wheel_holds_both_packages_and_the_panel_once(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "jupyter_pai/extension.py" in names
-    assert "pai_backend/app.py" in names
+    assert "pai_backend/processes/app.py" in names
     assert "jupyter_pai/locale/zh_CN/LC_MESSAGES/jupyter_pai.json" in names
     assert "jupyter_pai/event_schemas/job/v1.yaml" in names
     entries = [name for name in names if "remoteEntry" in name]

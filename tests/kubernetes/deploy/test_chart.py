@@ -13,7 +13,7 @@ import yaml
 
 from pai_backend.config.load import load
 from pai_backend.config.settings import Role
-from pai_backend.parts import Parts
+from pai_backend.processes.parts import Parts
 from tests.kubernetes.cluster.kubectl import Json, Kubectl
 from tests.kubernetes.deploy.helm import NEEDED, Helm
 from tests.kubernetes.fixtures import Kubernetes

@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from pai_backend.config.load import load
+from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import Settings
-from pai_backend.queue_policy import policy_of
 from pai_backend.scheduling.queue import Cap, Patience, Policy, VcCaps
 
 

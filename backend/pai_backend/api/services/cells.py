@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pai_backend.api.context import CellRules
 from pai_backend.auth.users import User
 from pai_backend.model.errors import DocumentError, Fault, Forbidden, NoVirtualCluster
+from pai_backend.model.validation import nearest
 from pai_backend.protocol import Document, place_of
 from pai_backend.scheduling.jobs.quota import misfits
-from pai_backend.validation import nearest
 
 
 def check_cells(user: User, document: Document, known: Sequence[str], rules: CellRules) -> None:

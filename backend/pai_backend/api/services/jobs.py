@@ -36,13 +36,13 @@ from pai_backend.model.ids import JobUid, is_job_uid
 from pai_backend.model.job import Desired, Job
 from pai_backend.model.scrub import texts
 from pai_backend.model.spec import DocumentWarning, JobSpec
+from pai_backend.model.validation import nearest
 from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.protocol.mask import masked
 from pai_backend.protocol.plugins import KEY as PLUGINS
 from pai_backend.protocol.position import path_text
 from pai_backend.storage.reach import Mount
 from pai_backend.store.base import NewEvent
-from pai_backend.validation import nearest
 
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
 MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ParamSpec
 
-from pai_backend.disk_reserve import DiskReserve
 from pai_backend.engine.base import (
     Connection,
     EngineError,
@@ -36,6 +35,7 @@ from pai_backend.engine.local.retention import erase
 from pai_backend.engine.local.watching import Watcher
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
+from pai_backend.platform.disk_reserve import DiskReserve
 
 P = ParamSpec("P")
 

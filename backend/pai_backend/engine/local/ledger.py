@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pai_backend.disk_reserve import NO_ROOM
 from pai_backend.engine.base import EngineError, Records, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.account import by_record
@@ -36,6 +35,7 @@ from pai_backend.engine.local.reading import fetching, is_kept, locked, read_rec
 from pai_backend.engine.local.shims import Shims
 from pai_backend.model.ids import TaskUid, job_of
 from pai_backend.model.job import Causer, TaskExit
+from pai_backend.platform.disk_reserve import NO_ROOM
 
 _log = logging.getLogger(__name__)
 

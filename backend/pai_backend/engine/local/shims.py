@@ -7,10 +7,10 @@ import signal
 import sys
 from pathlib import Path
 
-from pai_backend.descriptors import first_limit
 from pai_backend.engine.local import dispositions, layout, processes
 from pai_backend.engine.local.shim import boot_file
 from pai_backend.model.ids import TaskUid
+from pai_backend.platform.descriptors import first_limit
 
 # Only ``stop`` ends a task in good order. Blocked from the first instruction on: a shim that handled
 # them itself would have a moment in which a hang-up loses the task.

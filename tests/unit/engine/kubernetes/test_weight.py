@@ -11,8 +11,8 @@ from tests.support.interpreters import run_alone
 LOCAL = """
 import asyncio, pkgutil, sys
 {prelude}
-import pai_backend.app, pai_backend.supervisor, pai_backend.roles
-for module in pkgutil.iter_modules(pai_backend.roles.__path__, "pai_backend.roles."):
+import pai_backend.processes.app, pai_backend.processes.supervisor, pai_backend.processes.roles
+for module in pkgutil.iter_modules(pai_backend.processes.roles.__path__, "pai_backend.processes.roles."):
     __import__(module.name)
 from pai_backend.engine.base import Listed
 from pai_backend.engine.local.engine import LocalEngine

@@ -142,7 +142,7 @@ def replace_program(settings_fd: int, legacy: Legacy) -> NoReturn:
     """
     for descriptor in (settings_fd, legacy.lock, *legacy.listeners):
         os.set_inheritable(descriptor, True)
-    command = [sys.executable, "-P", "-m", "pai_backend.supervisor", "--settings-fd", str(settings_fd)]
+    command = [sys.executable, "-P", "-m", "pai_backend.processes.supervisor", "--settings-fd", str(settings_fd)]
     command += ["--legacy", json.dumps(asdict(legacy))]
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)  # the new program would die of one before it listens
     try:

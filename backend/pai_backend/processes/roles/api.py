@@ -29,15 +29,15 @@ from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenFileError, TokenTable, read_or_make
 from pai_backend.auth.users import User
+from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import ApiSettings, Role, Settings
-from pai_backend.descriptors import raise_limit
 from pai_backend.engine.base import EngineError
-from pai_backend.listening import bind_kept
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.node import Node
-from pai_backend.parts import Parts, ReadyLine, RoleError
-from pai_backend.queue_policy import policy_of
-from pai_backend.runtime_files import runtime_file
+from pai_backend.platform.descriptors import raise_limit
+from pai_backend.platform.listening import bind_kept
+from pai_backend.platform.runtime_files import runtime_file
+from pai_backend.processes.parts import Parts, ReadyLine, RoleError
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Lease, Store

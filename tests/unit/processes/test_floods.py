@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from pai_backend.logs import ALIKE_BYTES, Flood
+from pai_backend.platform.logs import ALIKE_BYTES, Flood
 
 
 def line(number: int, text: str = "a request of %s failed") -> logging.LogRecord:

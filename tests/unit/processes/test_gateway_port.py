@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pai_backend.config.gateway import GatewaySettings
-from pai_backend.gateway_port import FIRST_PORT, PORTS_TRIED, NoPort, candidates, take
-from pai_backend.listening import bind
-from pai_backend.roles.gateway import _options
+from pai_backend.platform.listening import bind
+from pai_backend.processes.gateway_port import FIRST_PORT, PORTS_TRIED, NoPort, candidates, take
+from pai_backend.processes.roles.gateway import _options
 from pai_backend.testing.free_ports import free_port
 
 ALL = list(range(FIRST_PORT, FIRST_PORT + PORTS_TRIED))

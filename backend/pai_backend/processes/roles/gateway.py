@@ -11,9 +11,9 @@ from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.server import serve_gateway
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.settings import Role
-from pai_backend.gateway_port import NoPort, no_port, take
-from pai_backend.parts import Parts, ReadyLine, RoleError
-from pai_backend.runtime_files import runtime_file
+from pai_backend.platform.runtime_files import runtime_file
+from pai_backend.processes.gateway_port import NoPort, no_port, take
+from pai_backend.processes.parts import Parts, ReadyLine, RoleError
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:

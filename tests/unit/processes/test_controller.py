@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from pai_backend.config.settings import Settings
-from pai_backend.roles.controller import lock_of
+from pai_backend.processes.roles.controller import lock_of
 
 
 @pytest.mark.parametrize("database", [None, "sqlite:////somewhere/else.sqlite"])

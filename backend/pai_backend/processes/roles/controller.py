@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pai_backend.access.ports import PortRange
+from pai_backend.config.queue_policy import policy_of
 from pai_backend.config.settings import Role, Settings
 from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
 from pai_backend.engine.local.retention import Folder, Keep, Retention, done_folder
-from pai_backend.parts import Parts, ReadyLine, RoleError
-from pai_backend.queue_policy import policy_of
+from pai_backend.processes.parts import Parts, ReadyLine, RoleError
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.store import deletion

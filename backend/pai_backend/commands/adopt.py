@@ -16,11 +16,11 @@ from pai_backend.config.settings import Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.holding import ALIVE_S, HeldByAnother, Holder
 from pai_backend.model.errors import InvalidParameters, Unavailable
-from pai_backend.observed import ObservedEngine
-from pai_backend.parts import Parts, RoleError, key_source
+from pai_backend.processes.observed_engine import ObservedEngine
+from pai_backend.processes.parts import Parts, RoleError, key_source
+from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.keyring import SecretKeyError
 from pai_backend.store.sql import SqlStore
-from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT
 
 FORCE = "--force"
 

@@ -22,7 +22,7 @@ from pai_backend.config.settings import Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import DocumentError
 from pai_backend.model.node import Node
-from pai_backend.parts import RoleError, local_nodes
+from pai_backend.processes.parts import RoleError, local_nodes
 from pai_backend.scheduling.config.closed import notes
 from pai_backend.scheduling.config.commented import commented
 from pai_backend.scheduling.config.derive import derive

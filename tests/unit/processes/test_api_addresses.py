@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pai_backend.roles import api
+from pai_backend.processes.roles import api
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend import app
 from pai_backend.config.settings import Role, Settings
-from pai_backend.parts import Parts
+from pai_backend.processes import app
+from pai_backend.processes.parts import Parts
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.listening import bind, bind_kept, keep_port, kept_port
-from pai_backend.runtime_files import read_json, runtime_file, write_json
+from pai_backend.platform.listening import bind, bind_kept, keep_port, kept_port
+from pai_backend.platform.runtime_files import read_json, runtime_file, write_json
 from pai_backend.testing.free_ports import free_port
 
 
@@ -62,7 +62,7 @@ def test_a_log_is_rotated_with_last_words_of_the_interpreter_in_it(tmp_path: Pat
     path = tmp_path / "log" / "core.log"
     code = f"""
 import logging, os, pathlib
-from pai_backend import logs
+from pai_backend.platform import logs
 path = pathlib.Path({str(path)!r})
 logs.redirect(path)
 logs.configure("info", path, 65536)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pai_backend.app import DEADLINE_S, deadline_s
-from pai_backend.children import children_of
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.settings import Role, Settings
-from pai_backend.supervisor import DRAIN_S, Supervisor
+from pai_backend.processes.app import DEADLINE_S, deadline_s
+from pai_backend.processes.children import children_of
+from pai_backend.processes.supervisor import DRAIN_S, Supervisor
 
 SETTINGS: dict[str, object] = {"processes": [["api"], ["gateway"]], "log_file_bytes": 1_000_000}
 

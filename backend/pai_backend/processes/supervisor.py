@@ -1,7 +1,7 @@
 """The first process of a backend: it holds the locks, starts the others and starts them again when they die.
 
 Standard library only and no framework, because it must be small, and nothing in it may fail that can fail
-elsewhere. Run by ``pai_backend.__main__`` as ``python -m pai_backend.supervisor --settings-fd N``.
+elsewhere. Run by ``pai_backend.__main__`` as ``python -m pai_backend.processes.supervisor --settings-fd N``.
 
 How the processes hold together:
 
@@ -13,7 +13,7 @@ How the processes hold together:
   knows that the supervisor is gone and ends by itself. That works after ``kill -9`` too.
 - The port of the gateway is the supervisor's, and its children inherit it: clients wait while one is started again.
 - ``SIGUSR2`` replaces the program by the one that is installed now, which starts children of its own; the old ones
-  find their lifeline ended (:mod:`pai_backend.generations`).
+  find their lifeline ended (:mod:`pai_backend.processes.generations`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pai_backend import logs
-from pai_backend.children import Child, children_of, process_name
-from pai_backend.disk_reserve import DiskReserve
-from pai_backend.gateway_port import NoPort, take
-from pai_backend.generations import (
+from pai_backend.platform import logs
+from pai_backend.platform.disk_reserve import DiskReserve
+from pai_backend.platform.runtime_files import runtime_file
+from pai_backend.processes.children import Child, children_of, process_name
+from pai_backend.processes.gateway_port import NoPort, take
+from pai_backend.processes.generations import (
     EXIT_CONFIG,
     EXIT_FAULT,
     EXIT_RUNNING,
@@ -52,11 +53,10 @@ from pai_backend.generations import (
     replace_program,
     take_lock,
 )
-from pai_backend.runtime_files import runtime_file
 
 __all__ = ["EXIT_CONFIG", "EXIT_FAULT", "EXIT_RUNNING", "Supervisor", "children_of", "process_name", "supervise"]
 
-log = logging.getLogger("pai_backend.supervisor")
+log = logging.getLogger("pai_backend.processes.supervisor")
 
 DRAIN_S = 20.0  # after this the children that did not end are killed; those with logins have the drain besides
 STEADY_S = 3.0  # who lived that long is started again at once

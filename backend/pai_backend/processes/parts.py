@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_backend.config.settings import NodeSettings, Role, Settings
-from pai_backend.disk_reserve import DiskReserve
 from pai_backend.model.errors import Unavailable
-from pai_backend.runtime_files import read_json
+from pai_backend.platform.disk_reserve import DiskReserve
+from pai_backend.platform.runtime_files import read_json
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pai_backend.launch.unreached import TaskReach
     from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
-    from pai_backend.observed import ObservedEngine
+    from pai_backend.processes.observed_engine import ObservedEngine
     from pai_backend.scheduling.config.model import ClusterConfig
     from pai_backend.storage.reach import Reach
     from pai_backend.storage.room import FileRoom
@@ -218,7 +218,7 @@ class Parts:
     def engine(self) -> ObservedEngine:
         """The engine that is configured. Raises RoleError for keys that it cannot use."""
         if self._engine is None:
-            from pai_backend.observed import ObservedEngine
+            from pai_backend.processes.observed_engine import ObservedEngine
 
             kubernetes = self.settings.engine.kind == "kubernetes"
             if kubernetes:
@@ -262,7 +262,7 @@ class Parts:
         if not self.settings.engine.accounts.given:
             return None
         from pai_backend.engine.base import EngineError
-        from pai_backend.task_accounts import accounts_of
+        from pai_backend.processes.task_accounts import accounts_of
 
         try:
             return accounts_of(self.settings, self.engine_root)
@@ -274,7 +274,7 @@ class Parts:
         if (accounts := self.accounts) is None:
             return
         from pai_backend.engine.base import EngineError
-        from pai_backend.task_accounts import open_to
+        from pai_backend.processes.task_accounts import open_to
 
         try:
             await asyncio.to_thread(open_to, accounts, self.settings, self.engine_root)

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 from pai_backend.config.settings import Role
 from pai_backend.engine.local.agent import serve_agent
-from pai_backend.parts import Parts, ReadyLine
-from pai_backend.runtime_files import runtime_file
+from pai_backend.platform.runtime_files import runtime_file
+from pai_backend.processes.parts import Parts, ReadyLine
 
 AFTER_GATEWAY_S = 8  # its logins go through us to their end, and it ends them in good order
 

@@ -22,11 +22,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pai_backend import logs
 from pai_backend.config.settings import Role, Settings
-from pai_backend.descriptors import raise_limit
-from pai_backend.parts import Life, Parts, ReadyLine, RoleError
-from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
+from pai_backend.platform import logs
+from pai_backend.platform.descriptors import raise_limit
+from pai_backend.processes.parts import Life, Parts, ReadyLine, RoleError
+from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ def deadline_s(settings: Settings, roles: tuple[Role, ...]) -> int:
 
 def _role(role: Role) -> RunRole:
     """The function that runs a role; its module is imported here and not before."""
-    module = importlib.import_module(f"pai_backend.roles.{role.value}")
+    module = importlib.import_module(f"pai_backend.processes.roles.{role.value}")
     run: RunRole = module.run
     return run
 

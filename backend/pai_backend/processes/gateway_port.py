@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pai_backend.listening import bind, keep_port, kept_port
+from pai_backend.platform.listening import bind, keep_port, kept_port
 
 FIRST_PORT, PORTS_TRIED = 2222, 200
 

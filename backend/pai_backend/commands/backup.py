@@ -23,10 +23,10 @@ from sqlalchemy import URL, make_url
 from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
-from pai_backend.generations import Ended, take_lock
+from pai_backend.processes.generations import Ended, take_lock
+from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.postgres import APPLICATION
 from pai_backend.store.tables import metadata
-from pai_backend.supervisor import EXIT_CONFIG, EXIT_FAULT
 
 SQLITE, DUMP, LOGS, ABOUT = "database.sqlite", "database.dump", "task-logs", "backup.json"
 
