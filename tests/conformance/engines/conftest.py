@@ -18,7 +18,7 @@ from tests.conformance.engines.room import Job, Room, opened
 from tests.kubernetes import notebook_image
 from tests.kubernetes.backend_image import backend_image
 from tests.kubernetes.cluster import programs, slots
-from tests.kubernetes.cluster.cluster import Ledger, joined
+from tests.kubernetes.cluster.cluster import Cluster, joined
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.fixtures import GIVEN, Kubernetes, kubernetes, remove_namespace, testbed
 from tests.kubernetes.runtime_image import runtime_image
@@ -115,7 +115,7 @@ async def scm_images(kubernetes: Kubernetes, request: pytest.FixtureRequest) -> 
     archive = await asyncio.to_thread(notebook_image.built, programs.images())
     async with contextlib.AsyncExitStack() as uses:
         if not os.environ.get(GIVEN):
-            cluster: Ledger = request.getfixturevalue("testbed")
+            cluster: Cluster = request.getfixturevalue("testbed")
         elif slots.ROOT in kubernetes.kubeconfig.resolve().parents:
             cluster = await uses.enter_async_context(joined(int(kubernetes.kubeconfig.parent.name)))
         else:
