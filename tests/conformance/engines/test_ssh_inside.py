@@ -60,13 +60,16 @@ def test_only_tasks_of_the_job_are_entered(room: Room, job: Job) -> None:
 
 
 # A rank in each task, started from the first by ssh; what they say comes back, and how they end. Open MPI warns when a
-# child that it put into a process group has put itself there before: what it says of itself is told where it fails.
+# child that it put into a process group has put itself there before: what it says of itself is told where it fails. Its
+# launcher was seen to hang when a rank failed while others were being started: the one that fails waits for them.
 LAUNCH = """export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for name in main-0 second-0 second-1; do echo "$name slots=1"; done >hosts
 run="{mpi}/bin/mpirun --hostfile hosts --map-by node -np 3 bash -c"
 say='echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE in $PAI_CURRENT_TASK_ROLE_NAME-$FC_TASK_INDEX'
 $run "$say" 2>said && echo in order || cat said
-$run 'test $OMPI_COMM_WORLD_RANK != 2 || exit 7' 2>said || echo status $?
+begin='ssh main-0 "touch \\$PAI_WORK_DIR/begun-$OMPI_COMM_WORLD_RANK"; test $OMPI_COMM_WORLD_RANK = 2 || exit 0; '
+wait='until test $(ssh main-0 "ls \\$PAI_WORK_DIR" | grep -c ^begun-) = 3; do sleep 0.2; done; '
+$run "${{begin}}${{wait}}exit 7" 2>said || echo status $?
 """
 
 
