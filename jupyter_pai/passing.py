@@ -29,6 +29,7 @@ from jupyter_pai import relay, streams
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.client import CONNECT_TIMEOUT_S, AsyncClient, away
 from jupyter_pai.errors import from_wire
+from pai_backend.model.shared_origin import OF_ORIGIN
 
 NO_ANSWER = 599  # tornado's own status for "there was none"
 MAX_ANSWER_BYTES = 1 << 40  # answers are streamed, so their length needs no limit of ours
@@ -102,7 +103,7 @@ class _Answer:
         # Jupyter's own policy stands on its origin; a browser holds a page to that and to the service's.
         single = {"content-security-policy"} if self._hop.service else set()
         for name, value in relay.response_headers(self._headers):
-            if self._hop.service and name.lower() in relay.OF_ORIGIN:
+            if self._hop.service and name.lower() in OF_ORIGIN:
                 continue
             if self._hop.service and name.lower() == "location":
                 value = relay.moved_location(value, self._hop.prefix)

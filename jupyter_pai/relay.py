@@ -25,30 +25,6 @@ HOP_BY_HOP = frozenset(
     }
 )
 _JUPYTERS = frozenset({"authorization", "cookie"})
-OF_ORIGIN = frozenset(
-    {
-        "accept-ch",
-        "activate-storage-access",
-        "alt-svc",
-        "clear-site-data",
-        "critical-ch",
-        "nel",
-        "origin-agent-cluster",
-        "public-key-pins",
-        "public-key-pins-report-only",
-        "report-to",
-        "reporting-endpoints",
-        "sec-session-registration",
-        "service-worker-allowed",
-        "set-login",
-        "strict-transport-security",
-        "use-as-dictionary",
-    }
-)
-"""What an answer says of its whole origin, which a service below Jupyter's address shares with Jupyter.
-
-As in ``pai_backend.access.proxy.headers``, which does the same for addresses below the API's.
-"""
 _REMADE = frozenset({"content-length", "expect"})  # the next hop's client writes these itself
 _OF_BROWSER = frozenset({"host", "origin", "referer", "x-xsrftoken"})
 _WEBSOCKET = "sec-websocket-"
@@ -78,14 +54,6 @@ def response_headers(headers: HTTPHeaders) -> Iterator[tuple[str, str]]:
     for name, value in headers.get_all():
         if name.lower() not in HOP_BY_HOP and name.lower() not in named:
             yield name, value
-
-
-def asks_for_worker(headers: HTTPHeaders) -> bool:
-    """Whether a browser fetches the script of a service worker, which would answer for pages from then on.
-
-    Source: Service Workers, §4.1 (``Service-Worker: script``); Fetch, §2.2.5 (the destination ``serviceworker``).
-    """
-    return "Service-Worker" in headers or headers.get("Sec-Fetch-Dest", "").lower() == "serviceworker"
 
 
 def foreign_cookies(cookie: str, ours: Iterable[str]) -> str:

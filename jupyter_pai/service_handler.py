@@ -14,11 +14,12 @@ from typing import Any
 from jupyter_server.base.handlers import JupyterHandler
 from tornado.web import HTTPError
 
-from jupyter_pai import passing, relay
+from jupyter_pai import passing
 from jupyter_pai.errors import ClientError
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import SERVICES
 from jupyter_pai.passing_socket import PassingSocket
+from pai_backend.model.shared_origin import asks_for_worker
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _FOREIGN = frozenset({"cross-site", "same-site"})
@@ -37,7 +38,7 @@ class ServiceHandler(PassingSocket):
     async def prepare(self) -> None:  # type: ignore[override]  # the mixin's is untyped
         """As for any page: who is not signed in is sent to the login page, but never a WebSocket."""
         await JupyterHandler.prepare(self, _redirect_to_login=not self.upgrading)
-        if relay.asks_for_worker(self.request.headers):
+        if asks_for_worker(self.request.headers):
             raise HTTPError(403, "A service below Jupyter's address may not register a service worker")
 
     def check_xsrf_cookie(self) -> None:

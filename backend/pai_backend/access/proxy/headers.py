@@ -15,6 +15,7 @@ from tornado.httputil import HTTPHeaders
 
 from pai_backend.access.proxy.address import Address, without_parameter
 from pai_backend.access.tickets import COOKIES
+from pai_backend.model.shared_origin import OF_ORIGIN
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -131,37 +132,6 @@ def passing_cookies(values: Iterable[str], *, shared_host: bool) -> str:
     return "; ".join(kept)
 
 
-_OF_ORIGIN = frozenset(
-    {
-        "accept-ch",
-        "activate-storage-access",
-        "alt-svc",
-        "clear-site-data",
-        "critical-ch",
-        "nel",
-        "origin-agent-cluster",
-        "public-key-pins",
-        "public-key-pins-report-only",
-        "report-to",
-        "reporting-endpoints",
-        "sec-session-registration",
-        "service-worker-allowed",
-        "set-login",
-        "strict-transport-security",
-        "use-as-dictionary",
-    }
-)
-"""What an answer says of its whole origin, which all services at path addresses share."""
-
-
-def asks_for_worker(headers: HTTPHeaders) -> bool:
-    """Whether a browser fetches the script of a service worker, which would answer for pages from then on.
-
-    Source: Service Workers, §4.1 (``Service-Worker: script``); Fetch, §2.2.5 (the destination ``serviceworker``).
-    """
-    return "Service-Worker" in headers or headers.get("Sec-Fetch-Dest", "").lower() == "serviceworker"
-
-
 def request_target(address: Address, *, drop_token: bool) -> bytes:
     """What to ask the task for. Bytes outside ASCII are percent-encoded, as a URL has them (RFC 3986 §2.1)."""
     target = without_parameter(address.target, "token") if drop_token else address.target
@@ -182,7 +152,7 @@ def response_headers(fields: Iterable[tuple[bytes, bytes]], to: Upstream, *, upg
     if upgraded:
         dropped -= {"connection", "upgrade"}
     if to.address.prefix:
-        dropped |= _OF_ORIGIN
+        dropped |= OF_ORIGIN
     headers = HTTPHeaders()
     for name, value in pairs:
         low = name.lower()

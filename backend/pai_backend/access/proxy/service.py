@@ -14,7 +14,7 @@ from tornado.httputil import HTTPServerRequest
 
 from pai_backend.access.proxy.address import SIGN_IN, Address, query_values
 from pai_backend.access.proxy.directory import Directory, JobFinder, Place, Service
-from pai_backend.access.proxy.headers import Upstream, asks_for_worker
+from pai_backend.access.proxy.headers import Upstream
 from pai_backend.access.proxy.pages import Reply, redirect
 from pai_backend.access.proxy.refusal import Notice, Refused
 from pai_backend.access.proxy.visitor import (
@@ -37,6 +37,7 @@ from pai_backend.model.idle import Source
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job
 from pai_backend.model.node import Placement
+from pai_backend.model.shared_origin import asks_for_worker
 
 __all__ = ["Grant", "Passage", "ServiceProxy", "User"]
 
