@@ -64,7 +64,7 @@ READINGS = {
     "shut-down": exited("lost", PLATFORM, "went away .*shutdown", code=0),
     "node-deleted": exited("lost", PLATFORM, "no longer part of the cluster"),
     "disk-limit": Expected(TaskState.EXITED, "EmptyDir volume|ephemeral", "storage-exceeded", USER, uncertain=True),
-    "disk-limit-obeyed": exited("lost", PLATFORM, "nobody of the cluster says why", code=0),  # an event does
+    "disk-limit-obeyed": exited("lost", PLATFORM, "the cluster gives no reason", code=0),  # an event does
     "deadline-obeyed": exited("deadline-exceeded", USER, "longer than the specified deadline", code=0),
     "deadline": exited("deadline-exceeded", USER, "longer than the specified deadline", signal=15),
     "power-cut": exited("lost", PLATFORM, "lost sight"),

@@ -18,7 +18,9 @@ class OrphanShown(Camel):
     since: datetime | None = Field(description="When its command started, if that is known.")
     seen_at: datetime = Field(description="When the controller saw it first.")
     why: str = Field(description="Why its job was not taken back.")
-    ended_by: str = Field(description="Who asked for its end, `age` for `engine.orphans_keep_s`; empty: nobody.")
+    ended_by: str = Field(
+        description="Who asked for its end, `age` for `engine.orphans_keep_s`; empty: no end was requested."
+    )
 
 
 class OrphanList(Camel):

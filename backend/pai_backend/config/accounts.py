@@ -16,10 +16,10 @@ class AccountSettings(Model):
         default={}, description="The account of each user, `{alice: alice, bob: pai-bob}`: two never share one."
     )
     pool: tuple[str, ...] = Field(
-        default=(), description="Accounts for whoever comes, `[pai-1, pai-2]`: a user keeps theirs for good."
+        default=(), description="A pool of accounts, `[pai-1, pai-2]`. Each user gets one that is free and keeps it."
     )
     first_uid: int = Field(
-        default=0, ge=0, le=4_294_000_000, description="The same with uids that nobody has: the first of `count`."
+        default=0, ge=0, le=4_294_000_000, description="A pool of `count` uids that no account has: the first of them."
     )
     count: int = Field(default=0, ge=0, le=100_000, description="How many uids from `first_uid` on.")
 

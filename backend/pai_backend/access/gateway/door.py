@@ -28,8 +28,8 @@ SAY_S = 30.0  # a waiting client hears something this often, so that a dead one 
 
 _ENDED = {
     CredentialKind.KEY: "Your key was removed.",
-    CredentialKind.JOB_KEY: "The job's own key is good no more.",
-    CredentialKind.DOCUMENT_KEY: "The key of the job's document is good no more.",
+    CredentialKind.JOB_KEY: "The job's own key is no longer valid.",
+    CredentialKind.DOCUMENT_KEY: "The key of the job's document is no longer valid.",
     CredentialKind.CERTIFICATE: "Your certificate was revoked.",
 }
 
@@ -67,7 +67,7 @@ async def current(store: Store, credential: Credential) -> Credential | Refused:
         kind = "certificate" if credential.kind is CredentialKind.CERTIFICATE else "key"
         return Refused(f"Your {kind} has expired.", Reason.RIGHT_ENDED)
     for locked in (await store.grants.shut_out((credential.user,))).values():
-        text = "An administrator has locked you out of SSH." if locked else "There is no account of yours any more."
+        text = "An administrator has locked you out of SSH." if locked else "Your account was removed."
         return Refused(text, Reason.RIGHT_ENDED)
     return Refused(_ENDED[credential.kind], Reason.RIGHT_ENDED)
 

@@ -100,7 +100,7 @@ class JobKeyService:
         return await job_key(self._ctx.store, job.uid)
 
     async def redeem(self, ticket: str, name: str, source: str) -> str:
-        """The private key that a link is about, once. Raises Forbidden for a link that is good no more."""
+        """The private key that a link is about, once. Raises Forbidden for a link that is no longer valid."""
         spent = Forbidden(
             "This link has been used, has expired, or was never given.", hint="Ask for the job's SSH answer again."
         )

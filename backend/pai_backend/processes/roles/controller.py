@@ -80,7 +80,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     config, for_all = parts.cluster_config(), settings.cluster.cells_for_cpu_tasks
     rules = NodeRules(settings.cluster.sku_scheduling, settings.cluster.cpu_scheduling)
     for sku in rules.unused(config) if config is not None else ():
-        log.warning("cluster.sku_scheduling: there are no cells of type %s, so its rule counts for nobody", sku)
+        log.warning("cluster.sku_scheduling: there are no cells of type %s, so its rule has no effect", sku)
     vcs = config.virtual_clusters.keys() if config is not None else settings.virtual_clusters
     for vc in settings.queue.vcs.keys() - set(vcs):
         log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))

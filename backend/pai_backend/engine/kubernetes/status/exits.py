@@ -177,7 +177,7 @@ def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExi
     if record is not None and not record.by_itself and code == 0:
         # Many programs end well when they are told to end: this is no result of theirs. Whoever is inside may do that,
         # and so does whoever turns a node off without its kubelet.
-        message = f"it was told to end, and nobody of the cluster says why; {how}"
+        message = f"it was told to end, and the cluster gives no reason; {how}"
         return TaskExit(code=code, reason="lost", message=message, causer=Causer.PLATFORM, at=at, unexplained=True)
     if record is None or not record.by_itself:
         # The launcher was asked to end, and nobody of the cluster says so: whoever is inside may do that.
