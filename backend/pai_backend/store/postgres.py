@@ -60,6 +60,7 @@ class PostgresBacking:
         self._look: Callable[[], None] = lambda: None
         self._listener: AsyncConnection | None = None
         self._listening = False
+        self._one_looks = asyncio.Lock()  # a connection answers one question at a time
         self._sender = uuid.uuid4().hex  # in each notification, so that we do not wake ourselves twice
         self.place = f"The PostgreSQL server {url.host or 'localhost'}:{url.port or 5432}, database {url.database},"
 
@@ -145,16 +146,34 @@ class PostgresBacking:
         """Nothing: the first :meth:`changed` says yes in any case."""
 
     async def changed(self) -> bool:
-        """Look at the newest event, and listen (again) if nobody does: then something may have been missed."""
-        if not self._listening:
-            await self._attach()
-            return True
-        seen, self._seen = self._seen, await self.read(_newest)
-        return seen != self._seen
+        """Hear all notifications so far, and look at the newest event.
+
+        Or listen (again) if nobody does: then something may have been missed.
+        """
+        async with self._one_looks:
+            if self._listener is None or not self._listening:
+                await self._attach()
+                return True
+            await self._hear(self._listener)
+            seen, self._seen = self._seen, await self.read(_newest)
+            return seen != self._seen
+
+    async def _hear(self, listener: AsyncConnection) -> None:
+        """All that was notified before this call has been told.
+
+        A commit signals those who listen before it is answered, and the server sends a listener what it
+        has for it before it answers its next statement (PostgreSQL's documentation of NOTIFY and async.c).
+        """
+        try:
+            await listener.execute(select(1))
+        except DBAPIError:
+            self._listening = False  # SQLAlchemy would connect again, and that connection would listen to nothing
+            raise
 
     async def _attach(self) -> None:
         await self._detach()
-        self._listener = await self._opened(self._writer).connect()
+        listener = await self._opened(self._writer).connect()
+        self._listener = await listener.execution_options(isolation_level="AUTOCOMMIT")  # nobody hears in a transaction
         driver = (await self._listener.get_raw_connection()).driver_connection
         if driver is None:
             raise Bug("a fresh PostgreSQL connection has no driver connection")

@@ -111,15 +111,3 @@ async def test_without_cells_all_virtual_clusters_are_one_queue(store: SqlStore)
     with pytest.raises(OtherQueue):
         await store.request_move(move, "root", NOW, shared=False)
     assert [each.uid for each in await store.request_move(move, "root", NOW, shared=True)] == [other.uid]
-
-
-@pytest.mark.asyncio
-async def test_the_mark_of_changes_grows_with_commits_of_any_process(store: SqlStore, other_store: SqlStore) -> None:
-    await store.change_mark()
-    quiet = await store.change_mark()
-    assert await store.change_mark() == quiet
-    await queued(store, 0)
-    own = await store.change_mark()
-    assert own > quiet
-    await queued(other_store, 1)
-    assert await store.change_mark() > own

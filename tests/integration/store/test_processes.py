@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ import pytest
 
 from pai_backend.store import migrate
 from pai_backend.store.base import NewEvent
-from pai_backend.store.postgres import WRITE_LOCK
+from pai_backend.store.postgres import WRITE_LOCK, PostgresBacking
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_uid
 from tests.support.postgres import PostgresServer
@@ -21,6 +22,7 @@ from tests.support.stores import opened
 
 CHILD = Path(__file__).parents[2] / "support" / "store_process.py"
 ANSWER_S = 100.0
+LOOKS = 100
 
 
 @asynccontextmanager
@@ -91,8 +93,7 @@ async def test_what_was_acknowledged_is_there_after_a_kill(database_url: str) ->
 async def test_a_commit_of_another_process_wakes_who_waits(store: SqlStore, database_url: str) -> None:
     async with child("once", database_url) as process:
         assert await hear(process) == "ready"
-        mark = await store.wait_change(-1, 0.0)
-        mark = await settled_mark(store, mark)
+        mark = await settled_mark(store)
 
         waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
         await tell(process, "from-outside")
@@ -103,7 +104,7 @@ async def test_a_commit_of_another_process_wakes_who_waits(store: SqlStore, data
 
 @pytest.mark.asyncio
 async def test_a_commit_of_another_process_between_two_waits_is_not_missed(store: SqlStore, database_url: str) -> None:
-    mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+    mark = await settled_mark(store)
     async with child("once", database_url) as process:
         assert await hear(process) == "ready"
         await tell(process, "between")
@@ -114,7 +115,7 @@ async def test_a_commit_of_another_process_between_two_waits_is_not_missed(store
 
 @pytest.mark.asyncio
 async def test_a_commit_of_this_process_wakes_at_once(store: SqlStore) -> None:
-    mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+    mark = await settled_mark(store)
     waiting = [asyncio.create_task(store.wait_change(mark, ANSWER_S)) for _ in range(3)]
     await asyncio.sleep(0)
 
@@ -127,9 +128,33 @@ async def test_a_commit_of_this_process_wakes_at_once(store: SqlStore) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_look_at_the_mark_finds_every_commit_of_others_and_none_else(
+    store: SqlStore, database_url: str
+) -> None:
+    """Also those that leave no event; a snapshot for a request must have all that was committed before it."""
+    async with opened(database_url) as other:
+        mark = await settled_mark(store)
+        for number in range(LOOKS):
+            await other.submit(make_job(f"job{number}", uid=make_uid(number)), b"", "", "", [])
+            seen, mark = mark, await store.change_mark()
+            assert mark > seen, f"commit {number}"
+            assert await store.change_mark() == mark
+        await store.submit(make_job("own", uid=make_uid(LOOKS)), b"", "", "", [])
+        assert await store.change_mark() > mark
+
+
+@pytest.mark.asyncio
+async def test_looks_at_the_same_time_all_find_a_commit(store: SqlStore, database_url: str) -> None:
+    async with opened(database_url) as other:
+        mark = await settled_mark(store)
+        await other.submit(make_job(), b"", "", "", [])
+        assert all(seen > mark for seen in await asyncio.gather(*(store.change_mark() for _ in range(8))))
+
+
+@pytest.mark.asyncio
 async def test_a_lease_that_is_renewed_wakes_nobody(store: SqlStore) -> None:
     await store.acquire_lease("one", 10.0, T0)
-    mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+    mark = await settled_mark(store)
 
     await store.renew_lease(1, 10.0, T0)
 
@@ -139,16 +164,17 @@ async def test_a_lease_that_is_renewed_wakes_nobody(store: SqlStore) -> None:
 @pytest.mark.asyncio
 async def test_a_closed_store_sends_home_who_waits(database_url: str) -> None:
     async with opened(database_url) as store:
-        mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+        mark = await settled_mark(store)
         waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
         await asyncio.sleep(0)
     async with asyncio.timeout(60):
         assert await waiting != mark
 
 
-async def settled_mark(store: SqlStore, mark: int) -> int:
-    """The mark once nothing has changed for a moment: PostgreSQL's first look counts as a change."""
-    while (new := await store.wait_change(mark, 0.3)) != mark:
+async def settled_mark(store: SqlStore) -> int:
+    """The mark once a look finds no change: PostgreSQL's first look counts as one."""
+    mark = await store.change_mark()
+    while (new := await store.change_mark()) != mark:
         mark = new
     return mark
 
@@ -164,7 +190,7 @@ async def test_the_listener_comes_back_after_its_connection_is_cut(
     url = postgres_server.new_database()
     database = url.rsplit("/", 1)[1]
     async with opened(url) as store, opened(url) as other:
-        mark = await settled_mark(store, await store.wait_change(-1, 0.0))
+        mark = await settled_mark(store)
         waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
 
         cut = await asyncio.to_thread(
@@ -175,12 +201,40 @@ async def test_the_listener_comes_back_after_its_connection_is_cut(
         assert int(cut) >= 2
         assert await waiting != mark, "a lost listener wakes: something may have been missed"
 
-        mark = await settled_mark(store, mark)
+        mark = await settled_mark(store)
         waiting = asyncio.create_task(store.wait_change(mark, ANSWER_S))
         await other.submit(make_job(), b"", "", "", [])
         async with asyncio.timeout(ANSWER_S / 2):
             assert await waiting != mark
         assert (await store.find("alice~job")).name == "job"
+
+
+@pytest.mark.asyncio
+async def test_a_look_waits_for_a_notification_that_is_late(postgres_server: PostgresServer) -> None:
+    """The server's process that tells this store of commits stands still while one is made and looked for."""
+    url = postgres_server.new_database()
+    async with opened(url) as store, opened(url) as other:
+        mark = await settled_mark(store)
+        listener = await listening_process(store)
+        os.kill(listener, signal.SIGSTOP)
+        try:
+            await other.submit(make_job(), b"", "", "", [])
+            look = asyncio.create_task(store.change_mark())
+            for _ in range(5):  # enough for a look that asked another connection only
+                await store.job_counts()
+        finally:
+            os.kill(listener, signal.SIGCONT)
+        assert await look > mark
+
+
+async def listening_process(store: SqlStore) -> int:
+    """The server's process that sends notifications to the store."""
+    backing = store._database.backing
+    assert isinstance(backing, PostgresBacking)
+    assert backing._listener is not None
+    driver = (await backing._listener.get_raw_connection()).driver_connection
+    pid: int = driver.get_server_pid()  # type: ignore[union-attr]
+    return pid
 
 
 @pytest.mark.asyncio
