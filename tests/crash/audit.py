@@ -14,6 +14,7 @@ from pai_backend.store.base import JobFilter
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import SqlStore
 from tests.crash.backend import Backend
+from tests.support.living_trees import stdout_of
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,7 @@ def _logs(backend: Backend, jobs: dict[str, Job]) -> list[str]:
     found = []
     for job in jobs.values():
         for task in job.tasks:
-            files = sorted((backend.data / "engine").rglob(f"{task.uid}/stdout-*.log"))
-            text = "".join(file.read_text(encoding="utf-8") for file in files)
+            text = stdout_of(backend.data / "engine", task.uid)
             if text != "begin\nend\n":
                 found.append(f"{job.name} task {task.index}: its log is {text!r}")
     return found

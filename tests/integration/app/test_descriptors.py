@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.backend_process import Backend, backend, until
 from tests.support.documents import scm_document
+from tests.support.living_trees import stdout_of
 
 DESCRIPTORS = 256
 STRANGERS = 600
@@ -56,8 +57,7 @@ def test_idle_connections_keep_nobody_out_and_end_nothing(narrow: Backend, said:
         assert answer.status_code == 202, answer.text
         until(lambda: client.get("/api/v2/jobs/hello").json()["state"] == "SUCCEEDED")
         figures = client.get("/metrics").text
-    (log,) = narrow.data_dir.rglob("stdout*")
-    assert log.read_text() == f"{FIRST}\n"  # of the user's own programs
+    assert stdout_of(narrow.data_dir / "engine", "*") == f"{FIRST}\n"  # of the user's own programs
     (line,) = (line for line in figures.splitlines() if line.startswith("pai_api_connections "))
     assert 8 < float(line.split()[1]) <= DESCRIPTORS * 3 / 4
     assert {name: process.pid for name, process in narrow.children().items()} == before

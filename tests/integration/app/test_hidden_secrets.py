@@ -16,6 +16,7 @@ from IPython.utils.capture import capture_output
 
 from pai_backend.model.job import State
 from tests.support.backend_process import Backend, backend, until
+from tests.support.living_trees import contents_below
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("secrets")]
 
@@ -138,12 +139,12 @@ def test_no_file_of_the_backend_has_a_secret_but_the_tasks_own(running: Backend)
     submitted(running, "files", code=1)
     assert ended(running, "files") == "FAILED"
 
-    kept = [path for path in running.data_dir.rglob("*") if path.is_file() and "engine" not in path.parts]
-    logged = list((running.data_dir.parent / "log").iterdir())
-    for path in (*kept, *logged, running.errors):
-        assert SECRET.encode() not in path.read_bytes(), path
+    kept = {path: content for path, content in contents_below(running.data_dir) if "engine" not in path.parts}
+    logged = dict(contents_below(running.data_dir.parent / "log"))
+    assert [path for path, content in (kept | logged).items() if SECRET.encode() in content] == []
+    assert SECRET.encode() not in running.errors.read_bytes()
     assert {"pai.sqlite", "pai.sqlite-wal", "secret.key"} <= {path.name for path in kept}
-    assert any(path.stat().st_size for path in logged)
+    assert any(logged.values())
 
 
 def test_no_process_shows_the_key_of_the_database(running: Backend) -> None:

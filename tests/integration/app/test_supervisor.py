@@ -12,6 +12,7 @@ import pytest
 
 from pai_backend.platform.runtime_files import read_json
 from tests.support.backend_process import backend, command, is_free, kill, until
+from tests.support.living_trees import contents_below
 
 
 def test_a_killed_process_is_back_at_once_at_the_same_address(tmp_path: Path) -> None:
@@ -115,8 +116,8 @@ def test_secrets_are_in_no_argument_and_no_file_but_the_token(tmp_path: Path) ->
         processes = [psutil.Process(running.process.pid), *running.children().values()]
         assert all(secret not in " ".join(process.cmdline()) for process in processes)
         assert all(secret not in " ".join(process.environ().values()) for process in processes)
-        texts = [path.read_bytes() for path in running.data_dir.rglob("*") if path.is_file()]
-        assert all(secret.encode() not in text for text in texts)
+        contents = contents_below(running.data_dir)
+        assert [path for path, content in contents if secret.encode() in content] == []
         headers = {"Authorization": f"Bearer {secret}"}
         with running.client() as client:
             assert client.get("/api/v2/jobs", headers=headers).status_code == 200

@@ -21,6 +21,7 @@ import pytest
 from pai_backend.engine.local.listeners import listening_uids
 from tests.attack.site import OTHER, OWNER, Site, document, ok, token_of
 from tests.support.backend_process import Backend, backend, command, until
+from tests.support.living_trees import paths_below, stdout_of
 from tests.support.other_accounts import FIRST_UID, open_place, open_python, why_not
 from tests.support.wheels import make_wheel
 
@@ -118,7 +119,7 @@ def test_a_task_reaches_its_own_files_alone(site: Site, place: Path) -> None:
     site.job("neighbour", "echo secret > file; sleep 1000", OTHER)
     with site.http(OTHER) as client:
         ok(client.put(f"/api/v2/fs/{OTHER}/note.txt", content=b"secret"))
-    everything = [str(path) for path in data.rglob("*")] + [str(data)]
+    everything = [str(path) for path in paths_below(data)] + [str(data)]
     (place / "paths.json").write_text(json.dumps(everything))
     before = {process.pid: process.uids().real for process in psutil.process_iter() if process.is_running()}
     state, said = finished(site, "look", f"python {place}/look.py {place}/paths.json", OWNER)
@@ -440,5 +441,4 @@ def finished_in(site: Site, text: str) -> list[str]:
     with site.http(OWNER) as client:
         ok(client.post("/api/v2/jobs", content=document("named", text)))
         until(lambda: client.get("/api/v2/jobs/named").json()["completedTime"] is not None, LIMIT_S)
-    (log,) = (site.backend.data_dir / "engine").glob("*/*/stdout-*.log")
-    return log.read_text().split()
+    return stdout_of(site.backend.data_dir / "engine", "*").split()

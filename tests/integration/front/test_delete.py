@@ -15,6 +15,7 @@ from IPython.utils.capture import capture_output
 
 from jupyter_pai.errors import NotFound
 from jupyter_pai.sync import Client
+from tests.support.living_trees import paths_below
 from tests.support.private_backend import private_backend
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -35,7 +36,9 @@ def until_ended(backend: Client, uid: str) -> None:
 def left_of(data: Path, uid: str) -> list[str]:
     """Files and directories below the data directory that have the job's uid in their names, storages aside."""
     return sorted(
-        str(path.relative_to(data)) for path in data.rglob(f"*{uid}*") if path.relative_to(data).parts[0] != "fs"
+        str(path.relative_to(data))
+        for path in paths_below(data)
+        if uid in path.name and path.relative_to(data).parts[0] != "fs"
     )
 
 
@@ -59,7 +62,7 @@ def test_a_finished_job_is_deleted_with_its_files_and_keeps_its_outputs(
         for uid in (first, second):
             until_ended(backend, uid)
         assert left_of(data, first) != []
-        outputs = [path for path in (data / "fs").rglob("result") if first in str(path)]
+        outputs = [path for path in paths_below(data / "fs") if path.name == "result" and first in str(path)]
         assert len(outputs) == 1
 
         asked = pai("delete", "first", "second")

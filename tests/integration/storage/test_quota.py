@@ -15,6 +15,7 @@ from pai_backend.storage.files import Parts
 from pai_backend.storage.local_files import LocalFiles
 from pai_backend.storage.room import FileRoom
 from tests.support.api_site import running_api
+from tests.support.living_trees import contents_below
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 MIB = 1 << 20
@@ -48,7 +49,7 @@ def url(path: str) -> str:
 
 def held(root: Path) -> int:
     """Bytes below the root, unfinished uploads too."""
-    return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+    return sum(len(content) for _, content in contents_below(root))
 
 
 async def happened(event: threading.Event) -> None:
