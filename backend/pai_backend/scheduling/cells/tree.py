@@ -116,6 +116,11 @@ class PhysicalCell:
         """The cells one level below, in order."""
         return self._children
 
+    @property
+    def made_children(self) -> tuple[PhysicalCell, ...]:
+        """The children that exist already: those of a node are made on first use."""
+        return self._children
+
     def adopt(self, children: tuple[PhysicalCell, ...]) -> None:
         """Say what the children are; once, while the tree is built."""
         self._children = children
