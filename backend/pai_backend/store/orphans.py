@@ -41,7 +41,7 @@ class Orphan:
 
 def listed(conn: Connection) -> list[Orphan]:
     """All of them, the longest known first."""
-    return [Orphan(**row._mapping) for row in conn.execute(_ALL)]
+    return [Orphan(**row) for row in conn.execute(_ALL).mappings()]
 
 
 def count(conn: Connection) -> int:

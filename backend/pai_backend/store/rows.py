@@ -184,8 +184,7 @@ def to_tasks(bodies: Sequence[str]) -> tuple[Task, ...]:
 
 def to_job(row: AnyRow, bodies: Sequence[str], cipher: Cipher) -> Job:
     """A job from its row (all of ``jobs``, and ``documents.spec``) and its tasks' JSON in order. Raises UnknownKey."""
-    columns = row._mapping
-    fields = {name: columns[column] for name, column in _COLUMN_OF.items()}
+    fields = {name: getattr(row, column) for name, column in _COLUMN_OF.items()}
     # A field that an older version knew, and this one does not, is dropped rather than refused.
     rest = {name: value for name, value in from_json(row.rest).items() if name in _REST}
     rest["tags"] = read_tags(row.tags)
