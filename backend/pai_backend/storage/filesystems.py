@@ -1,6 +1,9 @@
 """fsspec file systems, opened with what a place, a user and the configuration say.
 
 Start here for anything that is not a path of this machine; those need no fsspec and are handled by ``os``.
+
+This is the only module that uses methods of fsspec that are for its implementations: they take a URI apart without
+opening anything, and know no chains (``zip::file:///``). A release without them is used by ``url_to_fs`` (ADR 0032).
 """
 
 from __future__ import annotations
@@ -39,20 +42,65 @@ def filesystem(place: Place, options: Mapping[str, Any] | None = None, user: str
             known = "use file, hdfs, webhdfs or another one that fsspec knows"
             raise StorageFault(f"no storage is called {place.scheme}://", known)
         kind = get_filesystem_class(place.scheme)
-        named = {key: value for key, value in kind._get_kwargs_from_urls(place.uri).items() if key != "path"}
         if place.scheme in ("hdfs", "viewfs"):
             given = HDFS_OPTIONS | given
-        if place.scheme == "webhdfs" and not {"user", "kerberos", "token"} & (given.keys() | named.keys()):
+        parses = _can_parse(kind)
+        named = _named(kind, place) if parses else {}
+        says_who = {"user", "kerberos", "token"} & (given.keys() | named.keys()) or "@" in place.authority
+        if place.scheme == "webhdfs" and not says_who:
             named["user"] = user or os.environ.get(HDFS_USER) or getpass.getuser()  # as hdfs:// does by itself
-        return kind(**given, **{key: value for key, value in named.items() if value is not None})
+        return kind(**given, **named) if parses else _by_url_to_fs(place, given | named)[0]
     except Exception as error:  # noqa: BLE001 - each library has errors of its own
         raise explained(error, place, secret_texts(options)) from None
 
 
 def path_in(system: AbstractFileSystem, place: Place) -> str:
     """How the file system itself calls ``place``."""
-    path: str = place.path if place.scheme == LOCAL else system._strip_protocol(place.uri)
+    if place.scheme == LOCAL:
+        return place.path
+    if not _can_parse(type(system)):
+        return _by_url_to_fs(place, system.storage_options)[1]
+    path: str = system._strip_protocol(place.uri)
     return path
+
+
+def _named(kind: type[AbstractFileSystem], place: Place) -> dict[str, Any]:
+    """What a URI says of the storage and of who asks: options of its file system."""
+    found = kind._get_kwargs_from_urls(place.uri).items()
+    return {key: value for key, value in found if key != "path" and value is not None}
+
+
+def _can_parse(kind: type[AbstractFileSystem]) -> bool:
+    """Whether the installed fsspec has the two methods that are used here; the log says once if it has not."""
+    if kind not in _parses:
+        _parses[kind] = _has_both(kind)
+    return _parses[kind]
+
+
+_parses: dict[type[AbstractFileSystem], bool] = {}
+
+
+def _has_both(kind: type[AbstractFileSystem]) -> bool:
+    found = all(callable(getattr(kind, name, None)) for name in ("_get_kwargs_from_urls", "_strip_protocol"))
+    if not found:
+        import logging  # a task's staging waits for every import
+
+        text = "this fsspec takes no URIs apart as releases before it did: %s is opened by url_to_fs (ADR 0032)"
+        logging.getLogger(__name__).warning(text, kind.__name__)
+    return found
+
+
+def _by_url_to_fs(place: Place, options: Mapping[str, Any]) -> tuple[AbstractFileSystem, str]:
+    """The file system and its name for a place, as fsspec documents it.
+
+    Raises StorageFault for a path with ``::``, which would be a chain.
+    """
+    from fsspec.core import url_to_fs
+
+    if "::" in place.uri:
+        raise StorageFault("with this release of fsspec a path may hold no '::'", "name another path")
+    found: tuple[AbstractFileSystem, str] = url_to_fs(place.uri, **options)
+    return found
 
 
 def act_as(user: str) -> None:

@@ -41,12 +41,12 @@ class RemoteFiles:
 
     def stat(self, path: Parts) -> Info:
         """What is there."""
-        with self._at(path) as (system, name):
+        with self.at(path) as (system, name):
             return _info(path[-1] if path else "", system.info(name))
 
     def listing(self, path: Parts, after: str, limit: int) -> list[Info]:
         """Entries by name."""
-        with self._at(path) as (system, name):
+        with self.at(path) as (system, name):
             system.invalidate_cache()
             if system.isfile(name):
                 raise Conflict(f"{shown(path)} is a file", "name a directory")
@@ -61,7 +61,7 @@ class RemoteFiles:
 
     def read(self, path: Parts) -> Readable:
         """A file, open."""
-        with self._at(path) as (system, name):
+        with self.at(path) as (system, name):
             if system.isdir(name):
                 raise Conflict(f"{shown(path)} is a directory", "name a file")
             return _Open(self, path, system.open(name, "rb"))
@@ -75,7 +75,7 @@ class RemoteFiles:
 
     def upload(self, path: Parts, offset: int) -> Upload:
         """Begin or go on."""
-        with self._at(path) as (system, name):
+        with self.at(path) as (system, name):
             if system.isdir(name):
                 raise Conflict(f"{shown(path)} is a directory", "name a file, or remove the directory first")
         spooled = self._spooled(path)
@@ -91,10 +91,11 @@ class RemoteFiles:
 
     def send(self, source: Path, path: Parts) -> None:
         """Copy a complete file of this machine there; it gets its name when all of it is there."""
-        with self._at(path) as (system, name):
-            system.makedirs(system._parent(name), exist_ok=True)
+        with self.at(path) as (system, name):
+            above = _parent(system, name)
+            system.makedirs(above, exist_ok=True)
             renaming = self._root.scheme in RENAMING
-            draft = f"{system._parent(name).rstrip('/')}/{copy_name(path[-1])}" if renaming else name
+            draft = f"{above.rstrip('/')}/{copy_name(path[-1])}" if renaming else name
             try:
                 system.put_file(str(source), draft)
                 if renaming:
@@ -122,7 +123,7 @@ class RemoteFiles:
 
     def make_directory(self, path: Parts) -> None:
         """With all above it."""
-        with self._at(path) as (system, name):
+        with self.at(path) as (system, name):
             if system.isfile(name):
                 raise Conflict(f"{shown(path)} is a file", "name a directory")
             system.makedirs(name, exist_ok=True)
@@ -131,7 +132,7 @@ class RemoteFiles:
         """A file, an empty directory, or with ``recursive`` a whole one."""
         kept = self.kept(path)
         self._spooled(path).unlink(missing_ok=True)
-        with self._at(path) as (system, name):
+        with self.at(path) as (system, name):
             system.invalidate_cache()
             if kept and not system.exists(name):
                 return
@@ -142,16 +143,17 @@ class RemoteFiles:
 
     def copy(self, source: Parts, target: Parts, max_entries: int, max_bytes: int | None = None) -> None:
         """Copy entry by entry, then rename."""
-        with self._at(source) as (system, name), self._at(target) as (_, final):
+        with self.at(source) as (system, name), self.at(target) as (_, final):
             system.invalidate_cache()
             if system.isdir(final):
                 raise Conflict(f"{shown(target)} is a directory", "name a new path")
             found = system.find(name, withdirs=True, detail=True) or {name: system.info(name)}
             if len(found) > max_entries:
                 raise StorageFault("the directory holds too many files to be copied at once", "copy parts of it")
-            system.makedirs(system._parent(final), exist_ok=True)
+            above = _parent(system, final)
+            system.makedirs(above, exist_ok=True)
             renaming = self._root.scheme in RENAMING
-            draft = f"{system._parent(final).rstrip('/')}/{copy_name(target[-1])}" if renaming else final
+            draft = f"{above.rstrip('/')}/{copy_name(target[-1])}" if renaming else final
             try:
                 if _copy_tree(system, name, draft, found, max_bytes) is None:
                     raise grown(source)
@@ -166,7 +168,7 @@ class RemoteFiles:
         """Bytes of all files below, and of unfinished uploads, where it is the place of a quota."""
         spooled = self._spooled_bytes(path) if path == _place_of(path) else 0
         try:
-            with self._at(path) as (system, name):
+            with self.at(path) as (system, name):
                 return spooled + int(system.du(name, total=True))
         except Absent:
             return spooled
@@ -190,7 +192,7 @@ class RemoteFiles:
                     each.unlink()
 
     @contextmanager
-    def _at(self, path: Parts) -> Iterator[tuple[AbstractFileSystem, str]]:
+    def at(self, path: Parts) -> Iterator[tuple[AbstractFileSystem, str]]:
         """The file system and its own name for a path; errors in our words, with the user's name for it."""
         place = self._root.below("/".join(path))
         try:
@@ -221,16 +223,16 @@ class _Open:
         self._files, self._path, self._file = files, path, file
 
     def read(self, size: int) -> bytes:
-        with self._files._at(self._path):
+        with self._files.at(self._path):
             return bytes(self._file.read(size))
 
     def seek(self, offset: int) -> int:
-        with self._files._at(self._path):
+        with self._files.at(self._path):
             self._file.seek(offset)  # not every library says where it is then
         return offset
 
     def close(self) -> None:
-        with self._files._at(self._path):
+        with self._files.at(self._path):
             self._file.close()
 
 
@@ -254,6 +256,12 @@ def _copy_tree(
                         return None
                     writer.write(data)
     return copied
+
+
+def _parent(system: AbstractFileSystem, name: str) -> str:
+    """The directory above a name of the file system's own."""
+    root: str = system.root_marker
+    return root + name.rpartition("/")[0].lstrip(root)
 
 
 def _base(info: Mapping[str, Any]) -> str:

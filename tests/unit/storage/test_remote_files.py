@@ -9,9 +9,11 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from pai_backend.storage import filesystems
+from pai_backend.storage.faults import StorageFault
 from pai_backend.storage.files import Files, Parts
 from pai_backend.storage.remote_files import FORGOTTEN_S, RemoteFiles
-from pai_backend.storage.uris import parse
+from pai_backend.storage.uris import Place, parse
 from tests.support.files_contract import FilesContract, write
 
 
@@ -42,6 +44,29 @@ def files(tmp_path: Path) -> Files:
 
 class TestTheContract(FilesContract):
     """In memory."""
+
+
+class TestTheContractByDocumentedParts(FilesContract):
+    """The same with a release of fsspec that lacks the methods which are for its implementations."""
+
+    @pytest.fixture(autouse=True)
+    def _without_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(filesystems, "_can_parse", lambda _: False)
+
+
+def test_a_release_without_the_methods_is_noticed_once(caplog: pytest.LogCaptureFixture) -> None:
+    class Changed(fsspec.get_filesystem_class("memory")):  # type: ignore[misc]  # fsspec has no types
+        _strip_protocol = None
+
+    assert filesystems._can_parse(fsspec.get_filesystem_class("memory"))
+    assert [filesystems._can_parse(Changed) for _ in range(2)] == [False, False]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_a_chain_is_no_path_of_a_release_without_the_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filesystems, "_can_parse", lambda _: False)
+    with pytest.raises(StorageFault, match="::"):
+        filesystems.path_in(fsspec.filesystem("memory"), Place("memory", "", "/a::file:///etc/passwd"))
 
 
 def test_what_is_kept_of_an_upload_survives_the_process_that_took_it(files: Files, tmp_path: Path) -> None:
