@@ -4,10 +4,13 @@ Whoever imports the library gets a class for every kind of object that Kubernete
 second of CPU time, and as much again where ``kubernetes_validate`` is installed beside it. Of all that we need what
 finds credentials and opens a session. These modules are loaded from the library's folder under packages that are empty,
 and nothing of it stays in ``sys.modules``: whoever imports the library in the same process gets all of it, as ever.
+
+Which modules there are is not documented. A release that has others is imported whole (ADR 0032).
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.config import ConfigException
     from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
     from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+
+log = logging.getLogger(__name__)
 
 NAME = "kubernetes_asyncio"
 _CLIENT, _CONFIG = f"{NAME}.client", f"{NAME}.config"
@@ -55,12 +60,41 @@ def library() -> Library:
             raise ModuleNotFoundError(NAME)
         with _loading:
             if _loaded is None:
-                _loaded = _load(list(spec.submodule_search_locations))
+                _loaded = _load_some(list(spec.submodule_search_locations)) or _load_whole()
             return _loaded
     except ImportError:
         raise AccessError(
             "the Kubernetes engine needs kubernetes_asyncio; install it with: pip install kubernetes_asyncio aiohttp"
         ) from None
+
+
+def _load_some(folders: list[str]) -> Library | None:
+    """The modules that are used; None where the library has others than those, which is told in the log."""
+    try:
+        found = _load(folders)
+        if all(isinstance(kind, type) for kind in vars(found).values()):
+            return found
+        why = "a name is no class"
+    except (AttributeError, ImportError, TypeError) as error:
+        why = str(error)
+    log.warning("this release of %s is imported whole, which takes more memory: %s (ADR 0032)", NAME, why)
+    return None
+
+
+def _load_whole() -> Library:
+    """The library as it documents itself."""
+    client, config = import_module(_CLIENT), import_module(_CONFIG)
+
+    def rest_client(configuration: Configuration) -> Any:
+        return client.ApiClient(configuration).rest_client
+
+    return Library(
+        client.Configuration,
+        rest_client,
+        config.kube_config.KubeConfigLoader,
+        config.incluster_config.InClusterConfigLoader,
+        config.ConfigException,
+    )
 
 
 def _load(folders: list[str]) -> Library:

@@ -77,3 +77,39 @@ library()
 
 def test_it_is_loaded_beside_other_imports() -> None:
     run(BESIDE_IMPORTS)
+
+
+CHANGED = """
+import asyncio, logging, sys
+from pai_backend.engine.kubernetes import library as module
+
+real = module.import_module
+
+def import_module(name):
+    if name == "kubernetes_asyncio.client.configuration":
+        raise ModuleNotFoundError(f"No module named {name!r}")
+    return real(name)
+
+module.import_module = import_module
+logging.basicConfig(format="%(levelname)s %(message)s", stream=sys.stdout)
+library = module.library
+
+found = library()
+import kubernetes_asyncio.client as client
+import kubernetes_asyncio.config as config
+
+assert library() is found
+assert found.configuration is client.Configuration and found.config_exception is config.ConfigException
+
+async def main():
+    api = found.rest_client(found.configuration(host="https://127.0.0.1:1"))
+    assert api.pool_manager.connector is not None
+    await api.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_release_with_other_modules_is_imported_whole_and_that_is_said_once() -> None:
+    (line,) = run(CHANGED).splitlines()
+    assert line.startswith("WARNING this release of kubernetes_asyncio is imported whole")
