@@ -1,11 +1,15 @@
-"""The one base class of all models, so that they are frozen and closed everywhere, and small."""
+"""The one base class of all models, so that they are frozen and closed everywhere, and small.
+
+This is the only module that uses where pydantic keeps which fields a value was given. ``SHARES_NAMES`` says whether the
+installed release keeps them there; where it does not, each value has a set of its own (ADR 0032).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 MOST_SHARED: Final = 4096
 """Sets of field names that are kept to be shared; those that come later are one value's each, as pydantic has it."""
@@ -47,6 +51,8 @@ class Model(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's, which would write the names in ``update`` into a set that others have, too."""
+        if not SHARES_NAMES:
+            return super().model_copy(update=update, deep=deep)
         copied = super().model_copy(deep=True) if deep else type(self).__new__(type(self))
         values = (copied if deep else self).__dict__
         names = self.model_fields_set
@@ -58,4 +64,25 @@ class Model(BaseModel):
         return copied
 
 
-setattr(Model, _NAMES, _SharedNames())
+def _shares_names(base: type[BaseModel]) -> bool:
+    """Whether two values of a new class that is derived from ``base`` share their names, and nothing else is changed.
+
+    Any fault means no: what is tried here is what no release promises.
+    """
+    try:
+        kind = create_model("Probe", __base__=base, a=(int, 0), b=(int, 0))
+        setattr(kind, _NAMES, _SharedNames())
+        made = kind(a=1), kind.model_validate({"a": 1}), kind.model_validate_json('{"a": 1}'), kind.model_construct(a=1)
+        copied = base.__new__(kind)
+        for name in ("__dict__", _NAMES, "__pydantic_extra__", "__pydantic_private__"):
+            _write(copied, name, getattr(made[0], name))
+        names = {id(value.model_fields_set) for value in (*made, copied)}
+        dumped = {value.model_dump_json(exclude_unset=True) for value in (*made, copied)}
+        return (len(names), dumped) == (1, {'{"a":1}'}) and kind().model_fields_set == set()
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+
+
+SHARES_NAMES: Final = _shares_names(BaseModel)
+if SHARES_NAMES:
+    setattr(Model, _NAMES, _SharedNames())

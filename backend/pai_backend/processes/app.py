@@ -23,6 +23,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pai_backend.config.settings import Role, Settings
+from pai_backend.model.base import SHARES_NAMES
 from pai_backend.platform import logs
 from pai_backend.platform.descriptors import raise_limit
 from pai_backend.processes.parts import Life, Parts, ReadyLine, RoleError
@@ -89,6 +90,8 @@ def _run(
 ) -> int:
     log_file = settings.log_dir / f"{process_name(roles, life.copy)}.log" if settings.log_dir is not None else None
     logs.configure(settings.log_level, log_file, settings.log_file_bytes)
+    if not SHARES_NAMES:
+        log.warning("this pydantic keeps in another way which fields a value has: jobs take more memory (ADR 0032)")
     if roles != (Role.AGENT,):  # programs of users inherit the agent's, and some use select(2)
         raise_limit()
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pai_backend.model.job import Job, Retries, Task
 from pai_backend.testing.builders import make_job, make_spec
+from tests.support.interpreters import run_alone
 
 JOBS = 300
 JOB_KIB = 12.0
@@ -55,6 +56,31 @@ def test_values_of_one_kind_share_the_names_of_their_fields() -> None:
     assert Retries.model_validate_json(text).model_fields_set is Retries.model_validate_json(text).model_fields_set
     task = make_job("one").tasks[0].model_dump_json()
     assert Task.model_validate_json(task).model_fields_set is Task.model_validate_json(task).model_fields_set
+
+
+CHANGED = """
+import pydantic
+
+class Elsewhere(pydantic.BaseModel):
+    "Has no place of its own for the names, as a release that keeps them in another way."
+
+pydantic.BaseModel = Elsewhere
+from pai_backend.model import base
+from pai_backend.model.job import Retries
+
+assert base.SHARES_NAMES is False
+first, second = Retries(user=1), Retries(user=2)
+copied = first.model_copy(update={"platform": 3})
+assert first.model_fields_set == second.model_fields_set == {"user"}
+assert first.model_fields_set is not second.model_fields_set
+assert copied.model_fields_set == {"user", "platform"}
+assert copied == Retries(user=1, platform=3) and first == Retries(user=1)
+"""
+
+
+def test_a_pydantic_that_keeps_the_names_elsewhere_is_noticed_and_used_as_it_is() -> None:
+    done = run_alone(CHANGED)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_job_takes_little_memory() -> None:
