@@ -284,9 +284,9 @@ def _asked(reached: Reached) -> Facts:
     facts, login = ask(Way(reached.files.config, reached.login.alias), fact.SYSTEM)
     if not login.worked:
         raise ClientError(
-            f"Nobody can log in to {reached.login.alias}. {login.detail}",
+            f"Login to {reached.login.alias} is not possible. {login.detail}",
             code="UnavailableError",
-            hint="Let `pai doctor` look at it.",
+            hint="Run `pai doctor` to find out why.",
         )
     return facts
 

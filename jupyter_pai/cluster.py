@@ -155,8 +155,8 @@ async def apply(api: AsyncClient, text: bytes, expected: int, patience_s: float 
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
         raise BackendAway(
-            f"Version {version} is recorded, but no controller has taken it over yet.",
-            hint="It takes force as soon as the controller is back; see `pai cluster history`.",
+            f"Version {version} is recorded, but no controller has applied it yet.",
+            hint="It takes effect when the controller is back; see `pai cluster history`.",
         ) from None
     return {**done, "inForce": True}
 

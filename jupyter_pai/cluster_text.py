@@ -43,7 +43,10 @@ def _owned_rows(vc: VcChange) -> Iterator[tuple[object, ...]]:
 
 def _node_lines(change: ClusterChange) -> list[str]:
     found = []
-    for words, names in (("described newly", change["added_nodes"]), ("described no longer", change["removed_nodes"])):
+    for words, names in (
+        ("newly configured", change["added_nodes"]),
+        ("no longer configured", change["removed_nodes"]),
+    ):
         if names:
             more = f" and {len(names) - MOST_JOBS} more" if len(names) > MOST_JOBS else ""
             found.append(f"Nodes {words}: {', '.join(render.safe(name) for name in names[:MOST_JOBS])}{more}")
@@ -52,12 +55,12 @@ def _node_lines(change: ClusterChange) -> list[str]:
 
 def _jobs_text(change: ClusterChange) -> str:
     kinds: tuple[tuple[str, Sequence[JobEffect]], ...] = (
-        ("runs on without its quota: others may take its cells", change["lost"]),
-        ("counts on its quota again", change["regained"]),
-        ("loses its reservation, and is decided anew", change["dropped"]),
-        ("runs on cells that are described no longer", change["missing"]),
-        ("waits, and could never start", [each for each in change["impossible"] if not each["already"]]),
-        ("waits, and starts at once", change["starts"]),
+        ("keeps running outside its quota: it may be preempted", change["lost"]),
+        ("is within its quota again", change["regained"]),
+        ("loses its reservation and is scheduled again", change["dropped"]),
+        ("runs on cells that are no longer configured", change["missing"]),
+        ("waits, and can never start", [each for each in change["impossible"] if not each["already"]]),
+        ("waits, and would start now", change["starts"]),
     )
     rows, notes = [], []
     for words, told in kinds:
@@ -71,7 +74,7 @@ def _jobs_text(change: ClusterChange) -> str:
         jobs = "job" if stuck == 1 else "jobs"
         notes.append(f"{stuck} waiting {jobs} can never start with this configuration, as with the present one.")
     if not rows:
-        return "\n".join(["Nobody's job is concerned.", *notes])
+        return "\n".join(["No job is affected.", *notes])
     return "\n".join([render.table(("JOB", "VC", "GPUS", "WHAT HAPPENS"), rows), *notes])
 
 
@@ -95,7 +98,7 @@ def shown_text(shown: Shown) -> str:
     """A version's head and its text."""
     head = [f"# version {shown['version']}, {shown['state']}{_when(shown)}"]
     if shown["newestVersion"] > shown["version"] and shown["state"] == "in force":
-        head.append(f"# version {shown['newestVersion']} is recorded, and waits for the controller")
+        head.append(f"# version {shown['newestVersion']} is recorded and waits for the controller")
     head.append(f"# {render.safe(shown['precedence'])}")
     return "\n".join([*head, shown["text"].rstrip("\n")])
 
@@ -116,7 +119,7 @@ def orphans_text(found: Sequence[Orphan]) -> str:
         (each["task"], each["state"], render.clock(each["seenAt"]), each["endedBy"] or "-", each["why"])
         for each in found
     ]
-    return render.table(("TASK", "STATE", "SEEN", "ENDED BY", "WHY IT WAS NOT TAKEN BACK"), rows)
+    return render.table(("TASK", "STATE", "SEEN", "ENDED BY", "WHY IT IS AN ORPHAN"), rows)
 
 
 def history_text(versions: Sequence[Version]) -> str:
@@ -144,6 +147,6 @@ def _counts(change: ClusterChange | None) -> str:
         ("lost quota", change["lost"]),
         ("regained it", change["regained"]),
         ("reservation dropped", change["dropped"]),
-        ("on cells described no longer", change["missing"]),
+        ("on cells that are no longer configured", change["missing"]),
     )
     return ", ".join(f"{len(jobs)} {words}" for words, jobs in kinds if jobs) or "none"

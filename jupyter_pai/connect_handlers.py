@@ -51,7 +51,7 @@ def _index(text: str | None) -> int | None:
     if text is None or (text.isascii() and text.isdigit()):
         return None if text is None else int(text)
     raise ClientError(
-        f"{text!r} is no index of a task.", code="InvalidParametersError", hint="Give a number, the first is 0."
+        f"{text!r} is not a task index.", code="InvalidParametersError", hint="Give a number; the first task is 0."
     )
 
 

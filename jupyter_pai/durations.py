@@ -12,5 +12,5 @@ def seconds(text: str) -> int:
     """Seconds of a length of time. Raises ValueError, which says how to write one."""
     found = _TEXT.fullmatch(text.strip())
     if found is None or int(found[1]) == 0:
-        raise ValueError(f"{text!r} is no length of time; write one such as 90s, 30m, 2h or 7d")
+        raise ValueError(f"{text!r} is not a duration; write one such as 90s, 30m, 2h or 7d")
     return int(found[1]) * _UNITS[found[2]]

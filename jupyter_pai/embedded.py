@@ -226,7 +226,7 @@ class Embedded:
         words = ""
         with contextlib.suppress(OSError):
             words = log.read_bytes()[-LAST_WORDS_BYTES:].decode(errors="replace").strip()
-        last = words.splitlines()[-1] if words else "it said nothing"
+        last = words.splitlines()[-1] if words else "it printed nothing"
         return BackendStartFailed(
             f"The private backend did not become ready{' ' + when if when else ''}: {last}",
             hint=f"Its logs are in {self.log_dir}.",
@@ -238,7 +238,7 @@ class Embedded:
             return False
         record = self._record("supervisor.json")
         if record is None:
-            raise BackendAway(f"A backend holds {self.data_dir} but says no process number.", hint="Try again.")
+            raise BackendAway(f"A backend holds {self.data_dir} but does not give its process id.", hint="Try again.")
         pid = int(cast(int, record["pid"]))
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)

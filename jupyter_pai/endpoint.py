@@ -29,7 +29,7 @@ class Endpoint:
 
         if not is_http_url(self.url):
             raise InvalidDocument(
-                f"The backend's address {self.url!r} is no http:// or https:// URL.",
+                f"The backend's address {self.url!r} is not an http:// or https:// URL.",
                 code="InvalidParametersError",
                 hint="Set PAI_URL, or url in client.toml, to an address such as https://pai.example.org",
             )
@@ -62,7 +62,7 @@ def backend_config(environ: Mapping[str, str] = os.environ) -> Path | None:
         path = Path(chosen).expanduser().absolute()
         if not path.is_file():
             raise InvalidDocument(
-                f"PAI_BACKEND_CONFIG names {path}, which is no file.",
+                f"PAI_BACKEND_CONFIG names {path}, which is not a file.",
                 code="InvalidParametersError",
                 hint="Correct the variable or unset it.",
             )

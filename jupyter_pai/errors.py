@@ -196,7 +196,7 @@ def _fault(item: object) -> Fault:
 def from_wire(status: int, body: object) -> ClientError:
     """The exception for a failed answer; bodies of other shapes (a proxy's page) still give a clear one."""
     if not isinstance(body, dict) or "code" not in body:
-        hint = "Something between here and the backend answered instead of it; check the address."
+        hint = "A proxy or another server answered instead of the backend. Check the address."
         return ClientError(
             f"The backend's address answered HTTP {status} without an error body.", status=status, hint=hint
         )

@@ -79,7 +79,7 @@ class PaiMagics(Magics):
         """
         name, _, rest = line.strip().partition(" ")
         if name not in VERBS:
-            raise UsageError(f"%pai {name}: no such verb; there are {', '.join(VERBS)}")
+            raise UsageError(f"%pai {name}: no such verb; known: {', '.join(VERBS)}")
         if cell is not None and name != "submit":
             raise UsageError("%%pai takes a document: use %%pai submit")
         try:
@@ -116,7 +116,7 @@ class PaiMagics(Magics):
         if cell is not None:
             return Document(cell.encode(), "cell", None)
         if args.file is None:
-            raise UsageError("%pai submit: name a file or a $variable, or use %%pai submit with the document below")
+            raise UsageError("%pai submit: name a file or a $variable, or write the document below %%pai submit")
         if not args.file.startswith("$"):
             return read_document(str(Path(args.file).expanduser()))
         value = self._variable(args.file)
@@ -132,7 +132,7 @@ class PaiMagics(Magics):
     @verb("pai submit")
     @argument("file", nargs="?", help="the document's file, or $variable with its path, text or dict")
     @argument("--name", help="name of the job, instead of the document's")
-    @argument("--fresh-name", action="store_true", help="when the name is taken, put a number behind it")
+    @argument("--fresh-name", action="store_true", help="if the name is taken, append a number")
     @argument("--wait", action="store_true", help="show state and log until the end; the cell fails when the job does")
     def _submit(self, args: Namespace, cell: str | None) -> JobView:
         document = self._document(args, cell)
@@ -164,9 +164,9 @@ class PaiMagics(Magics):
                 _say("" if line == said else f"{line}\n")
                 said, final = line, item
         except KeyboardInterrupt:
-            raise Trouble(f"Not waiting any longer; the job goes on. Stop it with %pai stop {job}") from None
+            raise Trouble(f"No longer waiting; the job keeps running. Stop it with %pai stop {job}") from None
         if final is None or final["state"] != "SUCCEEDED":
-            raise JobFailed(render.verdict(final) if final else f"{job}: nothing is known of its end")
+            raise JobFailed(render.verdict(final) if final else f"{job}: it is not known how it ended")
         return final
 
     @verb("pai list")
@@ -200,7 +200,7 @@ class PaiMagics(Magics):
 
     @verb("pai logs")
     @argument("job", help="name, alias or $variable")
-    @argument("-f", "--follow", action="store_true", help="go on until the task has ended")
+    @argument("-f", "--follow", action="store_true", help="follow it until the task has ended")
     @argument("--role", help="the task's role; default: the first")
     @argument("--index", type=int, help="the task's index; default: 0")
     @argument("--stream", choices=("all", "stdout", "stderr"), default="all", help="which output")
@@ -216,7 +216,7 @@ class PaiMagics(Magics):
             for data in client.follow_log(job, **place):
                 _say(decoder.decode(data))
         except KeyboardInterrupt:
-            raise Trouble("Not following any longer; the job goes on.") from None
+            raise Trouble("No longer following; the job keeps running.") from None
 
     @verb("pai stop")
     @argument("job", help="name, alias or $variable")
@@ -227,7 +227,7 @@ class PaiMagics(Magics):
 
     @verb("pai delete")
     @argument("jobs", nargs="+", metavar="JOB", help="name, alias or $variable")
-    @argument("--yes", action="store_true", help="delete: a cell cannot be asked, so say that you are sure")
+    @argument("--yes", action="store_true", help="delete: needed, since a cell cannot ask for confirmation")
     def _delete(self, args: Namespace) -> Shown:
         client = self._connected()
         found = [client.job(self._name(name)) for name in args.jobs]
@@ -244,10 +244,10 @@ class PaiMagics(Magics):
 
     @verb("pai move")
     @argument("job", help="name, alias or $variable")
-    @argument("--before", metavar="OTHER", help="in front of this job of its virtual cluster and priority")
-    @argument("--after", metavar="OTHER", help="behind this job")
-    @argument("--first", action="store_const", dest="to", const="first", help="in front of your other jobs")
-    @argument("--last", action="store_const", dest="to", const="last", help="behind your other jobs")
+    @argument("--before", metavar="OTHER", help="before this job of the same virtual cluster and priority")
+    @argument("--after", metavar="OTHER", help="after this job")
+    @argument("--first", action="store_const", dest="to", const="first", help="before your other jobs")
+    @argument("--last", action="store_const", dest="to", const="last", help="after your other jobs")
     def _move(self, args: Namespace) -> Shown:
         if sum(place is not None for place in (args.before, args.after, args.to)) != 1:
             raise UsageError("%pai move: name one place: --before OTHER, --after OTHER, --first or --last")
@@ -312,7 +312,7 @@ class PaiMagics(Magics):
     @verb("pai cluster")
     @argument("action", choices=("show", "plan", "apply", "history"), help="what to do; for administrators")
     @argument("file", nargs="?", help="plan, apply: the configuration's file, or $variable with its path or text")
-    @argument("--yes", action="store_true", help="apply: a cell cannot be asked, so say that you are sure")
+    @argument("--yes", action="store_true", help="apply: needed, since a cell cannot ask for confirmation")
     def _cluster(self, args: Namespace) -> Shown:
         client = self._connected()
         if args.action == "show":
@@ -337,7 +337,7 @@ class PaiMagics(Magics):
     @verb("pai upload")
     @argument("path", help="file, or directory whose content is uploaded; or $variable with one")
     @argument("uri", help="pai://USER/…, $PAI_DEFAULT_FS_URI/…, or a URI of another storage")
-    @argument("--exclude", action="append", default=[], help="leave these out too, not only .git; repeatable")
+    @argument("--exclude", action="append", default=[], help="skip these too, not only .git; repeatable")
     def _upload(self, args: Namespace) -> Shown:
         from jupyter_pai.fs import moving
         from jupyter_pai.fs.bar import ProgressBar

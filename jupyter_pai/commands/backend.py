@@ -18,8 +18,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text, run in (
         ("start", "start it, unless it runs", start),
-        ("stop", "end it; running tasks go on", stop),
-        ("status", "say whether it runs, and where; exit code 3 if not", status),
+        ("stop", "stop it; running tasks keep running", stop),
+        ("status", "show whether it runs, and where; exit code 3 if it does not", status),
         ("logs", "print the end of its logs", logs),
     ):
         actions.add_parser(name, parents=[common], help=text).set_defaults(run=run)

@@ -42,19 +42,19 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("--version", type=int, help="an earlier version")
     verb.add_argument("--derived", action="store_true", help="what would be derived from the nodes, instead")
     verb.set_defaults(run=show)
-    text = "tell what a configuration would do; exit code 0: nobody is concerned, 1: it cannot be taken, 2: somebody is"
+    text = "show the effect of a configuration; exit code 0: no job is affected, 1: it is invalid, 2: jobs are affected"
     verb = actions.add_parser("plan", parents=[common], help=text)
     verb.add_argument("new", help="the configuration, in HiveD's schema; - reads it from stdin")
     verb.add_argument("other", nargs="?", help="compare the first file with this newer one; needs no backend")
     verb.set_defaults(run=plan)
-    verb = actions.add_parser("apply", parents=[common], help="plan a configuration, ask, and have it taken over")
+    verb = actions.add_parser("apply", parents=[common], help="plan a configuration, ask, and apply it")
     verb.add_argument("new", help="the configuration, in HiveD's schema")
     verb.add_argument("--yes", action="store_true", help="do not ask")
     verb.set_defaults(run=apply)
     verb = actions.add_parser("history", parents=[common], help="the last versions, and what they did")
     verb.add_argument("--limit", type=int, default=20, help="at most this many; default: 20")
     verb.set_defaults(run=history)
-    verb = actions.add_parser("orphans", parents=[common], help="running tasks that the database does not know")
+    verb = actions.add_parser("orphans", parents=[common], help="running tasks that are not in the database")
     verb.add_argument("--end", metavar="TASK", help="end this one")
     verb.set_defaults(run=orphans)
 
@@ -86,7 +86,7 @@ def orphans(args: argparse.Namespace, out: Output) -> int:
     with connected() as client:
         if args.end is not None:
             client.thread.run(cluster.end_orphan(client.api, args.end))
-            out.result({"task": args.end}, f"{args.end} is asked to end.")
+            out.result({"task": args.end}, f"The end of {args.end} was requested.")
             return OK
         found = client.thread.run(cluster.orphans(client.api))
     out.result(found, orphans_text(found))
@@ -146,7 +146,7 @@ def _compare(old: str, new: str, out: Output) -> int:
     command = [sys.executable, "-P", "-m", "pai_backend", "cluster", "compare", old, new]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode not in (OK, USAGE) or not done.stdout:
-        raise ClientError(f"The comparison ended with exit code {done.returncode}.", hint="Its own words are above.")
+        raise ClientError(f"The comparison ended with exit code {done.returncode}.", hint="Its output is above.")
     answer = json.loads(done.stdout)
     if done.returncode == USAGE:
         error = from_wire(400, answer["error"])

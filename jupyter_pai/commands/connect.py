@@ -31,7 +31,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("--key", metavar="PATH", help="--putty, --xshell: the key's file on that machine")
     verb.add_argument("--dry-run", action="store_true", help="show what would be written, write nothing")
     verb.set_defaults(run=connect)
-    verb = ssh_verb(verbs, common, "doctor", "try what each SSH program does, and say which will work")
+    verb = ssh_verb(verbs, common, "doctor", "check which SSH programs and editors will work")
     verb.add_argument("--client", action="append", choices=CLIENTS, help="only this program; repeatable")
     verb.set_defaults(run=doctor)
 
@@ -68,7 +68,7 @@ def _written(args: argparse.Namespace, reached: access.Reached, directory: PureP
             try:
                 changes.append(Change(path, before, build(before, way)))
             except ValueError as error:
-                raise _refused(f"{path} is left as it is: {error}", "Mend it or move it away.") from error
+                raise _refused(f"{path} is left as it is: {error}", "Fix it or move it away.") from error
     for path, build_session in ((args.putty, putty.putty_reg), (args.xshell, putty.xshell_session)):
         if path is not None:
             key = PureWindowsPath(args.key or reached.files.identity)

@@ -19,13 +19,13 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument(
         "--wait", action="store_true", help="show the log until the job has ended; exit code 1 if it failed"
     )
-    verb.add_argument("--fresh-name", action="store_true", help="when the name is taken, put a number behind it")
+    verb.add_argument("--fresh-name", action="store_true", help="if the name is taken, append a number")
     verb.set_defaults(run=submit)
     verb = verbs.add_parser("validate", parents=[common], help="read a document without a backend and list its faults")
     verb.add_argument("file", help="the document; - reads stdin")
     verb.set_defaults(run=validate)
     verb = verbs.add_parser(
-        "convert", parents=[common], help="write a document in another protocol and list what that cannot say"
+        "convert", parents=[common], help="convert a document to the other protocol and list what is lost"
     )
     verb.add_argument("file", help="the document; - reads stdin")
     verb.add_argument("--to", required=True, choices=("openpai-v1", "openpai-v2"), help="the protocol to write")

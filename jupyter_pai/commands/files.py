@@ -22,7 +22,7 @@ URI = "pai://USER/…, $PAI_DEFAULT_FS_URI/…, or a URI of another storage"
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
     """Add the verbs of this group."""
-    verb = verbs.add_parser("upload", parents=[common], help="upload a file or directory; again, it goes on")
+    verb = verbs.add_parser("upload", parents=[common], help="upload a file or directory; run it again to resume")
     verb.add_argument("path", type=Path, help="file, or directory whose content is uploaded")
     verb.add_argument("uri", help=URI)
     verb.add_argument(
@@ -30,7 +30,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
         action="append",
         default=[],
         metavar="PATTERN",
-        help="leave these out too, not only .git; repeatable",
+        help="skip these too, not only .git; repeatable",
     )
     verb.set_defaults(run=upload)
     group = verbs.add_parser("fs", help="files of storages")
@@ -47,12 +47,12 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("source", help="a path, or " + URI)
     verb.add_argument("target", help="a path, or " + URI)
     verb.set_defaults(run=cp)
-    verb = actions.add_parser("mkdir", parents=[common], help="make a directory, with all above it")
+    verb = actions.add_parser("mkdir", parents=[common], help="make a directory and its parents")
     verb.add_argument("uri", help=URI)
     verb.set_defaults(run=mkdir)
     verb = actions.add_parser("rm", parents=[common], help="remove a file or an empty directory")
     verb.add_argument("uri", help=URI)
-    verb.add_argument("-r", "--recursive", action="store_true", help="remove a directory with all that is in it")
+    verb.add_argument("-r", "--recursive", action="store_true", help="remove a directory and everything in it")
     verb.set_defaults(run=rm)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jupyter_pai.sync import Client
 
 FORMATS = ("openssh", "pem", "ppk", "ppk2")
-ONLY = "limit it to this: shell, exec, sftp, sftp-read, port:LABEL; more than one may be given"
+ONLY = "allow only this: shell, exec, sftp, sftp-read, port:LABEL; more than one may be given"
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
@@ -28,10 +28,10 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb = actions.add_parser("add", parents=[common], help="register a public key")
     verb.add_argument("file", type=Path, help="the .pub file")
     verb.add_argument("--name", default="", help="what to call it; default: its comment")
-    verb.add_argument("--for", dest="lifetime", type=duration, metavar="TIME", help="until then, such as 30d")
+    verb.add_argument("--for", dest="lifetime", type=duration, metavar="TIME", help="for how long, such as 30d")
     verb.add_argument("--job", help="only for this job")
     verb.set_defaults(run=add_key)
-    verb = actions.add_parser("remove", parents=[common], help="forget a key; its logins end")
+    verb = actions.add_parser("remove", parents=[common], help="remove a key; its logins end")
     verb.add_argument("key", help="its fingerprint or name")
     verb.set_defaults(run=remove)
     verb = actions.add_parser("rotate", parents=[common], help="register a key in place of another")
@@ -43,7 +43,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("job", help="name or alias")
     verb.add_argument("--format", choices=FORMATS, default="openssh", help="pem: RSA, for old clients; ppk: PuTTY")
     verb.add_argument("--type", choices=("ed25519", "rsa"), help="default: ed25519, of pem rsa")
-    verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="a new file, for you alone")
+    verb.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write, readable by you only"
+    )
     verb.set_defaults(run=job_key)
     _add_certificates(actions, common)
 
@@ -51,28 +53,28 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
 def _add_certificates(
     actions: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser
 ) -> None:
-    verb = actions.add_parser("certify", parents=[common], help="have a public key certified for a time")
+    verb = actions.add_parser("certify", parents=[common], help="get a certificate for a public key")
     verb.add_argument("file", type=Path, help="the .pub file; the certificate is written beside it")
     verb.add_argument("--job", help="only for this job; default: all of yours")
     verb.add_argument("--for", dest="lifetime", type=duration, metavar="TIME", help="default 1h, at most 24h")
     verb.add_argument("--only", action="append", default=[], metavar="WHAT", help=ONLY)
     verb.add_argument("--no-pty", action="store_true", help="without a terminal")
     verb.add_argument("--as-admin", action="store_true", help="for another user's job; for administrators")
-    verb.add_argument("--reason", default="", metavar="TEXT", help="with --as-admin: why, which the owner is told")
+    verb.add_argument("--reason", default="", metavar="TEXT", help="with --as-admin: the reason, which the owner sees")
     verb.set_defaults(run=certify)
-    verb = actions.add_parser("certificates", parents=[common], help="certificates that are accepted now")
+    verb = actions.add_parser("certificates", parents=[common], help="your valid certificates")
     verb.set_defaults(run=list_certificates)
-    verb = actions.add_parser("revoke", parents=[common], help="have a certificate refused; its logins end")
+    verb = actions.add_parser("revoke", parents=[common], help="revoke a certificate; its logins end")
     verb.add_argument("serial", type=int)
     verb.set_defaults(run=revoke)
     verb = actions.add_parser("audit", parents=[common], help="what was done to your keys, newest first")
-    verb.add_argument("--everybody", action="store_true", help="to everybody's; for administrators")
+    verb.add_argument("--everybody", action="store_true", help="the keys of all users; for administrators")
     verb.set_defaults(run=audit)
-    verb = actions.add_parser("authority", parents=[common], help="the keys whose certificates are accepted")
-    verb.add_argument("--rotate", action="store_true", help="certify with a new one from now on; for administrators")
+    verb = actions.add_parser("authority", parents=[common], help="the keys that sign accepted certificates")
+    verb.add_argument("--rotate", action="store_true", help="sign with a new key from now on; for administrators")
     verb.set_defaults(run=authority)
     for name, text, run in (
-        ("lock-out", "refuse and end all requests and logins of a user; for administrators", lock_out),
+        ("lock-out", "lock a user out: refuse all requests and end all logins; for administrators", lock_out),
         ("let-in", "end the lock-out of a user; for administrators", let_in),
     ):
         verb = actions.add_parser(name, parents=[common], help=text)
@@ -161,7 +163,7 @@ def list_certificates(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     found = asked(broker.certificates)
-    out.result(found, "\n".join(map(_certificate_line, found)) or "No certificate is accepted now.")
+    out.result(found, "\n".join(map(_certificate_line, found)) or "You have no valid certificate.")
     return OK
 
 
@@ -179,7 +181,7 @@ def audit(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     found = asked(lambda api: broker.audit(api, everybody=args.everybody))
-    out.result(found, "\n".join(map(_event_line, found)) or "Nothing was done to keys.")
+    out.result(found, "\n".join(map(_event_line, found)) or "No events.")
     return OK
 
 
@@ -233,7 +235,7 @@ def _write_private(path: Path, text: str) -> None:
         raise ClientError(
             f"{path} cannot be written: {error.strerror}",
             code="InvalidParametersError",
-            hint="Name a file that is not there yet; nothing is overwritten.",
+            hint="Name a new file; existing files are not overwritten.",
         ) from None
     with os.fdopen(handle, "w", encoding="ascii", newline="") as file:
         file.write(text)

@@ -41,9 +41,7 @@ class Output:
     def agreed(self, question: str) -> bool:
         """Whether the user answers yes. Raises ClientError where no answer can come: without a terminal, or as JSON."""
         if self.as_json or not sys.stdin.isatty():
-            raise ClientError(
-                f"{question} No answer can be given here.", code="InvalidParametersError", hint="Give --yes."
-            )
+            raise ClientError(f"{question} This needs confirmation.", code="InvalidParametersError", hint="Give --yes.")
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -13,18 +13,18 @@ from jupyter_pai.share_text import share_line, shares_text
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
     """Add the verbs of this group."""
-    verb = verbs.add_parser("share", parents=[common], help="let another user enter a job by SSH")
-    verb.add_argument("job", nargs="?", help="name or alias; without it: what others share with you")
-    verb.add_argument("--with", dest="user", metavar="USER", help="whom to let in")
+    verb = verbs.add_parser("share", parents=[common], help="let another user log in to a job")
+    verb.add_argument("job", nargs="?", help="name or alias; default: what others share with you")
+    verb.add_argument("--with", dest="user", metavar="USER", help="the user to share it with")
     verb.add_argument("--list", action="store_true", help="show with whom the job is shared")
     verb.add_argument(
-        "--for", dest="lifetime", type=duration, metavar="TIME", help="until then; default: the job's end"
+        "--for", dest="lifetime", type=duration, metavar="TIME", help="for how long; default: until the job ends"
     )
     verb.add_argument("--only", action="append", default=[], metavar="WHAT", help=ONLY)
     verb.set_defaults(run=share)
     verb = verbs.add_parser("shares", parents=[common], help="what others share with you, and you with others")
     verb.set_defaults(run=shares)
-    verb = verbs.add_parser("unshare", parents=[common], help="let a user in no more; their logins end")
+    verb = verbs.add_parser("unshare", parents=[common], help="end a share; the user's logins end")
     verb.add_argument("job", help="name or alias")
     verb.add_argument("--with", dest="user", metavar="USER", required=True, help="with whom it is shared")
     verb.set_defaults(run=unshare)
@@ -63,5 +63,5 @@ def unshare(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.unshare(api, args.job, args.user))
-    out.result({"unshared": args.user}, f"{args.user} may enter {args.job} no more.")
+    out.result({"unshared": args.user}, f"{args.job} is no longer shared with {args.user}.")
     return OK

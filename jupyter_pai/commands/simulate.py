@@ -26,9 +26,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument("config", help="cluster configuration in HiveD's schema")
     verb.add_argument("trace", help="what happens, one JSON object a line: docs/scheduling.md")
     verb.add_argument("--compare", metavar="CONFIG", help="another configuration, to see both side by side")
-    verb.add_argument("--settings", metavar="FILE", help="settings of a backend, for its caps and patience")
+    verb.add_argument("--settings", metavar="FILE", help="settings of a backend, for its queue limits")
     verb.add_argument(
-        "--queue", metavar="KEY=VALUE", action="append", default=[], help="one of them, e.g. user.gpus=8; repeatable"
+        "--queue", metavar="KEY=VALUE", action="append", default=[], help="one setting, e.g. user.gpus=8; repeatable"
     )
     verb.add_argument(
         "--grace",
@@ -38,9 +38,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
         help="how long evicted groups keep their place; default: 0",
     )
     verb.add_argument(
-        "--estimates", action="store_true", help="in JSON, when waiting groups were told that they would start"
+        "--estimates", action="store_true", help="in JSON: the start times that waiting groups were shown"
     )
-    verb.add_argument("--picture", metavar="OUT", help="write an SVG of the course too")
+    verb.add_argument("--picture", metavar="OUT", help="also draw an SVG")
     verb.set_defaults(run=simulate)
 
 
@@ -50,7 +50,7 @@ def _seconds(given: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{given} is no number of seconds from 0 to 86400")
+        raise argparse.ArgumentTypeError(f"{given} is not a number of seconds from 0 to 86400")
     return seconds
 
 
@@ -58,7 +58,7 @@ def simulate(args: argparse.Namespace, out: Output) -> int:
     """Replay, and show the figures; exit code 2 when a file is wrong."""
     done = subprocess.run(_command(args), stdout=subprocess.PIPE, check=False)
     if done.returncode not in (OK, USAGE):
-        raise ClientError(f"The simulation ended with exit code {done.returncode}.", hint="Its own words are above.")
+        raise ClientError(f"The simulation ended with exit code {done.returncode}.", hint="Its output is above.")
     answer = json.loads(done.stdout)
     if done.returncode == USAGE:
         error = from_wire(400, answer["error"])

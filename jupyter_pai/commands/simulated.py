@@ -149,7 +149,7 @@ def _warnings(report: Report) -> list[str]:
     if report["left"]:
         names = ", ".join(render.safe(name) for name in report["left"][:MOST_REFUSED])
         more = f" and {len(report['left']) - MOST_REFUSED} more" if len(report["left"]) > MOST_REFUSED else ""
-        lines.append(f"! still waiting when nothing more could happen: {names}{more}")
+        lines.append(f"! still waiting at the end: {names}{more}")
     return lines
 
 

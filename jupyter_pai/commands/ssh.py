@@ -29,14 +29,14 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argp
     verb.add_argument(
         "--no-certificate",
         action="store_true",
-        help="register your key, instead of having it certified for an hour at a time (also PAI_SSH_CERTIFICATE=no)",
+        help="register your key instead of getting certificates for one hour (also PAI_SSH_CERTIFICATE=no)",
     )
     verb.set_defaults(run=ssh)
     verb = verbs.add_parser("ssh-config", parents=[common], help="write ssh names of running tasks")
     _add_place(verb)
     what = verb.add_mutually_exclusive_group()
     what.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
-    what.add_argument("--remove", action="store_true", help="take the names and the Include line away again")
+    what.add_argument("--remove", action="store_true", help="remove the names and the Include line")
     verb.add_argument(
         "--jump",
         action=argparse.BooleanOptionalAction,

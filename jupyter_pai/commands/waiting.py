@@ -34,10 +34,10 @@ def wait(client: Client, job: str, out: Output, *, show_log: bool) -> int:
                 out.progress(line)
             said, final = line, item
     except KeyboardInterrupt:
-        out.progress(f"\nNot waiting any longer; the job goes on. Stop it with `pai stop {job}`.")
+        out.progress(f"\nNo longer waiting; the job keeps running. Stop it with `pai stop {job}`.")
         return INTERRUPTED
     if final is None:
-        raise BackendAway(f"Nothing is known of the end of {job}.")
+        raise BackendAway(f"It is not known how {job} ended.")
     if out.as_json:
         out.json_line(final, indent=2)
     else:

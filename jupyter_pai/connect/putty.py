@@ -47,7 +47,7 @@ def putty_host_key(public_key: str) -> tuple[str, str]:
         half = len(blob[1]) // 2
         x, y = int.from_bytes(blob[1][1 : half + 1], "big"), int.from_bytes(blob[1][half + 1 :], "big")
         return kind, f"{blob[0].decode('ascii')},{x:#x},{y:#x}"
-    raise ValueError(f"PuTTY has no form for a key of type {kind}")
+    raise ValueError(f"PuTTY does not support keys of type {kind}")
 
 
 def _fields(public_key: str) -> tuple[str, list[bytes]]:
@@ -61,7 +61,7 @@ def _fields(public_key: str) -> tuple[str, list[bytes]]:
     while blob:
         length = int.from_bytes(blob[:4], "big")
         if len(blob) < 4 + length or length == 0:
-            raise ValueError("not a public key: it ends in its middle")
+            raise ValueError("not a public key: it is cut short")
         strings.append(blob[4 : 4 + length])
         blob = blob[4 + length :]
     if not strings or strings[0] != words[0].encode("ascii", errors="replace"):

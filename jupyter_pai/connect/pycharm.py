@@ -48,9 +48,9 @@ def _project(text: str | None, file: str) -> ET.Element:
     try:
         root = ET.fromstring(text, parser=ET.XMLParser(target=ET.TreeBuilder(insert_comments=True)))
     except ET.ParseError as error:
-        raise ValueError(f"{file} is no XML: {error}") from error
+        raise ValueError(f"{file} is not XML: {error}") from error
     if root.tag != "project":
-        raise ValueError(f"{file} is no project file: its root is <{root.tag}>")
+        raise ValueError(f"{file} is not a project file: its root is <{root.tag}>")
     return root
 
 

@@ -56,7 +56,7 @@ def profile(given: str, release: str | None = None) -> Profile:
     """
     if not is_wsl(platform.release() if release is None else release):
         raise ClientError(
-            "This is not Linux below Windows (WSL), so there is no Windows to write for.",
+            "This is not Linux in Windows (WSL), so --windows has no effect.",
             code="InvalidParametersError",
             hint="On Windows itself, run `pai ssh-config` without --windows.",
         )
@@ -65,7 +65,7 @@ def profile(given: str, release: str | None = None) -> Profile:
         return Profile(windows, Path(mounted(windows)))
     except ValueError as error:
         raise ClientError(
-            f"{windows} is no directory of a Windows user.",
+            f"{windows} is not the directory of a Windows user.",
             code="InvalidParametersError",
             hint=r"Name it, such as --windows 'C:\Users\me'.",
         ) from error

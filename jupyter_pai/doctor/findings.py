@@ -38,7 +38,7 @@ _ADMIN_ZH = "请告诉管理员：这不是作业的问题。"
 
 WORDS: dict[str, dict[str, tuple[str, str]]] = {
     "no-login": {
-        "en": ("Nobody can log in. {detail}", "Look at the job's state with `pai status`, then at `pai why`."),
+        "en": ("Login is not possible. {detail}", "Check the job with `pai status`, then with `pai why`."),
         "zh_CN": ("无法登录。{detail}", "先用 `pai status` 查看作业状态，再用 `pai why` 查看原因。"),
     },
     "no-include": {
@@ -47,13 +47,13 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
             "Run `pai ssh-config`, which puts the Include line at the top of that file.",
         ),
         "zh_CN": (
-            "OpenSSH 不认识名称 {alias}：{config} 没有包含 {ours}。",
+            "OpenSSH 找不到名称 {alias}：{config} 没有包含 {ours}。",
             "请运行 `pai ssh-config`，它会把 Include 行放到该文件的开头。",
         ),
     },
     "foreign-option": {
         "en": (
-            "Another block of {config} sets {option} to {value}, which counts instead of what {ours} says.",
+            "Another block of {config} sets {option} to {value}, which overrides {ours}.",
             "Move the line `Include {ours}` above it, or leave the task's names out of that block (`Host * !NAME`).",
         ),
         "zh_CN": (
@@ -97,7 +97,7 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "other-host": {
         "en": (
-            "Another host than the gateway answers on port {port} of {host}: it has not the gateway's host key.",
+            "Another host than the gateway answers on port {port} of {host}: it does not have the gateway's host key.",
             "Do not log in there. Check the address; if the gateway has a new key, run `pai ssh-config`.",
         ),
         "zh_CN": (
@@ -118,7 +118,7 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "key-unregistered": {
         "en": ("The backend does not know your key {path}.", "Run `pai keys add {path}`, or `pai ssh-config`."),
-        "zh_CN": ("后端不认识你的密钥 {path}。", "请运行 `pai keys add {path}` 或 `pai ssh-config`。"),
+        "zh_CN": ("后端没有登记您的密钥 {path}。", "请运行 `pai keys add {path}` 或 `pai ssh-config`。"),
     },
     "key-limited": {
         "en": (
@@ -126,16 +126,16 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
             "Take it out with `pai keys remove`, then run `pai keys add {path}`.",
         ),
         "zh_CN": (
-            "你的密钥 {path} 只为另一个作业注册。",
+            "您的密钥 {path} 只为另一个作业注册。",
             "请先用 `pai keys remove` 移除它，再运行 `pai keys add {path}`。",
         ),
     },
     "key-over": {
         "en": (
-            "The time for which your key {path} is registered is over.",
+            "The registration of your key {path} has expired.",
             "Run `pai keys add {path} --for 90d`, or another time.",
         ),
-        "zh_CN": ("你的密钥 {path} 的注册期限已过。", "请运行 `pai keys add {path} --for 90d`，或指定其他期限。"),
+        "zh_CN": ("您的密钥 {path} 的注册已过期。", "请运行 `pai keys add {path} --for 90d`，或指定其他期限。"),
     },
     "certificate-over": {
         "en": (
@@ -148,8 +148,11 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "locked-out": {
-        "en": ("An administrator has locked you out of tasks.", "Ask the administrator why; no key helps."),
-        "zh_CN": ("管理员禁止了你进入任务。", "请询问管理员原因；更换密钥没有用。"),
+        "en": (
+            "An administrator has locked you out of tasks.",
+            "Ask the administrator why; another key does not help.",
+        ),
+        "zh_CN": ("管理员已禁止您登录任务。", "请询问管理员原因；更换密钥没有用。"),
     },
     "no-shell": {
         "en": ("An interactive shell does not work. {detail}", "The image needs a shell, /bin/sh at least."),
@@ -157,17 +160,17 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "not-exact": {
         "en": (
-            "Commands do not give exactly their own bytes and exit status. {detail}",
+            "Commands do not return their exact output or exit status. {detail}",
             "Let start-up files such as ~/.bashrc print nothing when there is no terminal.",
         ),
         "zh_CN": ("命令的输出或退出码不准确。{detail}", "请不要让 ~/.bashrc 等启动文件在没有终端时输出内容。"),
     },
     "no-terminal": {
         "en": ("A command gets no terminal. {detail}", _ADMIN),
-        "zh_CN": ("命令得不到终端。{detail}", _ADMIN_ZH),
+        "zh_CN": ("无法为命令分配终端。{detail}", _ADMIN_ZH),
     },
     "no-half-close": {
-        "en": ("Data piped through a command does not arrive whole. {detail}", _ADMIN),
+        "en": ("Data piped through a command arrives incomplete. {detail}", _ADMIN),
         "zh_CN": ("通过命令传输的数据不完整。{detail}", _ADMIN_ZH),
     },
     "many": {
@@ -184,12 +187,15 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
     "no-sftp": {
         "en": (
             "Files cannot be copied by SFTP. {detail}",
-            "Check that the task's disk is not full; else tell an administrator.",
+            "Check that the task's disk is not full; otherwise tell an administrator.",
         ),
         "zh_CN": ("无法通过 SFTP 复制文件。{detail}", "请检查任务的磁盘是否已满；否则请告诉管理员。"),
     },
     "no-scp": {
-        "en": ("scp does not work. {detail}", "Check that the task's disk is not full; else tell an administrator."),
+        "en": (
+            "scp does not work. {detail}",
+            "Check that the task's disk is not full; otherwise tell an administrator.",
+        ),
         "zh_CN": ("scp 不可用。{detail}", "请检查任务的磁盘是否已满；否则请告诉管理员。"),
     },
     "no-scp-legacy": {
@@ -207,12 +213,15 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
         "zh_CN": ("任务里没有 rsync。", "请在镜像里安装 rsync，或用 sftp，或通过 ssh 用 tar 复制。"),
     },
     "rsync-failed": {
-        "en": ("rsync does not work. {detail}", "Run it with -vv to see its conversation."),
-        "zh_CN": ("rsync 不可用。{detail}", "请用 -vv 运行以查看它的对话。"),
+        "en": ("rsync does not work. {detail}", "Run it with -vv for details."),
+        "zh_CN": ("rsync 不可用。{detail}", "请用 -vv 运行以查看详细输出。"),
     },
     "rsync-untried": {
-        "en": ("rsync was not tried: there is none on this machine. The task has it.", "Install rsync here to try it."),
-        "zh_CN": ("没有试用 rsync：本机没有安装。任务里有。", "在本机安装 rsync 后可以再试。"),
+        "en": (
+            "rsync was not checked: it is not installed on this machine. The task has it.",
+            "Install rsync here and check again.",
+        ),
+        "zh_CN": ("未检查 rsync：本机没有安装，任务里有。", "在本机安装 rsync 后再检查。"),
     },
     "two-connections": {
         "en": ("A second connection does not reach the first one's task. {detail}", _ADMIN),
@@ -343,7 +352,7 @@ WORDS: dict[str, dict[str, tuple[str, str]]] = {
         "zh_CN": ("无法把辅助文件放进任务并运行。{detail}", "请检查任务的磁盘是否已满。"),
     },
     "untried": {
-        "en": ("A step could not be tried. {detail}", "Mend what else is named here, then ask again."),
-        "zh_CN": ("有一步无法尝试。{detail}", "请先解决这里的其他问题，然后再检查。"),
+        "en": ("A step could not be checked. {detail}", "Fix the other problems first, then check again."),
+        "zh_CN": ("有一步无法检查。{detail}", "请先解决这里的其他问题，然后再检查。"),
     },
 }

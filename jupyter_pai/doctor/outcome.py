@@ -49,4 +49,4 @@ class Observations:
 
     def outcome(self, probe: Probe) -> Outcome:
         """What a step found; one that was not done could not be tried."""
-        return self.outcomes.get(probe, Outcome(None, "It was not tried."))
+        return self.outcomes.get(probe, Outcome(None, "It was not checked."))

@@ -71,7 +71,7 @@ def _below(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> Fo
                 status = child.stat()
                 files.append(Source(Path(child.path), relative, status.st_size, status.st_mtime))
             else:
-                say(f"left out: {relative} is no file" + (", but a link" if child.is_symlink() else ""))
+                say(f"left out: {relative} is not a file" + (", but a link" if child.is_symlink() else ""))
         if not kept and folder:
             empty.append(folder)
     return Found(tuple(sorted(files, key=lambda file: file.relative)), tuple(sorted(empty)))

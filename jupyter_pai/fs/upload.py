@@ -151,7 +151,9 @@ async def _send(files: BackendFiles, source: Source, path: str, offset: int, pro
 async def _part(file: BinaryIO, source: Source, size: int) -> bytes:
     data = await asyncio.to_thread(file.read, size)
     if len(data) < size:
-        raise wrong(f"{source.path} became shorter while it was uploaded.", "Upload again when nobody writes to it.")
+        raise wrong(
+            f"{source.path} became shorter while it was uploaded.", "Upload again when no program writes to it."
+        )
     return data
 
 

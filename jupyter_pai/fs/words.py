@@ -39,7 +39,7 @@ def shown(entry: FileEntry) -> str:
 def moved_line(moved: Moved) -> str:
     """What an upload or a copy did, in a line."""
     if moved.files is None:
-        return safe(f"{moved.target} is a copy")
+        return safe(f"copied to {moved.target}")
     words = [f"{moved.files} file{'' if moved.files == 1 else 's'}"]
     if moved.size is not None:
         words.append(size_text(moved.size))

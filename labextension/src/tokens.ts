@@ -147,7 +147,7 @@ export interface IPaiClient {
   shares(): Promise<IShares>;
   /** How programs reach a running task; of the job's first one. */
   guide(job: string): Promise<IGuide>;
-  /** Try which programs will work with it; takes seconds. */
+  /** Check which programs will work with it; takes seconds. */
   doctor(job: string): Promise<IDoctorReport>;
   /** Bytes of a log; a negative offset counts from the end. */
   log(

@@ -224,7 +224,7 @@ export interface ICellsUse {
   readonly guaranteed: number;
   /** In use without a claim, whoever owns them. */
   readonly opportunistic: number;
-  /** Kept for jobs for which others are being stopped. */
+  /** Reserved for jobs that wait until preempted jobs have stopped. */
   readonly reserved: number;
   /** Owned, and not to be had in health. */
   readonly bad: number;

@@ -90,18 +90,18 @@ export function problemWords(
       };
     case AwayCode.extension:
       return {
-        what: trans.__('The server half of jupyter-pai is missing.'),
+        what: trans.__('The server extension of jupyter-pai is missing.'),
         remedy: trans.__(
           'Run "jupyter server extension enable jupyter_pai" and restart the Jupyter server.'
         )
       };
     case AwayCode.backend:
       return {
-        what: problem.message || trans.__('The PAI backend is away.'),
+        what: problem.message || trans.__('The PAI backend is unavailable.'),
         remedy:
           problem.hint ||
           trans.__(
-            'Jobs go on meanwhile. "pai backend status" in a terminal says more; the panel tries again.'
+            'Jobs keep running. For details run "pai backend status" in a terminal. The panel tries again.'
           )
       };
     default:

@@ -133,7 +133,7 @@ describe('the page of the cluster', () => {
       ['j7-0-0-0', 'running', 'it carries no record of its job'],
       [
         'j8-0-0-0',
-        'running, asked to end by root',
+        'running, end requested by root',
         'it carries no record of its job'
       ]
     ]);
@@ -186,7 +186,7 @@ describe('the page of the cluster', () => {
     const up = button('Move a up');
     expect(up.getAttribute('aria-disabled')).toBe('true');
     expect(up.title).toBe(
-      'Move a up: not possible, it is the first of your jobs in its queue'
+      'Move a up: not possible, it is already the first of your jobs in its queue'
     );
     up.click();
     expect(button('Move b down').title).toContain('last of your jobs');
@@ -227,7 +227,7 @@ describe('the page of the cluster', () => {
     await show({ virtualClusters: [use] });
     expect(host.textContent).toContain('3 jobs of others wait.');
     await show({ virtualClusters: [virtualCluster()] });
-    expect(host.textContent).toContain('Nobody waits.');
+    expect(host.textContent).toContain('No job is waiting.');
     expect(host.textContent).toContain('Nothing runs here.');
   });
 
@@ -251,9 +251,9 @@ describe('the page of the cluster', () => {
     ];
     await show({ nodes });
     expect(row('Nodes').map(cellsOf => cellsOf.slice(0, 3))).toEqual([
-      ['d', 'away: no heartbeat', '3 of 8 V100, 8 broken'],
+      ['d', 'unavailable: no heartbeat', '3 of 8 V100, 8 broken'],
       ['c', 'ready', '3 of 8 V100, 1 broken'],
-      ['b', 'nothing new starts here', '3 of 8 V100'],
+      ['b', 'no new tasks start here', '3 of 8 V100'],
       ['node-a', 'ready', '3 of 8 V100']
     ]);
     expect(host.textContent).toContain('12 of 32 GPUs in use, 9 broken.');

@@ -205,7 +205,7 @@ describe('commands', () => {
       );
       await commands.execute(CommandIDs.releaseJob, { job: 'ada~first' });
       expect(asked(RELEASE)[0].query.get('task')).toBeNull();
-      expect(messages()).toEqual(['No task of this job is kept any more.']);
+      expect(messages()).toEqual(['No task of this job is kept.']);
     });
 
     it('says why it failed', async () => {

@@ -41,7 +41,7 @@ describe('the idle clock of a job', () => {
       sentence: ''
     });
     expect(text).toContain(`Not used since${timeText(SINCE)}`);
-    expect(text).toContain(`Stopped if idle till${timeText(UNTIL)}`);
+    expect(text).toContain(`Stopped if idle until${timeText(UNTIL)}`);
   });
 
   it('says so in other words once its owner is warned', () => {

@@ -53,7 +53,7 @@ describe('the note why a job waits', () => {
     );
     expect(host.textContent).toContain(estimate);
     expect(host.textContent).toMatch(
-      /Expected to start at about (14:20|02:20 PM), if nothing new comes\./
+      /Expected to start at about (14:20|02:20 PM), if no new job comes first\./
     );
   });
 
@@ -77,7 +77,7 @@ describe('the note why a job waits', () => {
     const { waiting } = why();
     const host = shown(waits, why({ waiting: { ...waiting!, cause: 'kept' } }));
     expect(host.querySelector('summary')?.textContent).toBe(
-      'Who still runs on the GPUs that are kept for it'
+      'Jobs that still run on the GPUs reserved for it'
     );
   });
 

@@ -238,7 +238,7 @@ def test_a_running_job_says_how_to_connect_and_which_programs_will_work(page: Pa
     dialog.get_by_text("PyCharm", exact=True).click()
     expect(dialog.get_by_text("OpenSSH config and authentication agent")).to_be_visible()
     shoot(page, "connect")
-    dialog.get_by_role("button", name="Try which programs will work").click()
+    dialog.get_by_role("button", name="Check which programs will work").click()
     verdicts = dialog.get_by_role("list", name="Which programs will work")
     expect(verdicts.locator("[data-client=ssh][data-works=true]")).to_contain_text("will work")
     expect(verdicts.locator("[data-client]")).to_have_count(8)

@@ -27,7 +27,7 @@ def test_a_job_that_waits_says_why_and_what_would_help_until_it_starts(page: Pag
     note = job.locator(".jp-pai-Note[data-kind=why]")
     expect(note).to_contain_text("With 1 task instead of 2 it would start now.")
     expect(note).to_contain_text("Number 1 of 1 in the queue of default.")
-    note.get_by_text("Who has what it needs").click()
+    note.get_by_text("Jobs that hold what it needs").click()
     expect(note.get_by_role("listitem")).to_contain_text("~holder: 1 GPU, priority 10")
 
     page.locator("[role=tab][data-id$='~holder']").click()

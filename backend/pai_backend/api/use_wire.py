@@ -30,7 +30,7 @@ class CellsUseWire(Camel):
     owned: int
     guaranteed: int = Field(description="In use on the virtual cluster's own quota.")
     opportunistic: int = Field(description="In use without a claim, whoever owns them.")
-    reserved: int = Field(description="Kept for jobs for which others are being stopped.")
+    reserved: int = Field(description="Reserved for jobs that wait until preempted jobs have stopped.")
     bad: int = Field(description="Owned, and not to be had in health.")
     free: int = Field(description="Still free to claim; without configured cells, what nobody uses.")
 

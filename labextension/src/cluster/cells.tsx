@@ -60,19 +60,21 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
     { label: trans.__('Owned'), numeric },
     {
       label: trans.__('Guaranteed'),
-      help: trans.__('In use on its own quota; nobody takes these away.'),
+      help: trans.__('In use on its own quota; never preempted by others.'),
       numeric
     },
     {
       label: trans.__('Opportunistic'),
       help: trans.__(
-        'In use without a claim, of anybody; they make way for their owner.'
+        'In use beyond its quota; preempted when their owner needs them.'
       ),
       numeric
     },
     {
       label: trans.__('Reserved'),
-      help: trans.__('Kept for jobs for which others are being stopped.'),
+      help: trans.__(
+        'Reserved for jobs that wait until preempted jobs have stopped.'
+      ),
       numeric
     },
     { label: trans.__('Broken'), numeric },

@@ -74,7 +74,7 @@ async function endOrphan(
   const answer = await showDialog({
     title: trans.__('End the task?'),
     body: trans.__(
-      '%1 is ended for good. No job of the database says whose it is.',
+      '%1 will be ended. This cannot be undone. No job in the database owns it.',
       task
     ),
     buttons: [

@@ -37,11 +37,13 @@ export function gpuTotals(nodes: readonly INodeUse[]): {
 
 function stateText(trans: TranslationBundle, node: INodeUse): string {
   if (!node.ready) {
-    return node.reason ? trans.__('away: %1', node.reason) : trans.__('away');
+    return node.reason
+      ? trans.__('unavailable: %1', node.reason)
+      : trans.__('unavailable');
   }
   return node.schedulable
     ? trans.__('ready')
-    : trans.__('nothing new starts here');
+    : trans.__('no new tasks start here');
 }
 
 function gpuText(trans: TranslationBundle, node: INodeUse): string {

@@ -14,8 +14,8 @@ function stateText(trans: TranslationBundle, orphan: IOrphan): string {
     return orphan.state;
   }
   return orphan.endedBy === 'age'
-    ? trans.__('%1, asked to end by its age', orphan.state)
-    : trans.__('%1, asked to end by %2', orphan.state, orphan.endedBy);
+    ? trans.__('%1, end requested: kept for too long', orphan.state)
+    : trans.__('%1, end requested by %2', orphan.state, orphan.endedBy);
 }
 
 function EndButton(props: {
@@ -59,7 +59,7 @@ export function OrphansSection(props: {
       <h3 id="jp-pai-cluster-orphans">{trans.__('Orphans')}</h3>
       <p>
         {trans.__(
-          'These tasks run and the database does not know them. They are kept; what they hold is not known to the scheduling.'
+          'These tasks are running, but the database has no record of them. They are kept. The scheduler does not count what they use.'
         )}
       </p>
       <DataTable columns={columns} label={trans.__('Orphans')}>

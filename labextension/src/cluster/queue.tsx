@@ -35,11 +35,11 @@ function moveWords(
   admin: boolean
 ): IMoveWords {
   const top = admin
-    ? trans.__('it is the first of its queue')
-    : trans.__('it is the first of your jobs in its queue');
+    ? trans.__('it is already the first in its queue')
+    : trans.__('it is already the first of your jobs in its queue');
   const bottom = admin
-    ? trans.__('it is the last of its queue')
-    : trans.__('it is the last of your jobs in its queue');
+    ? trans.__('it is already the last in its queue')
+    : trans.__('it is already the last of your jobs in its queue');
   switch (kind) {
     case 'first':
       return {

@@ -72,7 +72,7 @@ function WaitingPart(
 ): JSX.Element {
   const { trans, use, admin } = props;
   if (use.waiting === 0) {
-    return <p>{trans.__('Nobody waits.')}</p>;
+    return <p>{trans.__('No job is waiting.')}</p>;
   }
   const hidden = use.waiting - use.queue.length;
   return (
@@ -101,7 +101,7 @@ function VirtualClusterSection(
   return (
     <section aria-labelledby={id} data-vc={use.name}>
       <h3 id={id}>{use.name}</h3>
-      {!use.granted && <p>{trans.__('You have no grant to use it.')}</p>}
+      {!use.granted && <p>{trans.__('You are not allowed to use it.')}</p>}
       {use.cells.length > 0 && (
         <CellsTable
           cells={use.cells}
@@ -137,7 +137,7 @@ function Kind(props: {
   return use.shared ? (
     <p>
       {trans.__(
-        'No quotas are set: every virtual cluster may use all that is free.'
+        'No quotas are set: every virtual cluster may use all free resources.'
       )}
     </p>
   ) : (

@@ -232,7 +232,7 @@ export function Connect(props: IConnectProps): JSX.Element {
         >
           {examining
             ? trans.__('Trying…')
-            : trans.__('Try which programs will work')}
+            : trans.__('Check which programs will work')}
         </button>
         {report && <Verdicts trans={trans} report={report} />}
       </section>

@@ -67,7 +67,7 @@ function factsOf(
     [
       job.idle?.warned
         ? trans.__('Stopped unless used by')
-        : trans.__('Stopped if idle till'),
+        : trans.__('Stopped if idle until'),
       timeText(job.idle?.stopAt ?? null)
     ],
     [
@@ -149,7 +149,7 @@ function Actions(props: IPageProps & { job: IJobDetail }): JSX.Element {
           onClick={() =>
             void commands.execute(CommandIDs.releaseJob, { job: job.id })
           }
-          title={trans.__('Let go of failed tasks that are kept for debugging')}
+          title={trans.__('Release failed tasks that are kept for debugging')}
         >
           {trans.__('Release')}
         </button>

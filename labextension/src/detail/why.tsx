@@ -35,8 +35,8 @@ function Holders(props: {
     <details>
       <summary>
         {waiting.cause === 'kept'
-          ? trans.__('Who still runs on the GPUs that are kept for it')
-          : trans.__('Who has what it needs')}
+          ? trans.__('Jobs that still run on the GPUs reserved for it')
+          : trans.__('Jobs that hold what it needs')}
       </summary>
       <ul>
         {waiting.holders.map(holder => (
@@ -77,7 +77,7 @@ function Reason(props: {
       {waiting.starts_at && (
         <span>
           {trans.__(
-            'Expected to start at about %1, if nothing new comes.',
+            'Expected to start at about %1, if no new job comes first.',
             clockText(waiting.starts_at)
           )}
         </span>
@@ -108,7 +108,7 @@ export function WhyNote(props: {
     <div className="jp-pai-Note" data-kind="why">
       <strong>
         {job.phase === 'kept for debugging'
-          ? trans.__('Why it is not over')
+          ? trans.__('Why it has not ended')
           : trans.__('Why it waits')}
       </strong>
       {why && waiting ? (

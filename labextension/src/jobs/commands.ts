@@ -165,7 +165,7 @@ async function stopJob(options: IJobCommandOptions, args: Args): Promise<void> {
   }
   const answer = await showDialog({
     title: trans.__('Stop the job?'),
-    body: trans.__('All tasks of %1 are ended.', job),
+    body: trans.__('All tasks of %1 will be stopped.', job),
     buttons: [
       Dialog.cancelButton({ label: trans.__('Keep it running') }),
       Dialog.warnButton({ label: trans.__('Stop') })
@@ -194,7 +194,7 @@ async function deleteJob(
   const answer = await showDialog({
     title: trans.__('Delete the job?'),
     body: trans.__(
-      'The document, history, logs and files of %1 are deleted for good. Outputs in storages stay.',
+      'The document, history, logs and files of %1 will be permanently deleted. Outputs in storages are kept.',
       job
     ),
     buttons: [
@@ -228,7 +228,7 @@ async function releaseJob(
     const said =
       tasks.length > 0
         ? trans.__('Released: %1', tasks.join(', '))
-        : trans.__('No task of this job is kept any more.');
+        : trans.__('No task of this job is kept.');
     Notification.info(said, { autoClose: 3000 });
     await model.refresh();
   } catch (reason) {
@@ -305,7 +305,7 @@ export function addJobCommands(
   });
   commands.addCommand(CommandIDs.releaseJob, {
     label: trans.__('Release Kept Tasks'),
-    caption: trans.__('Let go of failed tasks that are kept for debugging'),
+    caption: trans.__('Release failed tasks that are kept for debugging'),
     describedBy: {
       args: {
         type: 'object',

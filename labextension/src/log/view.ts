@@ -101,7 +101,7 @@ export class LogView extends Widget {
     }
     if (state.text === '') {
       return state.complete
-        ? this._trans.__('The task wrote nothing.')
+        ? this._trans.__('The task wrote no output.')
         : this._trans.__('No output yet.');
     }
     return '';

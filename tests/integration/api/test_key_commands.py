@@ -99,7 +99,7 @@ async def test_a_jobs_key_is_written_for_its_owner_alone(pai: Pai, api: ApiSite,
     assert file.read_text().startswith("PuTTY-User-Key-File-3: ssh-ed25519\n")
     code, _, err = await pai("keys", "job", "hello", "-o", file)
     assert code == 2
-    assert "nothing is overwritten" in err
+    assert "existing files are not overwritten" in err
 
 
 @pytest.mark.asyncio

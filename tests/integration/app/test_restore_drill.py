@@ -174,7 +174,7 @@ def test_an_empty_database_over_running_tasks_is_refused_and_adopts_on_request(t
         told = pai(running, "cluster", "orphans")
         assert orphan["task"] in told
         assert orphan["why"] in " ".join(told.split())
-        assert "is asked to end" in pai(running, "cluster", "orphans", "--end", orphan["task"])
+        assert "was requested" in pai(running, "cluster", "orphans", "--end", orphan["task"])
         until(lambda: client.get("/api/v2/cluster/orphans").json() == {"data": []})
         assert orphan["task"] not in pids(data)
         gate.touch()

@@ -76,7 +76,7 @@ def test_a_plan_tells_in_words_and_by_its_exit_code_who_is_concerned(backend: Cl
     old, new, wrong = (str(files / f"{name}.yaml") for name in ("old", "new", "wrong"))
     same = pai("plan", new)
     assert (same.returncode, same.stderr) == (0, "")
-    assert "Nobody's job is concerned." in same.stdout
+    assert "No job is affected." in same.stdout
     for name in ("first", "second"):
         run_job(backend, name)
     done = pai("plan", new)
@@ -87,7 +87,7 @@ def test_a_plan_tells_in_words_and_by_its_exit_code_who_is_concerned(backend: Cl
         ["GPU-NODE", "2", "1", "changes"],
     ]
     (line,) = [line for line in done.stdout.splitlines() if "~second" in line]
-    assert line.endswith("runs on without its quota: others may take its cells")
+    assert line.endswith("keeps running outside its quota: it may be preempted")
     assert "~first" not in done.stdout
     plan = json.loads(pai("plan", new, "--json").stdout)
     assert [each["job"].partition("~")[2] for each in plan["change"]["lost"]] == ["second"]
@@ -128,7 +128,7 @@ def test_a_notebook_plans_and_applies(backend: Client, files: Path) -> None:
     shell.run_line_magic("load_ext", "jupyter_pai")
     shell.user_ns["wanted"] = quotas(default=1, vc1=1)
     for cell, said in (
-        ("%pai cluster plan $wanted", "Nobody's job is concerned."),
+        ("%pai cluster plan $wanted", "No job is affected."),
         ("%pai cluster apply $wanted --yes", "Version 2 is in force."),
         ("%pai cluster show", "# version 2, in force since"),
         ("%pai cluster history", "in force"),

@@ -233,7 +233,7 @@ def test_a_project_file_that_is_no_xml_is_left_as_it_is(pai: Pai, place: Path, w
     (idea / "webServers.xml").write_text("<project")
     refused = pai("connect", whole, "--pycharm", str(idea.parent))
     assert refused.returncode == 2
-    assert "webServers.xml is left as it is: webServers.xml is no XML" in refused.stderr
+    assert "webServers.xml is left as it is: webServers.xml is not XML" in refused.stderr
     assert [path.name for path in idea.iterdir()] == ["webServers.xml"]
 
 

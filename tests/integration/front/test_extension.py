@@ -171,7 +171,7 @@ def test_a_task_that_cannot_be_reached_is_refused_with_the_reason(site: Site) ->
     answer = site.request("POST", "pai/doctor/nobody", b"")
     assert (answer.status, answer.json()["code"]) == (404, "NoJobError")
     answer = site.request("POST", "pai/connect/waits?index=one", b"")
-    assert (answer.status, answer.json()["message"]) == (400, "'one' is no index of a task.")
+    assert (answer.status, answer.json()["message"]) == (400, "'one' is not a task index.")
 
 
 @pytest.mark.asyncio

@@ -134,7 +134,7 @@ def test_interrupting_leaves_the_job_running_and_says_so(
     monkeypatch.setattr(magics, "_say", say_and_interrupt)
     notebook.run("%pai status train --watch")
     assert isinstance(notebook.error, Trouble)
-    assert "the job goes on" in notebook.text
+    assert "the job keeps running" in notebook.text
     assert fake.backend.jobs[uid]["state"] == "WAITING"
 
 
@@ -159,7 +159,7 @@ def test_a_fault_is_marked_without_a_traceback(notebook: Notebook) -> None:
         ("%pai keys", "the following arguments are required: ACTION"),
         ("%pai keys fly", "invalid choice: 'fly'"),
         ("%pai keys add none.pub", "none.pub cannot be read"),
-        ("%pai share x --with bob --for soon", "no length of time"),
+        ("%pai share x --with bob --for soon", "not a duration"),
         ("%pai share 'x", "No closing quotation"),
         ("%pai share $nothing --with bob", "there is no variable 'nothing'"),
         ("%%pai list\nx", "use %%pai submit"),

@@ -49,12 +49,12 @@ def jobs_told(**changes: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("lost", "runs on without its quota: others may take its cells"),
-        ("regained", "counts on its quota again"),
-        ("dropped", "loses its reservation, and is decided anew"),
-        ("missing", "runs on cells that are described no longer"),
-        ("impossible", "waits, and could never start: no such virtual cluster"),
-        ("starts", "waits, and starts at once"),
+        ("lost", "keeps running outside its quota: it may be preempted"),
+        ("regained", "is within its quota again"),
+        ("dropped", "loses its reservation and is scheduled again"),
+        ("missing", "runs on cells that are no longer configured"),
+        ("impossible", "waits, and can never start: no such virtual cluster"),
+        ("starts", "waits, and would start now"),
     ],
 )
 def test_each_effect_has_its_words(kind: str, said: str) -> None:
@@ -66,7 +66,7 @@ def test_each_effect_has_its_words(kind: str, said: str) -> None:
 
 def test_who_could_not_start_before_either_is_only_counted() -> None:
     assert jobs_told(impossible=[effect(1, "why", already=True)]) == [
-        "Nobody's job is concerned.",
+        "No job is affected.",
         "1 waiting job can never start with this configuration, as with the present one.",
     ]
 
@@ -84,7 +84,7 @@ def test_virtual_clusters_that_come_and_go_are_marked_and_nodes_named() -> None:
     lines = text.split("\n\n")[0].splitlines()
     assert lines[1].split() == ["new", "GPUs", "in", "all", "0", "8", "is", "new"]
     assert lines[2].endswith("goes")
-    assert lines[3:] == ["Nodes described newly: a", "Nodes described no longer: b[2J"]
+    assert lines[3:] == ["Nodes newly configured: a", "Nodes no longer configured: b[2J"]
 
 
 def test_faults_and_warnings_have_their_places() -> None:
@@ -107,7 +107,7 @@ def test_a_version_says_where_it_came_from_and_what_waits() -> None:
     first, second, *rest = shown_text(shown).splitlines()
     assert first.startswith("# version 2, in force since 2026-11-21 ")
     assert first.endswith(": applied by root")
-    assert second == "# version 3 is recorded, and waits for the controller"
+    assert second == "# version 3 is recorded and waits for the controller"
     assert rest == ["# The last one.", "a: 1"]
     derived: Shown = {**shown, "version": 0, "newestVersion": 0, "origin": "derived", "since": None}
     assert shown_text(derived).startswith("# version 0, in force: derived from the nodes\n")

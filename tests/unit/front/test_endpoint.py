@@ -44,9 +44,9 @@ def test_a_named_data_directory_means_the_backend_that_lives_there(tmp_path: Pat
         ('url = "https://x"', "token or token_file is missing"),
         ('url = "https://x"\nuser = "me"', "unknown key 'user'"),
         ("url = ", "cannot be read"),
-        ('url = "ftp://x"\ntoken = "t"', "is no http:// or https:// URL"),
-        ('url = "http://[::1"\ntoken = "t"', "is no http:// or https:// URL"),
-        ('url = "http://x:http"\ntoken = "t"', "is no http:// or https:// URL"),
+        ('url = "ftp://x"\ntoken = "t"', "is not an http:// or https:// URL"),
+        ('url = "http://[::1"\ntoken = "t"', "is not an http:// or https:// URL"),
+        ('url = "http://x:http"\ntoken = "t"', "is not an http:// or https:// URL"),
         ('url = "https://x"\ntoken_file = "none"', "cannot be read: No such file"),
     ],
 )
@@ -64,6 +64,6 @@ def test_an_address_without_a_token_is_an_error_with_its_remedy() -> None:
 
 
 def test_a_configuration_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidDocument, match="which is no file"):
+    with pytest.raises(InvalidDocument, match="which is not a file"):
         endpoint.backend_config({"PAI_BACKEND_CONFIG": str(tmp_path / "none.yaml")})
     assert endpoint.data_dir({"PAI_DATA_DIR": str(tmp_path)}) == tmp_path

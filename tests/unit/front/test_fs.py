@@ -84,9 +84,9 @@ def test_what_cannot_be_uploaded_is_told(tree: Path) -> None:
     found = sources(tree, (), said.append)
     assert "file" in [file.relative for file in found.files]
     assert sorted(said) == [
-        "left out: nowhere is no file, but a link",
-        "left out: pipe is no file",
-        "left out: up is no file, but a link",
+        "left out: nowhere is not a file, but a link",
+        "left out: pipe is not a file",
+        "left out: up is not a file, but a link",
     ]
 
 
@@ -115,4 +115,4 @@ def test_what_an_upload_did_is_one_line() -> None:
 
     assert moved_line(Moved("pai://a", 1, 0, 1500)) == "pai://a: 1 file, 1.5 kB"
     assert moved_line(Moved("pai://a", 0, 3, 10)) == "pai://a: 0 files, 10 B, 3 there already"
-    assert moved_line(Moved("pai://a", None, 0, None)) == "pai://a is a copy"
+    assert moved_line(Moved("pai://a", None, 0, None)) == "copied to pai://a"

@@ -137,7 +137,7 @@ def test_two_clusters_do_not_share_an_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"), [("<project", "is no XML"), ("<application />", "its root is <application>")]
+    ("text", "complaint"), [("<project", "is not XML"), ("<application />", "its root is <application>")]
 )
 def test_a_file_that_cannot_be_merged_is_refused(text: str, complaint: str) -> None:
     for name, build in pycharm.FILES.items():

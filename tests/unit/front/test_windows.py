@@ -82,7 +82,7 @@ def test_a_path_on_no_drive_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="not a path on a drive"):
         windows.mounted(PureWindowsPath(path))
     if path:
-        with pytest.raises(ClientError, match="is no directory of a Windows user"):
+        with pytest.raises(ClientError, match="is not the directory of a Windows user"):
             windows.profile(path, WSL)
 
 
@@ -98,7 +98,7 @@ def test_permissions_are_told_for_powershell() -> None:
 def test_what_is_wsl(release: str, below: bool) -> None:
     assert windows.is_wsl(release) is below
     if not below:
-        with pytest.raises(ClientError, match="not Linux below Windows"):
+        with pytest.raises(ClientError, match="not Linux in Windows"):
             windows.profile("", release)
 
 

@@ -452,7 +452,7 @@ def _last_line(path: Path) -> str:
         lines = path.read_text("utf-8", "replace").strip().splitlines()
     except FileNotFoundError:
         lines = []
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
 def _os_error(exc: OSError) -> str:

@@ -71,7 +71,7 @@ def _linear_remedy(waiting: Waiting) -> str:
 def _fragmented(waiting: Waiting) -> str:
     place = f"，而且不在同一个 {waiting.within} 内" if waiting.within else ""
     return (
-        f"{_where(waiting)}有 {waiting.free} 个空闲 GPU，它需要 {waiting.needed} 个，但现在最大只能放下 "
+        f"{_where(waiting)}有 {waiting.free} 个空闲 GPU，它需要 {waiting.needed} 个，但现在最大只能容纳 "
         f"{waiting.largest_free} 个 GPU 的任务，而它的任务最大需要 {waiting.largest_task} 个{place}。"
     )
 
@@ -80,7 +80,7 @@ _SENTENCES: dict[Cause, Say] = {
     Cause.TYPE: lambda w: f"虚拟集群 {w.vc} 没有{_typed(w)} GPU。",
     Cause.QUOTA: lambda w: f"它需要 {w.needed} 个{_typed(w)} GPU，而{_where(w)}只拥有 {w.owned} 个。",
     Cause.SHAPE: lambda w: (
-        f"{_where(w)}拥有 {w.owned} 个{_typed(w)} GPU，但没有一块足以放下 {w.largest_task} 个 GPU 的任务。"
+        f"{_where(w)}拥有 {w.owned} 个{_typed(w)} GPU，但没有一个单元能容纳 {w.largest_task} 个 GPU 的任务。"
     ),
     Cause.CAP: _cap,
     Cause.BAD_NODES: lambda w: f"如果这些节点正常，它就能启动：{_names([*w.nodes])}。",
@@ -135,7 +135,7 @@ def _change(change: Change) -> str:
         return f"如果管理员允许它容忍 {_nodes(change.nodes)} 的污点 {change.detail}，现在就能启动。"
     if change.kind is ChangeKind.UNCORDON:
         return f"如果管理员恢复 {_nodes(change.nodes)} 的调度，现在就能启动。"
-    return "作为机会型作业（优先级 oppo）现在就能启动，但可能为他人让路而被停止。"
+    return "作为机会型作业（优先级 oppo）现在就能启动，但可能被其他作业抢占。"
 
 
 _BASES = {Basis.DECLARED: "作业声明的运行时间", Basis.HISTORY: "同一用户以往同类作业的运行时间"}
