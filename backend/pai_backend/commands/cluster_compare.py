@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from pai_backend.model.errors import DocumentError
-from pai_backend.scheduling.config.compare import compare
-from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.config.model import ClusterConfig, compare
 from pai_backend.scheduling.config.read import read_config
 
 EXIT_INVALID = 2

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from pai_backend.commands.cluster_draft import commented, divide, notes
+from pai_backend.commands.openpai_layout import read_layout
 from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
@@ -23,12 +25,8 @@ from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import DocumentError
 from pai_backend.model.node import Node
 from pai_backend.processes.parts import RoleError, local_nodes
-from pai_backend.scheduling.config.closed import notes
-from pai_backend.scheduling.config.commented import commented
 from pai_backend.scheduling.config.derive import derive
-from pai_backend.scheduling.config.layout import read_layout
 from pai_backend.scheduling.config.read import read_config
-from pai_backend.scheduling.config.shares import divide
 
 EXIT_INVALID = 2
 USAGE = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling.config.closed import MOST_NAMED, notes
+from pai_backend.commands.cluster_draft import MOST_NAMED, notes
 from tests.support.marked_nodes import cordoned, node
 
 

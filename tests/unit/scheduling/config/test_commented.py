@@ -7,11 +7,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_backend.commands.cluster_draft import WIDTH, commented, divide
 from pai_backend.model.node import Gpu, Node
-from pai_backend.scheduling.config.commented import WIDTH, commented
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.read import read_config
-from pai_backend.scheduling.config.shares import divide
 
 TWO_SHAPES = """\
 # Made by hand.

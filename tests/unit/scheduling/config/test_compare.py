@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling.config.compare import compare
+from pai_backend.scheduling.config.model import compare
 from pai_backend.scheduling.config.read import read_config
 
 RACK = """

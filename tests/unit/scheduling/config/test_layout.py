@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_backend.commands.openpai_layout import read_layout
 from pai_backend.model.errors import DocumentError
-from pai_backend.scheduling.config.layout import read_layout
 
 LAB = """\
 machine-sku:

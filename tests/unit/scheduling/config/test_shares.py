@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_backend.commands.cluster_draft import divide
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
-from pai_backend.scheduling.config.shares import divide
 
 
 def cluster(**counts: int) -> ClusterConfig:
