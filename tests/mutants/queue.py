@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from pai_backend.scheduling import Bound
-from pai_backend.scheduling.queue import Entry, Queue, fronts
-from pai_backend.scheduling.queue.fronts import Fronts
-from pai_backend.scheduling.queue.gates import Gates
-from pai_backend.scheduling.queue.index import Index, Owner
+from pai_backend.scheduling.queue import Entry, Queue, holdback
+from pai_backend.scheduling.queue.holdback import Fronts
+from pai_backend.scheduling.queue.index import Failed, Index, Owner
 from pai_backend.scheduling.queue.kind import Line, Ticket
-from pai_backend.scheduling.queue.shelf import Failed
+from pai_backend.scheduling.queue.policy import Gates
 
 
 def _knows_no_cap(self: Gates, ticket: object) -> bool:
@@ -69,6 +68,6 @@ CAPPED: list[tuple[object, str, object]] = [
 ]
 TIMED: list[tuple[object, str, object]] = [
     (Fronts, "_is_due", _has_all_patience),
-    (fronts, "keep_cells", _keeps_nothing),
+    (holdback, "keep_cells", _keeps_nothing),
     (Failed, "clear", _never_forgets),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_backend.scheduling.cells.buddy import Buddy
 from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.cells.tree import Node, PhysicalCell, Spot
-from pai_backend.scheduling.core.exact import Exact, Finder, find
+from pai_backend.scheduling.core.scope import Exact, Finder, find
 from pai_backend.scheduling.core.search import Search
 from pai_backend.scheduling.core.sieve import Sieve
 

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from pai_backend.model.job import Job
 from pai_backend.model.node import Node
+from pai_backend.scheduling.jobs.change import rebuilt
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.rebuild import rebuilt
 from pai_backend.store.base import Store
 
 if TYPE_CHECKING:

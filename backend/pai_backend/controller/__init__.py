@@ -1,10 +1,10 @@
 """The only place where store, lifecycle, scheduling and engine meet. One loop decides (architecture §4).
 
-- ``loop`` is the controller for as long as it is asked, ``lease`` makes it the only one, ``inbox`` is where news waits
-- ``reconciler`` decides: ``step`` takes a batch of news and intents and writes decisions; start there
+- ``loop`` is the controller for as long as it is asked: its lease, its tenures, its answers to why jobs wait
+- ``inbox`` is where news waits; ``reconciler`` decides: ``step`` takes a batch of it and writes decisions; start there
 - ``ports`` turns places into placements, ``plans`` makes what an engine starts, ``effects`` carries out
 - ``configuring`` changes the cells, ``orphans`` takes back what the store does not know, ``deleting`` deletes
-- ``idle_clocks`` stops what nobody uses, by ``jupyters`` and ``gpu_looks``; ``explaining`` says why jobs wait
+- ``idle_clocks`` stops jobs without use; ``uses`` looks whether there is any
 """
 
 from pai_backend.controller.loop import Controller, ControllerOptions

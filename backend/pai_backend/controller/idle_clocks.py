@@ -11,9 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime, timedelta
 
-from pai_backend.controller.gpu_looks import GpuLooks
-from pai_backend.controller.jupyters import Activity, Server, Unread, activity, servers
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
+from pai_backend.controller.uses import Activity, GpuLooks, Server, Unread, activity, servers
 from pai_backend.engine.base import Engine
 from pai_backend.lifecycle.idleness import (
     Sight,

@@ -1,9 +1,20 @@
-"""Being the controller for as long as it is asked: one tenure after another."""
+"""Being the controller for as long as it is asked: its lease, one tenure after another, and answers to why jobs wait.
+
+The lease's epoch fences writes, so a paused controller that wakes up late can change nothing. The file lock only makes
+taking over quick: who holds it knows that the holder before is dead, and need not wait for the lease to run out.
+
+An explanation asks the scheduler many times, and while it does the controller does nothing else. Therefore only what
+is asked is explained, one job after the other, and after each the explainer rests four times as long as it took:
+however many ask, at most a fifth of the controller's time goes into answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import logging
+import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,24 +24,133 @@ from pathlib import Path
 from pai_backend.access.ports import PortRange
 from pai_backend.controller.configuring import Configuring, Setting
 from pai_backend.controller.deleting import Deleter
-from pai_backend.controller.explaining import Explainer
 from pai_backend.controller.idle_clocks import IdleKeeper, Watcher
-from pai_backend.controller.lease import LeaseKeeper
 from pai_backend.controller.orphans import TakenBack
 from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import Placing
-from pai_backend.controller.reconciler import Reconciler
+from pai_backend.controller.reconciler import SAFETY_S, Reconciler
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import BEAT_S, Claim, HeldByAnother
 from pai_backend.lifecycle.keeping import KEEP
 from pai_backend.model.errors import Unavailable
+from pai_backend.model.ids import JobUid
+from pai_backend.model.job import Job
+from pai_backend.model.waiting import Waiting
 from pai_backend.scheduling.jobs.history import MOST_KINDS, History
 from pai_backend.scheduling.jobs.placer import Placer
+from pai_backend.scheduling.jobs.why import why
 from pai_backend.storage.reach import Reach
 from pai_backend.store.base import Fenced, Store
 from pai_backend.store.deletion import Retention
 
+POLL_S = 0.2
+"""How often a waiting controller tries again; bounds the time nobody decides after a crash."""
+
+
+class LeaseKeeper:
+    """Acquires, renews and gives up the controller lease."""
+
+    def __init__(
+        self, store: Store, holder: str, ttl_s: float, lock: Path | None, clock: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._holder = holder
+        self._ttl_s = ttl_s
+        self._lock = lock
+        self._clock = clock
+        self._lock_fd: int | None = None
+        self._epoch: int | None = None
+
+    async def acquire(self) -> int:
+        """Wait until this is the controller; returns the epoch that fences its writes."""
+        while not self._take_lock():  # noqa: ASYNC110 - a file lock tells nobody when it comes free
+            await asyncio.sleep(POLL_S)
+        while True:
+            lease = await self._store.acquire_lease(
+                self._holder, self._ttl_s, self._clock(), force=self._lock_fd is not None
+            )
+            if lease is not None:
+                self._epoch = lease.epoch
+                return lease.epoch
+            await asyncio.sleep(POLL_S)
+
+    async def keep(self, epoch: int) -> None:
+        """Renew for ever. Raises Fenced when another one has taken over."""
+        while True:
+            await asyncio.sleep(self._ttl_s / 3)
+            await self._store.renew_lease(epoch, self._ttl_s, self._clock())
+
+    async def give_up(self) -> None:
+        """Let the next one take over at once: end the lease and drop the lock."""
+        if self._epoch is not None:
+            epoch, self._epoch = self._epoch, None
+            with contextlib.suppress(Fenced, Unavailable):  # then it is another's already, or runs out by itself
+                await self._store.renew_lease(epoch, 0.0, self._clock())
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def _take_lock(self) -> bool:
+        """Whether the lock file is ours (or none is asked for); never blocks."""
+        if self._lock is None or self._lock_fd is not None:
+            return True
+        fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        self._lock_fd = fd
+        return True
+
+
 log = logging.getLogger(__name__)
+
+TOGETHER = 8
+"""How many open questions are read at once."""
+REST = 4
+"""Rest after an answer, in times of what it took."""
+
+
+class Explainer:
+    """Answers the questions in the store during one tenure."""
+
+    def __init__(
+        self, store: Store, tenure: Reconciler, placing: Placing, *, epoch: int, clock: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._tenure = tenure
+        self._placing = placing
+        self._epoch = epoch
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Answer, for ever. Raises Fenced when another controller has taken over."""
+        mark = -1
+        while True:
+            mark = await self._store.wait_change(mark, SAFETY_S)
+            while self._tenure.knows_nodes and (asked := await self._store.asked_why(TOGETHER)):
+                for uid in asked:
+                    await self._answer(uid)
+
+    async def _answer(self, uid: JobUid) -> None:
+        job = self._tenure.jobs.get(uid) or await self._store.job(uid)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        found = self._explained(job)
+        took = loop.time() - started
+        body = "" if found is None else found.model_dump_json()
+        await self._store.answer_why({uid: body}, self._clock(), self._epoch)
+        await asyncio.sleep(REST * took)
+
+    def _explained(self, job: Job) -> Waiting | None:
+        try:
+            return why(self._placing.placer, job.uid, self._clock())
+        except Exception:
+            # An answer that cannot be given must not end the controller: who asked still has the job's own sentence.
+            log.exception("job %s: why it waits could not be explained", job.uid)
+            return None
+
 
 RETRY_S = 1.0
 """Pause before a new tenure after the database was away, the watch broke or the lease was lost."""

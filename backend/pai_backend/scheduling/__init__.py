@@ -23,8 +23,7 @@ from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
 from pai_backend.scheduling.core.inspect import cluster_status, group_status, physical_status, virtual_status
 from pai_backend.scheduling.core.ledger import Ledger, Outdated
-from pai_backend.scheduling.core.reconfigure import Effects
-from pai_backend.scheduling.core.restore import Restored
+from pai_backend.scheduling.core.restore import Effects, Restored
 from pai_backend.scheduling.request import Group, GroupPlace, Member, PodPlace, Reason, WaitCode
 
 __all__ = [

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pai_backend.model.errors import DocumentError
-from pai_backend.scheduling.config.compare import compare
-from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.config.model import ClusterConfig, compare
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.explain.eta import estimate
 from pai_backend.scheduling.queue import Entry, Policy, Preempting, Queue, Started

@@ -16,7 +16,7 @@ from pai_backend.api.context import CellRules
 from pai_backend.api.snapshot import Snapshots
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.config.model import Sku
-from pai_backend.scheduling.jobs.rebuild import rebuilt
+from pai_backend.scheduling.jobs.change import rebuilt
 from tests.integration.api.test_cells import document, machine, placed
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite, running_api
 from tests.support.interpreter_steps import counted

@@ -13,7 +13,7 @@ import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from pai_backend.controller.jupyters import activity, servers
+from pai_backend.controller.uses import activity, servers
 from pai_backend.launch.jupyter import find_jupyter, made_token
 from pai_backend.testing.free_ports import free_port
 from tests.support.jupyter_process import START_S, jupyter_task, server_info

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pai_backend.scheduling import ClusterConfig, Group, Ledger, Member
 from pai_backend.scheduling.config.document import Faults
 from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
-from pai_backend.scheduling.config.safety import check_safety
+from pai_backend.scheduling.config.types import check_safety
 
 VCS = ("a", "b")
 

@@ -11,7 +11,7 @@ from itertools import combinations
 from pai_backend.model.errors import Bug
 from pai_backend.scheduling import Group, Ledger
 from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, State, Unit
-from pai_backend.scheduling.core.options import check_group
+from pai_backend.scheduling.core.trees import check_group
 
 Price = tuple[int, int]
 """Groups that lose their quota or reservation, groups that end."""

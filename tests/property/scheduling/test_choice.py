@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.core.room import Room
-from pai_backend.scheduling.jobs.choice import choose
+from pai_backend.scheduling.jobs.deciding import choose
 from pai_backend.scheduling.request import Need
 
 SIZES = st.tuples(st.integers(0, 4), st.integers(0, 4))

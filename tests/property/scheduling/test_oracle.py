@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pai_backend.model.errors import PaiError
 from pai_backend.scheduling import Bound, ClusterConfig, Group, Ledger, Preempt, Wait
-from pai_backend.scheduling.core import exact
+from pai_backend.scheduling.core import scope
 from pai_backend.scheduling.core.place import price
 from tests.mutants import scheduling as mutants
 from tests.property.scheduling.clusters import configs, groups
@@ -64,7 +64,7 @@ def test_a_place_is_found_whenever_there_is_one_and_at_the_lowest_price(
 
 
 @pytest.mark.parametrize("mutant", mutants.FINDERS, ids=lambda mutant: mutant.__name__)
-def test_a_search_that_misses_places_is_found_out(mutant: exact.Finder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_misses_places_is_found_out(mutant: scope.Finder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pai_backend.scheduling.core.scope.find", mutant)
 
     @settings(QUIET, max_examples=800, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)

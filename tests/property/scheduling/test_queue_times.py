@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pai_backend.scheduling import ClusterConfig, Group, Ledger, Member
 from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
+from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.explain import estimate
 from pai_backend.scheduling.queue import Entry, Pass, Patience, Policy, Queue
-from pai_backend.scheduling.queue.holdback import in_the_way
 from tests.mutants import queue as mutants
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pai_backend.model.errors import PaiError
 from pai_backend.scheduling import ClusterConfig, Group, Ledger
 from pai_backend.scheduling.cells.tree import Held
-from pai_backend.scheduling.core.options import check_group
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Budget
 from pai_backend.scheduling.core.sieve import Sieve
+from pai_backend.scheduling.core.trees import check_group
 from tests.mutants import scheduling as mutants
 from tests.property.scheduling.clusters import configs, groups
 from tests.property.scheduling.test_oracle import busy_cluster

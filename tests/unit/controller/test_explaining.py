@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.controller import explaining
+from pai_backend.controller import loop
 from pai_backend.model.job import Job
 from pai_backend.model.spec import PortSpec
 from pai_backend.model.waiting import Cause, ChangeKind, LackOf, Waiting
@@ -148,7 +148,7 @@ async def test_an_explanation_that_fails_ends_neither_the_controller_nor_the_que
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(explaining, "why", broken)
+    monkeypatch.setattr(loop, "why", broken)
     async with cluster(tmp_path, config=two_vcs()) as lab:
         first = await lab.running(await lab.submit(job_in("vc1", PROD)))
         second = await lab.until((await lab.submit(job_in("vc1", PROD))).uid, lambda now: bool(now.why))

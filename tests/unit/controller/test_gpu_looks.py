@@ -10,8 +10,8 @@ from typing import cast
 
 import pytest
 
-from pai_backend.controller import gpu_looks
-from pai_backend.controller.gpu_looks import AT_ONCE_OF_A_JOB, MOST_SKIPPED, GpuLooks, GpuSight
+from pai_backend.controller import uses
+from pai_backend.controller.uses import AT_ONCE_OF_A_JOB, MOST_SKIPPED, GpuLooks, GpuSight
 from pai_backend.engine.base import Engine, EngineError, GpuUse
 from pai_backend.lifecycle.idleness import gpus_at_a_look, looks_believed
 from pai_backend.model.ids import TaskUid
@@ -158,8 +158,8 @@ async def test_who_cannot_be_read_is_asked_less_and_less_often_but_for_ever() ->
 
 
 async def test_tasks_that_hang_delay_a_look_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_looks, "ANSWER_S", 0.1)
-    monkeypatch.setattr(gpu_looks, "LOOK_S", 0.15)
+    monkeypatch.setattr(uses, "TASK_ANSWER_S", 0.1)
+    monkeypatch.setattr(uses, "LOOK_S", 0.15)
     meter = Meter()
     meter.hangs = True
     job = Watched(meter, 100)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.controller.image_logins import KEPT_S, MOMENT_S, ImageLogins, parse_auth_file
+from pai_backend.controller.plans import KEPT_S, MOMENT_S, ImageLogins, parse_auth_file
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.model.job import Job
 from pai_backend.model.plan import RegistryLogin
@@ -82,7 +82,7 @@ async def test_the_tasks_of_a_job_share_one_reading_and_a_later_retry_reads_anew
 
 @pytest.mark.asyncio
 async def test_a_storage_that_hangs_puts_the_plan_off_and_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pai_backend.controller.image_logins.MOMENT_S", 0.01)
+    monkeypatch.setattr("pai_backend.controller.plans.MOMENT_S", 0.01)
     assert MOMENT_S <= 1
     answered = asyncio.Event()
     reach = ScriptedReach.of(answered)
@@ -91,7 +91,7 @@ async def test_a_storage_that_hangs_puts_the_plan_off_and_is_not_asked_twice(mon
         with pytest.raises(EngineError, match="still being read"):
             await login(logins, job("/auth"))
     answered.set()
-    monkeypatch.setattr("pai_backend.controller.image_logins.MOMENT_S", 5)
+    monkeypatch.setattr("pai_backend.controller.plans.MOMENT_S", 5)
     assert await login(logins, job("/auth")) is not None
     assert len(reach.asked) == 1
     await logins.aclose()

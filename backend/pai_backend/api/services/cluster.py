@@ -23,8 +23,7 @@ from pai_backend.model.job import Job
 from pai_backend.model.node import Node
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.jobs.demand import mebibytes
-from pai_backend.scheduling.jobs.kinds import named_kinds
-from pai_backend.scheduling.jobs.quota import owned_resources
+from pai_backend.scheduling.jobs.quota import named_kinds, owned_resources
 
 
 class ClusterService:

@@ -25,9 +25,8 @@ from pai_backend.model.errors import (
 from pai_backend.scheduling.config.derive import derive, to_yaml
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.config.read import read_config
-from pai_backend.scheduling.jobs.change import Queued, in_order, preview
+from pai_backend.scheduling.jobs.change import Queued, in_order, preview, rebuilt
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.rebuild import rebuilt
 from pai_backend.store.versions import ConfigState, ConfigVersion
 
 PATIENCE_S = 3.0

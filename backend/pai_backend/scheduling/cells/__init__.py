@@ -4,9 +4,8 @@
 - ``tree``: real and virtual cells, chains, quotas, and which group holds what
 - ``buddy``: free physical cells, split and merged; what is left for whom
 - ``ranking``: nodes by how full they are, kept up to date change by change
-- ``build``: trees from a configuration
-- ``binding``: which virtual cell stands on which physical cell
-- ``health``: bad leaves, and the virtual cells that are doomed by them
+- ``binding``: which virtual cell stands on which physical cell; bad leaves, and the virtual cells doomed by them
+- ``holding``: what groups run on, reserve and give back
 - ``journal``: undo, so that a trial changes nothing
 
 Leaves are bits: leaf *i* of a node is bit *i* in depth-first order. No object exists for a leaf that nobody asked for.

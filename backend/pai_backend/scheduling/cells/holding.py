@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.scheduling.cells.binding import Binder
-from pai_backend.scheduling.cells.health import Health
+from pai_backend.scheduling.cells.binding import Binder, Health
 from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.cells.tree import Held, Node, Spot, Unit, ancestors
 

@@ -11,10 +11,10 @@ from itertools import islice
 
 from pai_backend.scheduling.cells.ranking import could_hold
 from pai_backend.scheduling.cells.tree import Held, State
+from pai_backend.scheduling.core.elastic import empty, empty_of_all, has_to_spread, spread
 from pai_backend.scheduling.core.place import Option, Planner
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Spare
-from pai_backend.scheduling.core.spread import empty, empty_of_all, has_to_spread, spread
 from pai_backend.scheduling.core.trees import Trees
 from pai_backend.scheduling.request import MOST_HOLDERS, OPPORTUNISTIC, Group, Reason, WaitCode
 

@@ -18,17 +18,24 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core import elastic
-from pai_backend.scheduling.core.audit import audit
 from pai_backend.scheduling.core.decision import Bound, Decision, Holds, Keep, Preempt, Release, Wait
 from pai_backend.scheduling.core.diagnose import diagnose
-from pai_backend.scheduling.core.options import check_group
+from pai_backend.scheduling.core.elastic import has_to_spread, spread
+from pai_backend.scheduling.core.inspect import audit
 from pai_backend.scheduling.core.place import Option, Planner, displace
-from pai_backend.scheduling.core.reconfigure import Effects, refill, standing
-from pai_backend.scheduling.core.restore import RECONFIGURED, Restored, reserve, restore, upgrade
+from pai_backend.scheduling.core.restore import (
+    RECONFIGURED,
+    Effects,
+    Restored,
+    refill,
+    reserve,
+    restore,
+    standing,
+    upgrade,
+)
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
-from pai_backend.scheduling.core.spread import has_to_spread, spread
-from pai_backend.scheduling.core.trees import Suggested, Trees
+from pai_backend.scheduling.core.trees import Suggested, Trees, check_group
 from pai_backend.scheduling.request import Group, GroupPlace, Need, PodPlace
 
 _SAME: Mapping[str, str] = MappingProxyType({})

@@ -7,7 +7,7 @@ virtual cluster; among such plans the one that ends the fewest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -191,6 +191,14 @@ def make_plan(spots: dict[int, Spot]) -> Plan:
             evicted.update((held, None) for held, mask in spot.node.running.items() if mask & busy)
             cancelled.update((held, None) for held, mask in spot.node.reserving.items() if mask & busy)
     return Plan(spots, sorted(evicted, key=_serial), sorted(cancelled, key=_serial))
+
+
+def in_the_way(held: Held) -> Iterator[Held]:
+    """Who still runs on cells that are kept for this group; once for each of its pods."""
+    for spot in held.spots:
+        for other, mask in spot.node.running.items():
+            if mask & spot.mask:
+                yield other
 
 
 def displace(holding: Holding, held: Held, by: str) -> None:

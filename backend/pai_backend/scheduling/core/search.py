@@ -2,7 +2,7 @@
 
 The quick way takes pods by size, smallest first, and goes through the nodes, fullest first, without ever going back;
 then finds physical cells for virtual ones that have none; then chooses leaves. It can miss a feasible gang of unequal
-pods, so what it does not find :mod:`~pai_backend.scheduling.core.exact` looks for.
+pods, so what it does not find :mod:`~pai_backend.scheduling.core.scope` looks for.
 """
 
 from __future__ import annotations

@@ -2,20 +2,137 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
-from pai_backend.scheduling.cells.binding import Binder
-from pai_backend.scheduling.cells.build import add_quota, make_chain, order_units, pinned_cells
-from pai_backend.scheduling.cells.health import Health
+from pai_backend.model.errors import Fault, InvalidParameters, NoVirtualCluster
+from pai_backend.scheduling.cells.binding import Binder, Health
+from pai_backend.scheduling.cells.buddy import Buddy
 from pai_backend.scheduling.cells.holding import Holding
 from pai_backend.scheduling.cells.journal import Journal
-from pai_backend.scheduling.cells.tree import Chain, Held, Node, PhysicalCell, Quotas, Spot, State
+from pai_backend.scheduling.cells.ranking import Ranking
+from pai_backend.scheduling.cells.tree import (
+    Chain,
+    Held,
+    Node,
+    PhysicalCell,
+    Quotas,
+    Spot,
+    State,
+    Unit,
+    VirtualCell,
+    Wide,
+    units_of,
+)
+from pai_backend.scheduling.config import model
 from pai_backend.scheduling.config.model import ClusterConfig, VirtualCluster
 from pai_backend.scheduling.core.place import Option
 from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.core.search import Limits
-from pai_backend.scheduling.request import GroupPlace
+from pai_backend.scheduling.request import HIGHEST, OPPORTUNISTIC, Group, GroupPlace
+
+
+def make_chain(config: ClusterConfig, name: str, journal: Journal) -> Chain:
+    """A chain with all its cells, which are free."""
+    levels = config.levels(name)
+    counts = [config.cell_types[kind].count for kind in levels[1:]]
+    node_level = next(level for level, kind in enumerate(levels, 1) if level > 1 and config.cell_types[kind].is_node)
+    chain = Chain(name, levels, counts, node_level, config.virtual_clusters)
+    chain.tops = tuple(_cell(chain, spec, None, len(levels)) for spec in config.physical if spec.type == name)
+    chain.buddy = Buddy(chain.tops, chain.sizes, chain.cells, chain.promises_kept, journal)
+    chain.ranking = Ranking(chain.nodes, _measure_node, chain.shape.leaves, journal)
+    return chain
+
+
+def _cell(chain: Chain, spec: model.PhysicalCell, parent: PhysicalCell | None, level: int) -> PhysicalCell:
+    if level > chain.node_level:
+        cell = Wide(chain, level, parent, spec.address, spec.pinned_id)
+        chain.register(cell)
+        cell.adopt(tuple(_cell(chain, child, cell, level - 1) for child in spec.children))
+        return cell
+    node = Node(chain, parent, spec)
+    chain.register(node)
+    chain.nodes.append(node)
+    return node
+
+
+def pinned_cells(chain: Chain) -> dict[str, PhysicalCell]:
+    """Cells with a pinned id, by it."""
+    for node in chain.nodes:
+        if _has_pin(node.spec):
+            bool(node.children)
+    return {cell.pinned_id: cell for cell in chain.cells if cell.pinned_id}
+
+
+def _has_pin(spec: model.PhysicalCell) -> bool:
+    return any(child.pinned_id or _has_pin(child) for child in spec.children)
+
+
+def add_quota(quotas: Quotas, level: int, address: str) -> None:
+    """One more quota cell."""
+    quotas.roots.append(_grow(quotas, level, None, address))
+    quotas.leaves += quotas.chain.sizes[level]
+
+
+def _grow(quotas: Quotas, level: int, parent: VirtualCell | None, address: str) -> VirtualCell:
+    chain = quotas.chain
+    if level <= chain.node_level:
+        return Unit(quotas, chain, level, parent, address)
+    cell = VirtualCell(quotas, chain, level, parent, address)
+    count = chain.sizes[level] // chain.sizes[level - 1]
+    cell.children = tuple(_grow(quotas, level - 1, cell, f"{address}/{index}") for index in range(count))
+    return cell
+
+
+def order_units(quotas: Quotas, journal: Journal, *, by_size: bool) -> None:
+    """All quota cells are there: order the units as they are tried.
+
+    Of empty units the smallest first, or with ``by_size`` False as HiveD does: whole nodes first.
+    """
+    found = [unit for root in quotas.roots for unit in units_of(root)]
+    quotas.units = sorted(found, key=lambda unit: -unit.level)
+    quotas.sizes = Counter(unit.size for unit in quotas.units)
+    most = max((unit.size for unit in quotas.units), default=1)
+    quotas.ranking = Ranking(quotas.units, _measure_by_size if by_size else _measure_unit, most, journal)
+
+
+def _measure_unit(unit: Unit) -> tuple[int, int]:
+    """Fullest first, bad ones last; an unbound unit has all its leaves, if a place for it is found."""
+    leaves = unit.chain.shape.leaves
+    if unit.physical is None:
+        return leaves, unit.size
+    node = unit.physical.node
+    if node is not None and unit.physical.mask & ~node.broken == 0:
+        return leaves + 1, 0
+    return leaves - unit.used.bit_count(), unit.idle().bit_count()
+
+
+def _measure_by_size(unit: Unit) -> tuple[int, int]:
+    """The same, but of empty units the smallest first.
+
+    A node that is owned whole is then not begun for what a part of one, owned too, has room for.
+    """
+    leaves = unit.chain.shape.leaves
+    if unit.physical is None:
+        return leaves + unit.size, unit.size
+    node = unit.physical.node
+    if node is not None and unit.physical.mask & ~node.broken == 0:
+        return 2 * leaves + 1, 0
+    used = unit.used.bit_count()
+    return leaves - used if used else leaves + unit.size, unit.idle().bit_count()
+
+
+def _measure_node(node: Node) -> tuple[int, int]:
+    """For opportunistic groups: most opportunistic leaves first, then fewest guaranteed ones; bad nodes last."""
+    leaves = node.shape.leaves
+    oppo = (node.oppo & ~node.reserved).bit_count()
+    rest = (node.guaranteed | node.reserved).bit_count()
+    if node.broken == node.mask:
+        return (leaves + 1) * (leaves + 1), 0
+    return (leaves - oppo) * (leaves + 1) + rest, node.idle().bit_count()
+
 
 Suggested = Collection[str] | Mapping[str, Collection[int] | None] | None
 """Nodes that may be used: their names, or with each name the devices that may be, None for all. None is all nodes."""
@@ -176,3 +293,71 @@ def _mask_of(node: Node, devices: Collection[int]) -> int:
         if index in node.place:
             mask |= 1 << node.place[index]
     return mask
+
+
+def check_group(trees: Trees, group: Group) -> list[Option]:
+    """The chains the group may use, in the order in which they are tried.
+
+    Raises NoVirtualCluster, or InvalidParameters whose fault names the field. Source: HiveD's request validation.
+    """
+    if group.vc not in trees.config.virtual_clusters:
+        have = ", ".join(trees.config.virtual_clusters) or "none"
+        raise NoVirtualCluster(f"there is no virtual cluster {group.vc}", hint=f"There is: {have}.")
+    if not OPPORTUNISTIC <= group.priority <= HIGHEST:
+        _refuse("priority", f"priority {group.priority} is out of range", "Give -1 (opportunistic) to 1000.")
+    if not group.members or not group.name:
+        _refuse("members", "a group needs a name and at least one pod", "Give both.")
+    for index, member in enumerate(group.members):
+        if member.pods < 1 or member.leaves < 1:
+            _refuse(f"members[{index}]", "numbers of pods and cells must be positive", "Give at least 1.")
+        if member.min_pods is not None and not 0 <= member.min_pods <= member.pods:
+            _refuse(f"members[{index}].minPods", "fewest pods are more than all pods", "Give 0 to the number of pods.")
+    if sum(member.pods if member.min_pods is None else member.min_pods for member in group.members) < 1:
+        _refuse("members", "a group must start with at least one pod", "Raise minPods.")
+    options = _pinned(trees, group) if group.pinned_id else _typed(trees, group)
+    for kind in [group.within, *(member.within for member in group.members)]:
+        if kind and not any(kind in option.chain.level_of for option in options):
+            levels = dict.fromkeys(level for option in options for level in reversed(option.chain.level_of))
+            hint = f"Name one of: {', '.join(levels) or 'none'}."
+            _refuse("withinOneCell", f"there is no cell type {kind} where this group may run", hint)
+    return options
+
+
+def _pinned(trees: Trees, group: Group) -> list[Option]:
+    if group.priority == OPPORTUNISTIC:
+        _refuse("pinnedCellId", "an opportunistic group cannot use a pinned cell", "Leave one of the two out.")
+    quotas = trees.pinned.get((group.vc, group.pinned_id))
+    if quotas is None:
+        own = trees.config.virtual_clusters[group.vc].pinned
+        hint = f"It owns: {', '.join(own) or 'none'}."
+        _refuse("pinnedCellId", f"virtual cluster {group.vc} does not own pinned cell {group.pinned_id}", hint)
+    return [Option(quotas.chain, quotas)]
+
+
+def _typed(trees: Trees, group: Group) -> list[Option]:
+    chains = list(trees.chains.values())
+    types = list(dict.fromkeys(chain.leaf_type for chain in chains))
+    if group.leaf_type:
+        if group.leaf_type not in types:
+            hint = f"There is: {', '.join(types) or 'none'}."
+            _refuse("leafCellType", f"the cluster has no cells of type {group.leaf_type}", hint)
+        types = [group.leaf_type]
+    ordered = [chain for kind in types for chain in chains if chain.leaf_type == kind]
+    if group.priority == OPPORTUNISTIC:
+        return [Option(chain, None) for chain in ordered]
+    options = [
+        Option(chain, quotas)
+        for chain in ordered
+        if (quotas := trees.quotas.get((group.vc, chain.name))) is not None and quotas.roots
+    ]
+    if not options and group.leaf_type:
+        owned = sorted(
+            {chain.leaf_type for (vc, _), quotas in trees.quotas.items() if vc == group.vc for chain in [quotas.chain]}
+        )
+        hint = f"It owns: {', '.join(owned) or 'nothing'}; an opportunistic group may use any type."
+        _refuse("leafCellType", f"virtual cluster {group.vc} owns no cells of type {group.leaf_type}", hint)
+    return options
+
+
+def _refuse(field: str, message: str, hint: str) -> NoReturn:
+    raise InvalidParameters(message, errors=[Fault(path=f"$.{field}", message=message, hint=hint)], hint=hint)

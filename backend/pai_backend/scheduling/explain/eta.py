@@ -15,11 +15,10 @@ from typing import NamedTuple
 from pai_backend.scheduling.core.decision import Bound
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.place import Option
+from pai_backend.scheduling.queue.books import first_waiting
 from pai_backend.scheduling.queue.entry import Entry
-from pai_backend.scheduling.queue.index import kind_at
-from pai_backend.scheduling.queue.moving import first_waiting
+from pai_backend.scheduling.queue.index import capacity, kind_at
 from pai_backend.scheduling.queue.queue import Queue
-from pai_backend.scheduling.queue.shelf import capacity
 from pai_backend.scheduling.request import OPPORTUNISTIC
 
 MOST_AHEAD = 16

@@ -1,14 +1,20 @@
-"""What the placer answers, as values."""
+"""What the placer answers, as values: where tasks are, who must end, and who lost a claim."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.scheduling.jobs.unit import Unit
-from pai_backend.scheduling.request import Reason
+from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.node import Node, Placement
+from pai_backend.scheduling.core.ledger import Ledger
+from pai_backend.scheduling.core.place import in_the_way
+from pai_backend.scheduling.jobs.demand import Party, Sizing
+from pai_backend.scheduling.jobs.unit import Unit, Units
+from pai_backend.scheduling.queue import Queue
+from pai_backend.scheduling.request import PodPlace, Reason
 
 
 @dataclass(frozen=True)
@@ -62,3 +68,65 @@ class Claim:
     job: JobUid
     uids: tuple[TaskUid, ...]
     displaced: bool
+
+
+def places_of(unit: Unit, ledger: Ledger, sizing: Sizing) -> dict[TaskUid, Placement]:
+    """Where the unit's tasks are or will be, without ports: those without cells only once all others have theirs.
+
+    Tasks on nodes that are gone are left out.
+    """
+    found = {uid: place for party in unit.parties for uid, place in _of_party(party, ledger, sizing)}
+    for need in unit.loose:
+        node = ledger.room.nodes.get(ledger.room.node_of(need.uid) or "")
+        if node is not None:
+            found[need.uid] = _on(node)
+    return found
+
+
+def _of_party(party: Party, ledger: Ledger, sizing: Sizing) -> Iterator[tuple[TaskUid, Placement]]:
+    held = ledger.groups[party.name].stored
+    assert held is not None
+    for pod in held.pods:
+        chain = _chain_of(pod, held.chain, ledger)
+        sku = sizing.skus.get(ledger.chains[chain].leaf_type)
+        each = 1 if sku is None else sku.gpu
+        need, node = party.needs[pod.ordinal], ledger.room.nodes.get(pod.node)
+        devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
+        if node is not None:
+            yield need.uid, _on(node, tuple(devices[: need.gpus]), pod.devices, chain, pod.owned)
+
+
+def _on(
+    node: Node, gpus: tuple[int, ...] = (), cells: tuple[int, ...] = (), chain: str = "", owned: str = ""
+) -> Placement:
+    """A placement on a node as it is; ports, and an address of its own, are given to it by the controller."""
+    given = [gpu for gpu in node.gpus if gpu.index in gpus]
+    return Placement(
+        node=node.name,
+        address=node.address,
+        machine=node.machine,
+        gpus=gpus,
+        gpu_type=given[0].type if given else "",
+        simulated_gpu=any(gpu.simulated for gpu in given),
+        cells=cells,
+        chain=chain,
+        owned=owned,
+    )
+
+
+def _chain_of(pod: PodPlace, chain: str, ledger: Ledger) -> str:
+    """The chain that a pod lies in: its group's, unless that is spread and the pod elsewhere."""
+    nodes = [node for node in ledger.nodes.get(pod.node, ()) if node.place.keys() >= set(pod.devices)]
+    return chain if not nodes or any(node.chain.name == chain for node in nodes) else nodes[0].chain.name
+
+
+def preemptions_of(queue: Queue, units: Units) -> Iterator[Preemption]:
+    """Every running group that must end now for one that keeps its cells; the same until it has ended."""
+    for claim in queue.claims.values():
+        if claim.held_back:
+            continue
+        entry = claim.ticket.entry
+        there = {other: None for held in queue.held_by(entry) for other in in_the_way(held)}
+        for held in sorted(there, key=lambda other: other.serial):
+            uids = units.party(held.group.name).uids
+            yield Preemption(job_of(uids[0]), uids, entry.group.name.rpartition("/")[0], entry.group.priority)

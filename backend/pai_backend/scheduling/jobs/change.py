@@ -13,12 +13,33 @@ from datetime import UTC, datetime
 from pai_backend.model.change import ClusterChange, JobEffect
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Task
+from pai_backend.model.node import Node
 from pai_backend.scheduling.cells.tree import State
-from pai_backend.scheduling.config.compare import compare
-from pai_backend.scheduling.config.model import ClusterConfig
+from pai_backend.scheduling.config.model import ClusterConfig, compare
 from pai_backend.scheduling.jobs.demand import PRIORITIES, Sizing, wish_of
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.quota import misfits
+from pai_backend.scheduling.queue import Policy
+from pai_backend.scheduling.terms import NodeRules
+
+
+def rebuilt(
+    config: ClusterConfig | None,
+    nodes: Iterable[Node],
+    jobs: Iterable[Job],
+    *,
+    cells_for_all: bool = False,
+    rules: NodeRules | None = None,
+    policy: Policy | None = None,
+) -> Placer:
+    """A placer that knows these nodes, and what these jobs hold. Costs what a restart of the controller costs."""
+    placer = Placer(config, cells_for_all=cells_for_all, rules=rules, policy=policy)
+    for node in nodes:
+        placer.set_node(node)
+    placer.recover(jobs)
+    placer.catch_up()
+    return placer
+
 
 AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 """The time in a copy that lasts for a moment: nobody has been waiting in it before."""

@@ -18,15 +18,13 @@ from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.core.reconfigure import Effects
-from pai_backend.scheduling.jobs.answers import Claim, Preemption, Round, Waits
+from pai_backend.scheduling.core.restore import Effects
+from pai_backend.scheduling.jobs.answers import Claim, Preemption, Round, Waits, places_of, preemptions_of
 from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
 from pai_backend.scheduling.jobs.history import RunTime, unknown
-from pai_backend.scheduling.jobs.places import places_of, preemptions_of
-from pai_backend.scheduling.jobs.recovery import Recovered, needs_of, recovered_units
 from pai_backend.scheduling.jobs.telling import Teller
-from pai_backend.scheduling.jobs.unit import Unit, Units, units_of
+from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, units_of
 from pai_backend.scheduling.queue import Policy, Preempting, Queue
 from pai_backend.scheduling.terms import NodeRules
 

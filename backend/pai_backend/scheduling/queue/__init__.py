@@ -9,13 +9,11 @@
 
 The order is priority, then submission. What cannot start now is passed over (backfill) until it has been overtaken long
 enough; then cells are kept for it. After a release only those are asked who could profit, and one of each kind for all:
-see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens, ``holdback`` keeps cells, ``gates``
-keeps caps, ``moving`` reorders. docs/scheduling.md says what users may rely on.
+see ``index``. ``entry`` and ``policy`` are the words, ``queue`` is what happens, ``holdback`` keeps cells.
+docs/scheduling.md says what users may rely on.
 """
 
-from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
-from pai_backend.scheduling.queue.decider import Decider, Suggest
-from pai_backend.scheduling.queue.entry import Entry
+from pai_backend.scheduling.queue.entry import Decider, Entry, Pass, Preempting, Started, Suggest
 from pai_backend.scheduling.queue.policy import Cap, Patience, Policy, VcCaps
 from pai_backend.scheduling.queue.queue import MOST_ASKED, Queue
 

@@ -8,16 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pai_backend.model.errors import Fault, InvalidParameters, PaiError
 from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.core.options import check_group
-from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.decider import Decider
-from pai_backend.scheduling.queue.entry import Entry, Key, kind_of, lane_of, line_of
-from pai_backend.scheduling.queue.gates import Gates
-from pai_backend.scheduling.queue.holdback import Ends, in_the_way
-from pai_backend.scheduling.queue.index import Index, Owner
+from pai_backend.scheduling.core.place import Option, in_the_way
+from pai_backend.scheduling.core.trees import check_group
+from pai_backend.scheduling.queue.entry import Decider, Ends, Entry, Key, kind_of, lane_of, line_of
+from pai_backend.scheduling.queue.index import Failed, Index, Owner
 from pai_backend.scheduling.queue.kind import Claim, Kind, Ticket
-from pai_backend.scheduling.queue.policy import Policy
-from pai_backend.scheduling.queue.shelf import Failed
+from pai_backend.scheduling.queue.policy import Gates, Policy
 from pai_backend.scheduling.request import OPPORTUNISTIC, Group
 
 ANY_NODE = ""
@@ -318,3 +314,17 @@ class Books:
 
 def _displaced(ledger: Ledger) -> dict[str, None]:
     return dict.fromkeys(held.group.name for held in ledger.groups.values() if held.displaced_by)
+
+
+def standing(books: Books, entry: Entry) -> tuple[int, int]:
+    """Its place, from 1, and how many wait there, itself included."""
+    line = line_of(entry.group)
+    keys = books.order.get(line, [])
+    claims = [claim.ticket.key for claim in books.claims.values() if line_of(claim.ticket.entry.group) == line]
+    return bisect_left(keys, entry.key) + sum(key < entry.key for key in claims) + 1, len(keys) + len(claims)
+
+
+def first_waiting(books: Books, entry: Entry, most: int) -> list[Ticket]:
+    """Who of the first in the same queue waits for cells: not for a cap, and with none kept for them; in order."""
+    tickets = [books.waiting[name] for *_, name in books.order.get(line_of(entry.group), [])[:most]]
+    return [ticket for ticket in tickets if ticket.line is not None and ticket.line.parked is None]

@@ -1,12 +1,15 @@
-"""What waits: a group with its owner and its place in the order."""
+"""What waits, who answers for it, and what a pass of the queue decided."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple, Protocol
 
-from pai_backend.scheduling.request import OPPORTUNISTIC, Group
+from pai_backend.scheduling.core.decision import Decision, Wait
+from pai_backend.scheduling.core.ledger import Ledger
+from pai_backend.scheduling.request import OPPORTUNISTIC, Group, GroupPlace
 
 Key = tuple[int, int, str, str]
 """Order of the queue: highest priority, then earliest submission; of one number by :attr:`Entry.tie`, then by name."""
@@ -64,6 +67,13 @@ class Entry:
         return replace(self, group=group, others=tuple(each for each in self.groups if each is not group))
 
 
+class Scope(NamedTuple):
+    """For whom a cap holds: ``user`` or ``vc`` may be empty, for all."""
+
+    vc: str
+    user: str
+
+
 class Lane(NamedTuple):
     """Who competes for the same cells, and the line in which a group can be first.
 
@@ -106,3 +116,118 @@ def kind_of(group: Group, others: tuple[Group, ...] = ()) -> KindKey:
 def lane_of(group: Group) -> Lane:
     """The lane that a group stands in."""
     return Lane(line_of(group), group.leaf_type, group.pinned_id)
+
+
+Suggest = Callable[[Entry], Collection[str] | None]
+"""The nodes that have what an entry's group needs besides cells; None is all. Equal needs must get equal answers."""
+
+
+Ends = Callable[[str], datetime | None]
+"""When a running group is expected to end; None when nobody knows. Asked of groups that have only just started, too."""
+
+
+def never_known(name: str) -> None:
+    """An :data:`Ends` for when no run times are known."""
+
+
+def anywhere(entry: Entry) -> None:
+    """A :data:`Suggest` for when only cells count."""
+
+
+class Decider(Protocol):
+    """Decides about entries: about all groups of one together.
+
+    A decision tells the place of the entry's own group and the victims of all, and holds all that is to be written. A
+    ``Wait`` names the group without place: when it is not the entry's own, or the reason is one of nodes, others of the
+    same kind may still start.
+    """
+
+    def decide(self, entry: Entry) -> Decision:
+        """A place for the entry, a place that is kept for it included; changes nothing."""
+
+    def suggest(self, entry: Entry) -> Collection[str] | None:
+        """Nodes that have now what the entry's group needs besides cells."""
+
+    def could_use(self, entry: Entry) -> Collection[str] | None:
+        """Nodes that would have it if nothing ran there."""
+
+    def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
+        """Whether an entry that nodes had no place for may have one now that these nodes have more to give."""
+
+
+class CellsOnly:
+    """A :class:`Decider` that asks the cluster about one group, on the nodes that have what else it needs."""
+
+    def __init__(self, ledger: Ledger, suggest: Suggest = anywhere, could_use: Suggest = anywhere) -> None:
+        self._ledger = ledger
+        self._suggest = suggest
+        self._could_use = could_use
+
+    def decide(self, entry: Entry) -> Decision:
+        """See :class:`Decider`."""
+        return self._ledger.decide(entry.group, self.suggest(entry))
+
+    def suggest(self, entry: Entry) -> Collection[str] | None:
+        """See :class:`Decider`."""
+        return None if entry.group.ignore_suggested else self._suggest(entry)
+
+    def could_use(self, entry: Entry) -> Collection[str] | None:
+        """See :class:`Decider`."""
+        return None if entry.group.ignore_suggested else self._could_use(entry)
+
+    def may_profit(self, entry: Entry, nodes: Collection[str]) -> bool:
+        """See :class:`Decider`."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The group has its place: start its tasks there. ``displaced`` groups run on opportunistically."""
+
+    entry: Entry
+    placement: GroupPlace
+    displaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preempting:
+    """The place is kept; end ``victims``, report each with :meth:`Queue.release`, and the group will start."""
+
+    entry: Entry
+    placement: GroupPlace
+    victims: tuple[str, ...]
+    displaced: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Pass:
+    """All decisions of one pass. They are applied to the ledger already."""
+
+    decided: list[Started | Preempting] = field(default_factory=list)
+    """In the order in which they were made."""
+    returned: list[str] = field(default_factory=list)
+    """Groups that had a place kept, for victims to end or in their turn, and wait like others again."""
+    held_back: list[str] = field(default_factory=list)
+    """Groups for which cells are kept from now on, since they have been overtaken long enough."""
+    upgraded: tuple[str, ...] = ()
+    """Lazily preempted groups that count on their quota again."""
+    refused: dict[str, Wait] = field(default_factory=dict)
+    """Of the groups that were asked about, those that have no place, and why; those alike were not asked."""
+    moved_up: dict[str, None] = field(default_factory=dict)
+    """Groups that are first among those alike now, since the one before them got its place."""
+    asked: int = 0
+    """How many groups the cluster was asked about: what the pass cost."""
+    more: bool = False
+    """There is more to ask: call again."""
+    look_again: datetime | None = None
+    """When, if nothing happens, cells have to be kept for somebody: call again then."""
+
+    @property
+    def started(self) -> list[Started]:
+        """The groups that start."""
+        return [each for each in self.decided if isinstance(each, Started)]
+
+    @property
+    def preempting(self) -> list[Preempting]:
+        """The groups for which others have to end."""
+        return [each for each in self.decided if isinstance(each, Preempting)]

@@ -7,17 +7,26 @@ from datetime import datetime
 from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.core.decision import Bound, Preempt, Wait
 from pai_backend.scheduling.core.ledger import Ledger
-from pai_backend.scheduling.core.place import Option
-from pai_backend.scheduling.queue.answer import Pass, Preempting, Started
+from pai_backend.scheduling.core.place import Option, in_the_way
 from pai_backend.scheduling.queue.books import Books
-from pai_backend.scheduling.queue.decider import CellsOnly, Decider, Suggest, anywhere
-from pai_backend.scheduling.queue.entry import Entry, kind_of, lane_of
-from pai_backend.scheduling.queue.fronts import Fronts
-from pai_backend.scheduling.queue.holdback import Ends, fits_elsewhere, in_the_way, is_good, never_known
-from pai_backend.scheduling.queue.index import kind_at
+from pai_backend.scheduling.queue.entry import (
+    CellsOnly,
+    Decider,
+    Ends,
+    Entry,
+    Pass,
+    Preempting,
+    Started,
+    Suggest,
+    anywhere,
+    kind_of,
+    lane_of,
+    never_known,
+)
+from pai_backend.scheduling.queue.holdback import Fronts, fits_elsewhere, is_good
+from pai_backend.scheduling.queue.index import capacity, kind_at
 from pai_backend.scheduling.queue.kind import Claim, Ticket
 from pai_backend.scheduling.queue.policy import Policy
-from pai_backend.scheduling.queue.shelf import capacity
 from pai_backend.scheduling.request import WaitCode
 
 MOST_ASKED = 64

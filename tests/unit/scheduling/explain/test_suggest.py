@@ -9,7 +9,7 @@ import pytest
 from pai_backend.model.waiting import Change, ChangeKind
 from pai_backend.scheduling import Decision, Group, Ledger, Member
 from pai_backend.scheduling.explain import apply, changes, explain
-from pai_backend.scheduling.explain.suggest import MOST_TRIALS
+from pai_backend.scheduling.explain.explain import MOST_TRIALS
 from pai_backend.scheduling.queue import Cap, Policy, VcCaps
 from tests.unit.scheduling.queue.line import Line
 

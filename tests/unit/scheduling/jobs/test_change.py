@@ -17,8 +17,7 @@ from pai_backend.model.node import Placement
 from pai_backend.model.spec import PriorityClass
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.config.read import read_config
-from pai_backend.scheduling.jobs.change import Queued, in_order, preview
-from pai_backend.scheduling.jobs.rebuild import rebuilt
+from pai_backend.scheduling.jobs.change import Queued, in_order, preview, rebuilt
 from pai_backend.scheduling.queue import Cap, Policy
 from pai_backend.testing.builders import T0, make_job, make_placement, make_role, make_spec, make_uid
 from tests.support.lab_config import ONE_VC

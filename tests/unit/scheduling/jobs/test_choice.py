@@ -9,7 +9,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.model.labels import Effect, Taint
 from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.core.room import Room
-from pai_backend.scheduling.jobs.choice import choose
+from pai_backend.scheduling.jobs.deciding import choose
 from pai_backend.scheduling.request import Need
 
 GPUS = (Gpu(index=0, type="V100"),)

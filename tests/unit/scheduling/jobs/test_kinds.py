@@ -8,8 +8,7 @@ from pai_backend.model.node import Gpu, Node
 from pai_backend.scheduling.config.model import Sku
 from pai_backend.scheduling.config.read import read_config
 from pai_backend.scheduling.jobs.demand import sizing_of
-from pai_backend.scheduling.jobs.kinds import named_kinds
-from pai_backend.scheduling.jobs.quota import misfits
+from pai_backend.scheduling.jobs.quota import misfits, named_kinds
 from pai_backend.testing.builders import make_role, make_spec
 
 PINNED = """

@@ -13,7 +13,7 @@ from pai_backend.model.waiting import Change, ChangeKind
 from pai_backend.scheduling import Group, Member
 from pai_backend.scheduling.core.room import Room
 from pai_backend.scheduling.explain import apply
-from pai_backend.scheduling.jobs.openings import CORDON, MOST_TRIED, openings
+from pai_backend.scheduling.jobs.why import CORDON, MOST_TRIED, openings
 from pai_backend.scheduling.request import Need
 from pai_backend.scheduling.terms import NodeRules, TermsOf
 from tests.support.marked_nodes import cordoned, node

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.queue import Cap, Patience, Policy, VcCaps
-from pai_backend.scheduling.queue.holdback import in_the_way
 from tests.unit.scheduling.queue.line import START, Line
 
 

@@ -1,28 +1,143 @@
-"""Whether the GPUs of a job work: a few tasks are asked at a look, the others at the next, one that works first.
+"""What uses a job: its Jupyter servers tell of their kernels and terminals, its engine of the work of GPUs.
 
-What is known of a task is what was read of it last, within a quarter of the job's ``idleTimeout``: a job of thousands
-of tasks costs the engine one question a look while its first works, and no burst when all rest.
+A kernel that computes and a terminal that is typed in are use; an open page is none: it asks for lists all day. Source:
+Jupyter Server REST API, ``/api/kernels`` and ``/api/terminals`` (``last_activity``, ``execution_state``).
+
+Of GPUs a few tasks are asked at a look, the others at the next, one that works first. What is known of a task is what
+was read of it last, within a quarter of the job's ``idleTimeout``: a job of thousands of tasks costs the engine one
+question a look while its first works, and no burst when all rest.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+import h11
+
+from pai_backend.access.proxy.service import Dialer
+from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest
 from pai_backend.engine.base import Engine, EngineError, GpuMeter, GpuUse
+from pai_backend.launch.environment import environment
+from pai_backend.launch.jupyter import find_jupyter, serves_jupyter, upstream_token
 from pai_backend.lifecycle.idleness import gpus_at_a_look, looks_believed, looks_between
 from pai_backend.model.ids import JobUid, TaskUid
-from pai_backend.model.job import Task
+from pai_backend.model.job import Job, Task
+
+ANSWER_S = 5.0
+"""Seconds for one server to answer; one that computes hard answers late."""
+ANSWER_BYTES = 1 << 20
+
+_NAMED = re.compile("jupyter|notebook|nbclassic|lab", re.IGNORECASE)
+"""What the command or a label of every Jupyter server has in it that :func:`serves_jupyter` knows."""
+
+
+class Unread(Exception):
+    """It could not be learnt; the message says why, in a few words for users."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Jupyter server of a task, as far as its command and its ports tell. ``token``: empty for none."""
+
+    name: str
+    task: Task
+    port: int
+    token: str | None
+    base_url: str | None
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Whether a kernel computes, and the server's own time of the last activity; empty when there was none yet."""
+
+    busy: bool
+    mark: str
+
+
+def servers(job: Job, task: Task, made: str) -> Iterator[Server]:
+    """The Jupyter servers of a running task; ``made`` is the token that its tasks are given."""
+    command = job.spec.role(task.role).command
+    labels = task.placement.ports if task.placement is not None else {}
+    if not any(_NAMED.search(text) for text in (command, *labels)):  # a job may have a thousand tasks
+        return
+    env = environment(job, task)
+    for label, ports in labels.items():
+        if not ports or not serves_jupyter(command, env, label=label, port=ports[0]):
+            continue
+        found = find_jupyter(command, env)
+        token = upstream_token(command, env, label=label, port=ports[0], made=made)
+        if token is None and found is not None:
+            token = found.token
+        yield Server(f"{task.uid}/{label}", task, ports[0], token, found.base_url if found is not None else "/")
+
+
+async def activity(engine: Dialer, server: Server) -> Activity:
+    """What a server says now. Raises Unread."""
+    if server.token is None or server.base_url is None:
+        raise Unread("the token or address of its Jupyter server is only known to its command")
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            kernels = await _get(engine, server, "api/kernels")
+            terminals = await _get(engine, server, "api/terminals", may_miss=True)
+        last = [_time(each.get("last_activity")) for each in (*kernels, *terminals)]
+    except (EngineError, OSError, TimeoutError, NoResponse) as error:
+        raise Unread(f"the Jupyter server of task {server.task.name} does not answer") from error
+    except (ValueError, RecursionError, h11.LocalProtocolError) as error:
+        raise Unread(f"the Jupyter server of task {server.task.name} answers something else") from error
+    return Activity(any(each.get("execution_state") == "busy" for each in kernels), max(last, default=""))
+
+
+async def _get(engine: Dialer, server: Server, path: str, *, may_miss: bool = False) -> list[dict[str, object]]:
+    """A list that the server gives; empty if it ``may_miss`` and does. Raises Unread when the server refuses us,
+    ValueError for anything else, such as the page of a service that is no Jupyter at all.
+    """
+    assert server.task.placement is not None
+    request = UpstreamRequest(await engine.dial(server.task.placement, server.task.uid, server.port))
+    fields = [(b"Host", f"localhost:{server.port}".encode()), (b"Accept", b"application/json")]
+    if server.token:
+        fields.append((b"Authorization", f"token {server.token}".encode()))
+    try:
+        await request.head("GET", f"{server.base_url}{path}".encode(), fields)
+        await request.end()
+        response = await request.response()
+        body = b""
+        async for chunk in request.chunks():
+            body += chunk
+            if len(body) > ANSWER_BYTES:
+                raise ValueError("too long")
+    finally:
+        request.close()
+    if response.status_code == 404:
+        if may_miss:  # a server without terminals
+            return []
+        raise ValueError("no Jupyter")
+    if response.status_code != 200:
+        raise Unread(f"the Jupyter server of task {server.task.name} refuses the token that is known of it")
+    listed = json.loads(body)
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise ValueError("no list")
+    return listed
+
+
+def _time(value: object) -> str:
+    """A time in one spelling, so that times compare as texts. Raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError("no time")
+    return datetime.fromisoformat(value).isoformat()
+
 
 FLOOR_PERCENT: Final = 5
 """Less work of a GPU is no use: a desktop or a monitoring agent on it shows 1 to 2."""
 AT_ONCE: Final = 16  # tasks that are asked at the same time, in all
 AT_ONCE_OF_A_JOB: Final = 8  # so that one whose tasks do not answer leaves room
-ANSWER_S: Final = 12.0  # for one task
+TASK_ANSWER_S: Final = 12.0  # for one task
 LOOK_S: Final = 25.0  # for a look at a job, which others wait for
 MOST_SKIPPED: Final = 16  # looks; a task that cannot be read is asked less and less often, at least so often
 
@@ -155,7 +270,7 @@ class GpuLooks:
         assert self._meter is not None
         assert task.placement is not None
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(TASK_ANSWER_S):
                 return await self._meter.gpu_use(task.placement, task.uid)
         except EngineError as error:
             return str(error)
