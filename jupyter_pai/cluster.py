@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 from jupyter_pai import streams
 from jupyter_pai.errors import BackendAway
-from jupyter_pai.wire import FaultBody
+from jupyter_pai.wire_types import ClusterPlan, ConfigShown, ConfigVersionShown, OrphanShown
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
@@ -22,111 +22,19 @@ PATIENCE_S = 60.0
 LOOK_S = 0.5
 
 
-class JobEffect(TypedDict):
-    """A job that a change concerns."""
-
-    job: str
-    vc: str
-    gpus: int
-    groups: list[str]
-    message: str
-    already: bool
-
-
-class CellsOwned(TypedDict):
-    """How many cells of one kind a virtual cluster owns."""
-
-    cell: str
-    before: int
-    after: int
-
-
-class VcChange(TypedDict):
-    """What a virtual cluster owns before and after."""
-
-    vc: str
-    exists_before: bool
-    exists_after: bool
-    gpus_before: int
-    gpus_after: int
-    cells: list[CellsOwned]
-
-
-class ClusterChange(TypedDict):
-    """All effects of a change."""
-
-    lost: list[JobEffect]
-    regained: list[JobEffect]
-    dropped: list[JobEffect]
-    missing: list[JobEffect]
-    impossible: list[JobEffect]
-    starts: list[JobEffect]
-    virtual_clusters: list[VcChange]
-    added_nodes: list[str]
-    removed_nodes: list[str]
-
-
-class Plan(TypedDict):
-    """What a configuration would do, or did when it was applied."""
-
-    valid: bool
-    errors: list[FaultBody]
-    warnings: list[FaultBody]
-    inForceVersion: int
-    newestVersion: int
-    concerns: bool
-    change: ClusterChange | None
-    appliedVersion: int | None
-    inForce: bool
-
-
-class Version(TypedDict):
-    """A version of the configuration."""
-
-    version: int
-    state: str
-    origin: str
-    by: str
-    recordedAt: str | None
-    since: str | None
-    change: ClusterChange | None
-
-
-class Orphan(TypedDict):
-    """A running task that the database does not know."""
-
-    task: str
-    database: str
-    state: str
-    since: str | None
-    seenAt: str
-    why: str
-    endedBy: str
-
-
-class Shown(Version):
-    """A version with its text."""
-
-    text: str
-    derived: str
-    newestVersion: int
-    fixed: bool
-    precedence: str
-
-
-async def show(api: AsyncClient, version: int | None = None) -> Shown:
+async def show(api: AsyncClient, version: int | None = None) -> ConfigShown:
     """The version in force, or another one. Raises NotFound."""
-    return cast(Shown, await _get(api, PATH, {"version": version}))
+    return cast(ConfigShown, await _get(api, PATH, {"version": version}))
 
 
-async def history(api: AsyncClient, limit: int = 20) -> list[Version]:
+async def history(api: AsyncClient, limit: int = 20) -> list[ConfigVersionShown]:
     """The last versions, the newest first."""
-    return cast(dict[str, list[Version]], await _get(api, f"{PATH}/history", {"limit": limit}))["data"]
+    return cast(dict[str, list[ConfigVersionShown]], await _get(api, f"{PATH}/history", {"limit": limit}))["data"]
 
 
-async def orphans(api: AsyncClient) -> list[Orphan]:
+async def orphans(api: AsyncClient) -> list[OrphanShown]:
     """Running tasks that the database does not know, the longest known first."""
-    return cast(dict[str, list[Orphan]], await _get(api, ORPHANS, {}))["data"]
+    return cast(dict[str, list[OrphanShown]], await _get(api, ORPHANS, {}))["data"]
 
 
 async def end_orphan(api: AsyncClient, task: str) -> None:
@@ -134,12 +42,12 @@ async def end_orphan(api: AsyncClient, task: str) -> None:
     await api.request("DELETE", f"{ORPHANS}/{quote(task, safe='')}")
 
 
-async def plan(api: AsyncClient, text: bytes) -> Plan:
+async def plan(api: AsyncClient, text: bytes) -> ClusterPlan:
     """What a configuration would do; one with faults is an answer here, not an exception."""
     return await _post(api, text, {"dryRun": "true"})
 
 
-async def apply(api: AsyncClient, text: bytes, expected: int, patience_s: float = PATIENCE_S) -> Plan:
+async def apply(api: AsyncClient, text: bytes, expected: int, patience_s: float = PATIENCE_S) -> ClusterPlan:
     """Have a configuration taken over, and wait until it is in force.
 
     Raises InvalidDocument, Denied, ClientError when ``expected`` is no longer the newest version, and BackendAway when
@@ -165,8 +73,8 @@ async def _get(api: AsyncClient, path: str, query: Query) -> object:
     return streams.decoded((await api.request("GET", path, query=query)).body)
 
 
-async def _post(api: AsyncClient, text: bytes, query: Query) -> Plan:
+async def _post(api: AsyncClient, text: bytes, query: Query) -> ClusterPlan:
     answer = await api.request(
         "POST", PATH, query=query, body=text, media_type="application/yaml", timeout_s=PLAN_TIMEOUT_S
     )
-    return cast(Plan, streams.decoded(answer.body))
+    return cast(ClusterPlan, streams.decoded(answer.body))

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 
 from jupyter_pai import render
 from jupyter_pai.errors import Fault, InvalidDocument
-from jupyter_pai.wire import FaultBody
+from jupyter_pai.wire_types import Fault as FaultWire
 
 if TYPE_CHECKING:
-    from jupyter_pai.cluster import ClusterChange, JobEffect, Orphan, Plan, Shown, VcChange, Version
+    from jupyter_pai.wire_types import (
+        ClusterChange,
+        ClusterPlan,
+        ConfigShown,
+        ConfigVersionShown,
+        JobEffect,
+        OrphanShown,
+        VcChange,
+    )
 
 MOST_JOBS = 50
 """Jobs of one kind that are listed in text; JSON has all."""
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: ClusterPlan) -> str:
     """What a valid configuration does to virtual clusters, nodes and jobs, and its warnings."""
     change = plan["change"]
     assert change is not None
@@ -78,7 +86,7 @@ def _jobs_text(change: ClusterChange) -> str:
     return "\n".join([render.table(("JOB", "VC", "GPUS", "WHAT HAPPENS"), rows), *notes])
 
 
-def warnings_text(warnings: Sequence[FaultBody]) -> str:
+def warnings_text(warnings: Sequence[FaultWire]) -> str:
     """Warnings of a configuration, each with its place and remedy."""
     lines = []
     for each in warnings:
@@ -87,14 +95,14 @@ def warnings_text(warnings: Sequence[FaultBody]) -> str:
     return "\n".join(lines)
 
 
-def faults_of(errors: Sequence[FaultBody]) -> InvalidDocument:
+def faults_of(errors: Sequence[FaultWire]) -> InvalidDocument:
     """The faults of a plan as the error that they are."""
     faults = [Fault(each["message"], each["path"], each["line"], each["column"], each["hint"]) for each in errors]
     many = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
     return InvalidDocument(f"The cluster configuration has {many}; nothing was changed.", faults=faults)
 
 
-def shown_text(shown: Shown) -> str:
+def shown_text(shown: ConfigShown) -> str:
     """A version's head and its text."""
     head = [f"# version {shown['version']}, {shown['state']}{_when(shown)}"]
     if shown["newestVersion"] > shown["version"] and shown["state"] == "in force":
@@ -103,7 +111,7 @@ def shown_text(shown: Shown) -> str:
     return "\n".join([*head, shown["text"].rstrip("\n")])
 
 
-def _when(version: Version) -> str:
+def _when(version: ConfigVersionShown) -> str:
     if version["origin"] == "derived":
         return ": derived from the nodes"
     source = "cluster.config" if version["origin"] == "setting" else f"applied by {render.safe(version['by'])}"
@@ -111,7 +119,7 @@ def _when(version: Version) -> str:
     return f" since {at}: {source}" if version["since"] else f", {at}: {source}"
 
 
-def orphans_text(found: Sequence[Orphan]) -> str:
+def orphans_text(found: Sequence[OrphanShown]) -> str:
     """Running tasks that the database does not know, and why each was not taken back."""
     if not found:
         return "Every running task belongs to a job of the database."
@@ -122,7 +130,7 @@ def orphans_text(found: Sequence[Orphan]) -> str:
     return render.table(("TASK", "STATE", "SEEN", "ENDED BY", "WHY IT IS AN ORPHAN"), rows)
 
 
-def history_text(versions: Sequence[Version]) -> str:
+def history_text(versions: Sequence[ConfigVersionShown]) -> str:
     """Versions, the newest first, with how many jobs each concerned."""
     if not versions:
         return "There is no version yet: the configuration is derived from the nodes."

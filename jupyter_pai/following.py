@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.errors import ClientError
-from jupyter_pai.wire import FINAL_STATES, JobDetail, Task, tasks_of
+from jupyter_pai.wire import FINAL_STATES, tasks_of
+from jupyter_pai.wire_types import JobDetail, TaskWire
 
 DRAIN_TIMEOUT_S = 10.0
 """How long the log may take to arrive whole after the job has ended."""
@@ -29,7 +30,7 @@ class Observer:
     on_log: Callable[[bytes], None] | None = None
 
 
-def watched_task(job: JobDetail, role: str | None = None, index: int | None = None) -> Task | None:
+def watched_task(job: JobDetail, role: str | None = None, index: int | None = None) -> TaskWire | None:
     """The task whose log is shown: the one named, or the job's first. None when there is none (yet)."""
     for task in tasks_of(job):
         if role in (None, task["role"]) and index in (None, task["index"]):
@@ -132,7 +133,7 @@ class _LogFollower:
         previous, self._uid = self._task, task["uid"]
         self._task = asyncio.create_task(self._follow(previous, task))
 
-    async def _follow(self, previous: asyncio.Task[None] | None, task: Task) -> None:
+    async def _follow(self, previous: asyncio.Task[None] | None, task: TaskWire) -> None:
         if previous is not None:
             previous.cancel()
             await asyncio.wait([previous])

@@ -32,7 +32,7 @@ from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
 from jupyter_pai.submitting import submit
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.job_view import JobView
-from jupyter_pai.wire import JobDetail
+from jupyter_pai.wire_types import JobDetail
 
 VERBS = (
     "submit",

@@ -9,18 +9,17 @@ from types import MappingProxyType
 
 from jupyter_pai.errors import ClientError, Fault
 from jupyter_pai.excerpt import lines_to_show
-from jupyter_pai.wire import (
-    FINAL_STATES,
+from jupyter_pai.wire import FINAL_STATES, tasks_of
+from jupyter_pai.wire_types import (
     Change,
-    Idle,
+    DocumentWarning,
+    IdleWire,
     JobDetail,
     JobExit,
-    JobSummary,
-    JobWarning,
-    Task,
-    TaskExit,
+    Summary,
+    TaskExitWire,
+    TaskWire,
     Why,
-    tasks_of,
 )
 
 CARET_CONTEXT = 60
@@ -54,13 +53,13 @@ def clock(time: str | None) -> str:
     return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def state_words(job: JobSummary | JobDetail) -> str:
+def state_words(job: Summary | JobDetail) -> str:
     """State with its phase, when the phase says more."""
     state, phase = job["state"], job["phase"]
     return state if phase in ("", "ended", state.lower()) else f"{state} ({phase})"
 
 
-def job_list(jobs: Sequence[JobSummary], shared: Mapping[str, str] = MappingProxyType({})) -> str:
+def job_list(jobs: Sequence[Summary], shared: Mapping[str, str] = MappingProxyType({})) -> str:
     """The list, a job a line; ``shared`` says with whom, by uid, and is a column when there is any."""
     if not jobs:
         return "No jobs."
@@ -82,7 +81,7 @@ def job_list(jobs: Sequence[JobSummary], shared: Mapping[str, str] = MappingProx
     return table(("NAME", "ALIAS", "STATE", "TASKS", "GPUS", "SUBMITTED", *mark, "WHY"), rows)
 
 
-def warning_lines(warnings: Sequence[JobWarning]) -> list[str]:
+def warning_lines(warnings: Sequence[DocumentWarning]) -> list[str]:
     """Warnings with their remedies."""
     lines = []
     for warning in warnings:
@@ -156,7 +155,7 @@ def error_text(error: ClientError, *, source: str = "", name: str = "") -> str:
     return "\n".join(lines)
 
 
-def task_state(task: Task) -> str:
+def task_state(task: TaskWire) -> str:
     """What a task is doing, or how it ended; of a kept one until when."""
     if task["keptUntil"]:
         return f"{task['phase']} until {clock(task['keptUntil'])}"
@@ -174,7 +173,7 @@ def status_text(job: JobDetail) -> str:
     return "\n".join(lines)
 
 
-def idle_lines(idle: Idle | None) -> list[str]:
+def idle_lines(idle: IdleWire | None) -> list[str]:
     """The warning that a job is about to be stopped, or since when nothing has used it."""
     if idle is None or idle["since"] is None:
         return []
@@ -184,7 +183,7 @@ def idle_lines(idle: Idle | None) -> list[str]:
     return [f"  not used since {clock(idle['since'])}{used}; unless it is, it is stopped at {clock(idle['stopAt'])}"]
 
 
-def _exit_lines(exit_: JobExit | TaskExit | None, whose: str = "") -> list[str]:
+def _exit_lines(exit_: JobExit | TaskExitWire | None, whose: str = "") -> list[str]:
     if exit_ is None:
         return []
     remedy = exit_.get("remedy")

@@ -8,39 +8,39 @@ from typing import TYPE_CHECKING
 from jupyter_pai.render import clock, job_list, table
 
 if TYPE_CHECKING:
-    from jupyter_pai.broker import Share, Shares
-    from jupyter_pai.wire import JobSummary
+    from jupyter_pai.broker import Shares
+    from jupyter_pai.wire_types import ShareWire, Summary
 
 ENDS_WITH_JOB = "the job's end"
 
 
-def owner(share: Share) -> str:
+def owner(share: ShareWire) -> str:
     """Whose job it is. Source: docs/rest.md, names of jobs (``user~name``)."""
     return share["job"].partition("~")[0]
 
 
-def only_words(share: Share) -> str:
+def only_words(share: ShareWire) -> str:
     """What it allows."""
     return " ".join(share["only"]) or "everything"
 
 
-def until(share: Share) -> str:
+def until(share: ShareWire) -> str:
     """When it ends by itself."""
     return clock(share["expires_at"]) or ENDS_WITH_JOB
 
 
-def share_line(share: Share) -> str:
+def share_line(share: ShareWire) -> str:
     """One share of a job."""
     return f"{share['job']}  ssh name {share['alias']}  with {share['user']}  {only_words(share)}  until {until(share)}"
 
 
-def received_text(shares: Sequence[Share]) -> str:
+def received_text(shares: Sequence[ShareWire]) -> str:
     """Jobs of others that the reader may enter; empty when there is none."""
     rows = [(each["job"], each["alias"], owner(each), only_words(each), until(each)) for each in shares]
     return table(("SHARED WITH YOU", "SSH NAME", "BY", "ALLOWED", "UNTIL"), rows) if rows else ""
 
 
-def given_text(shares: Sequence[Share]) -> str:
+def given_text(shares: Sequence[ShareWire]) -> str:
     """Jobs of the reader's that others may enter; empty when there is none."""
     rows = [(each["job"], each["user"], only_words(each), until(each)) for each in shares]
     return table(("SHARED BY YOU", "WITH", "ALLOWED", "UNTIL"), rows) if rows else ""
@@ -52,13 +52,13 @@ def shares_text(shares: Shares) -> str:
     return "\n\n".join(part for part in parts if part) or "Nothing is shared."
 
 
-def listed(jobs: Sequence[JobSummary], shares: Shares, *, chosen: bool = False) -> str:
+def listed(jobs: Sequence[Summary], shares: Shares, *, chosen: bool = False) -> str:
     """A list of jobs that says which are shared and, unless jobs were ``chosen``, what others share with the reader."""
     received = "" if chosen else received_text(shares["received"])
     return "\n\n".join(part for part in (job_list(jobs, sharers(shares["given"])), received) if part)
 
 
-def sharers(shares: Sequence[Share]) -> dict[str, str]:
+def sharers(shares: Sequence[ShareWire]) -> dict[str, str]:
     """With whom each job is shared, by its uid: the mark in a list."""
     found: dict[str, list[str]] = {}
     for share in shares:

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 
 from jupyter_pai.render import clock
 from jupyter_pai.widgets.html import link
-from jupyter_pai.wire import Ticket
+from jupyter_pai.wire_types import Ticket
 
 SIGN_IN = ".pai/signin"
 """Where a service's sign-in is, below its address. Source: docs/rest.md, Service proxy."""

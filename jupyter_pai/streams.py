@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
 
-from jupyter_pai import wire
 from jupyter_pai.errors import BackendAway, ClientError, from_wire
+from jupyter_pai.wire_types import Event, PlacedEvent
 
 if TYPE_CHECKING:
     from jupyter_pai.client import AsyncClient, Query
@@ -100,14 +100,14 @@ async def _one_connection(client: AsyncClient, path: str, query: Query) -> Async
         raise BackendAway(f"The stream from {client.endpoint.url} broke off (close code {connection.close_code}).")
 
 
-async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterator[wire.JobEvent]:
+async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterator[Event]:
     """Events behind ``after``, once each and in order, until the final one."""
     seen, patience = after, _Patience()
     while True:
         try:
             async for message in _one_connection(client, path, {"after": seen}):
                 patience.renew()
-                event = cast(wire.JobEvent, json.loads(message))
+                event = cast(Event, json.loads(message))
                 if event["seq"] > seen:
                     seen = event["seq"]
                     yield event
@@ -117,14 +117,14 @@ async def job_events(client: AsyncClient, path: str, after: int) -> AsyncIterato
             return
 
 
-async def all_events(client: AsyncClient, path: str, position: str | None) -> AsyncIterator[wire.PositionedEvent]:
+async def all_events(client: AsyncClient, path: str, position: str | None) -> AsyncIterator[PlacedEvent]:
     """Events of all jobs from ``position`` on (None: from now), across reconnects; ends only by an error."""
     patience = _Patience()
     while True:
         try:
             async for message in _one_connection(client, path, {"position": position}):
                 patience.renew()
-                item = cast(wire.PositionedEvent, json.loads(message))
+                item = cast(PlacedEvent, json.loads(message))
                 position = item["position"]
                 yield item
         except BackendAway as error:

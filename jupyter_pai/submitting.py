@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jupyter_pai.client import AsyncClient
 from jupyter_pai.errors import NameTaken
-from jupyter_pai.wire import JobDetail
+from jupyter_pai.wire_types import JobDetail
 
 MAX_TRIES = 1000
 

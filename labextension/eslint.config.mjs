@@ -15,7 +15,7 @@ const DRAWING = [
 ];
 
 export default defineConfig([
-  { ignores: ['node_modules', 'lib', 'coverage', '**/*.d.ts'] },
+  { ignores: ['node_modules', 'lib', 'coverage', '**/*.d.ts', 'src/api'] },
   js.configs.recommended,
   { plugins: { jupyter } },
   {

@@ -28,7 +28,7 @@ from jupyter_pai.commands.session import Document, connected, read_document
 from jupyter_pai.errors import AWAY, OK, USAGE, ClientError, from_wire
 
 if TYPE_CHECKING:
-    from jupyter_pai.cluster import Plan
+    from jupyter_pai.wire_types import ClusterPlan
 
 NOT_TAKEN, CONCERNS = 1, 2
 """Exit codes of ``plan`` besides 0."""
@@ -135,7 +135,7 @@ def apply(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
-def _say_faults(found: Plan, document: Document, out: Output) -> None:
+def _say_faults(found: ClusterPlan, document: Document, out: Output) -> None:
     if out.as_json:
         out.json_line(found, indent=2)
     else:

@@ -13,8 +13,8 @@ from jupyter_pai.durations import seconds
 from jupyter_pai.errors import OK, ClientError, NotFound
 
 if TYPE_CHECKING:
-    from jupyter_pai.broker import Certificate, KeyEvent, RegisteredKey
     from jupyter_pai.sync import Client
+    from jupyter_pai.wire_types import CertificateWire, KeyEventWire, KeyWire
 
 FORMATS = ("openssh", "pem", "ppk", "ppk2")
 ONLY = "allow only this: shell, exec, sftp, sftp-read, port:LABEL; more than one may be given"
@@ -257,7 +257,7 @@ def _find(client: Client, named: str) -> str:
     return fitting[0]
 
 
-def _key_line(key: RegisteredKey) -> str:
+def _key_line(key: KeyWire) -> str:
     used = f"used {key['last_used_at']} from {key['last_used_from']}" if key["last_used_at"] else "not used yet"
     terms = [f"until {key['expires_at']}"] if key["expires_at"] else []
     terms += [f"only for job {key['job']}"] if key["job"] else []
@@ -265,11 +265,11 @@ def _key_line(key: RegisteredKey) -> str:
     return "  ".join([key["fingerprint"], key["name"] or "-", *terms, used])
 
 
-def _certificate_line(made: Certificate) -> str:
+def _certificate_line(made: CertificateWire) -> str:
     only = " ".join(made["only"]) or "everything"
     return f"{made['serial']}  {made['user']}  {only}  until {made['expires_at']}  {' '.join(made['principals'])}"
 
 
-def _event_line(event: KeyEvent) -> str:
+def _event_line(event: KeyEventWire) -> str:
     place = f" from {event['source']}" if event["source"] else ""
     return f"{event['at']}  {event['type']}  {event['subject']}  by {event['by']}{place}  {event['detail']}".rstrip()

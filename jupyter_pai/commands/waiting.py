@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jupyter_pai import render
 from jupyter_pai.commands.output import Output
 from jupyter_pai.errors import JOB_FAILED, OK, BackendAway
-from jupyter_pai.wire import JobDetail
+from jupyter_pai.wire_types import JobDetail
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client

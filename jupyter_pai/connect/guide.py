@@ -7,7 +7,8 @@ import hashlib
 import shlex
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
-from typing import TypedDict
+
+from typing_extensions import TypedDict  # pydantic reads no other on Python 3.11
 
 from jupyter_pai.connect.links import links
 from jupyter_pai.connect.pycharm import Deployment

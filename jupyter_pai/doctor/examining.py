@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypedDict
+
+from typing_extensions import TypedDict  # pydantic reads no other on Python 3.11
 
 from jupyter_pai.doctor import facts as fact
 from jupyter_pai.doctor.clients import CLIENTS, Verdict, verdict
 from jupyter_pai.doctor.facts import Facts
-from jupyter_pai.doctor.findings import Finding, Told
+from jupyter_pai.doctor.findings import Finding, FindingText
 from jupyter_pai.doctor.outcome import Observations, Outcome, Probe
 from jupyter_pai.doctor.probes import NEED_PLACE, SINGLE, Bench, forwarding
 from jupyter_pai.doctor.running import SWEEP_LIMIT_S, Ran, Way
@@ -29,7 +30,7 @@ class FindingWire(TypedDict):
 
     code: str
     blocking: bool
-    texts: dict[str, Told]
+    texts: dict[str, FindingText]
 
 
 class VerdictWire(TypedDict):

@@ -6,10 +6,11 @@ A finding is a stable code with values; the texts in every language are made her
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypedDict
+
+from typing_extensions import TypedDict  # pydantic reads no other on Python 3.11
 
 
-class Told(TypedDict):
+class FindingText(TypedDict):
     """A finding in one language."""
 
     what: str
@@ -25,11 +26,11 @@ class Finding:
     blocking: bool = True
 
     @property
-    def texts(self) -> dict[str, Told]:
+    def texts(self) -> dict[str, FindingText]:
         """The words by language: ``en`` and ``zh_CN``."""
         told = {}
         for language, (what, remedy) in WORDS[self.code].items():
-            told[language] = Told(what=what.format(**self.values).strip(), remedy=remedy.format(**self.values))
+            told[language] = FindingText(what=what.format(**self.values).strip(), remedy=remedy.format(**self.values))
         return told
 
 

@@ -13,9 +13,10 @@ from urllib.parse import quote
 
 from tornado.httputil import HTTPHeaders
 
-from jupyter_pai import streams, wire
+from jupyter_pai import streams
 from jupyter_pai.client import AsyncClient, Query
 from jupyter_pai.errors import ClientError, NotFound
+from jupyter_pai.wire_types import FileEntry, FileListing, UploadState
 
 LONG_S = 3600.0  # a copy, a removal, or the last part of an upload that the backend sends on
 PART_S = 300.0
@@ -70,7 +71,7 @@ class BackendFiles:
         with contextlib.suppress(NotFound):
             await self._client.request("GET", fs_path(path), query={"length": 0, "limit": 1})
 
-    async def listing(self, path: str) -> list[wire.FileEntry]:
+    async def listing(self, path: str) -> list[FileEntry]:
         """All entries of a directory, by name."""
         return (await self._pages(path))[0]
 
@@ -91,15 +92,15 @@ class BackendFiles:
             for entry in entries
         }
 
-    async def _pages(self, path: str) -> tuple[list[wire.FileEntry], float]:
+    async def _pages(self, path: str) -> tuple[list[FileEntry], float]:
         """All entries, and how many seconds the backend's clock is ahead of this machine's."""
-        found: list[wire.FileEntry] = []
+        found: list[FileEntry] = []
         while True:
             query: Query = {"after": found[-1]["name"] if found else None, "limit": 1000, "length": 0}
             answer = await self._client.request("GET", fs_path(path), query=query)
             if answer.headers.get("X-Pai-Kind") == "file":
                 raise ClientError(f"{path} is a file.", code="ConflictFileError", hint="Name a directory.", status=409)
-            page = cast(wire.FileListing, streams.decoded(answer.body))
+            page = cast(FileListing, streams.decoded(answer.body))
             found += page["data"]
             if not page["truncated"]:
                 return found, _ahead_s(answer.headers)
@@ -115,7 +116,7 @@ class BackendFiles:
         size, modified = headers.get("X-Pai-Size", "0"), headers.get("Last-Modified", "")
         return Piece(answer.body, int(size), f"{size} {modified}")
 
-    async def write(self, path: str, data: bytes, *, offset: int, size: int, sha256: str) -> wire.UploadState:
+    async def write(self, path: str, data: bytes, *, offset: int, size: int, sha256: str) -> UploadState:
         """A part of a file; the last one completes it, and may take long on a storage behind the backend."""
         last = offset + len(data) >= size
         query: Query = {"offset": offset, "size": size, "sha256": sha256 or None}
@@ -127,7 +128,7 @@ class BackendFiles:
             media_type="application/octet-stream",
             timeout_s=LONG_S if last else PART_S,
         )
-        return cast(wire.UploadState, streams.decoded(answer.body))
+        return cast(UploadState, streams.decoded(answer.body))
 
     async def make_directory(self, path: str) -> None:
         """With all above it; fine when it is there."""

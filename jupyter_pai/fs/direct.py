@@ -15,7 +15,7 @@ from jupyter_pai.errors import BackendAway, ClientError
 from jupyter_pai.fs.places import wrong
 from jupyter_pai.fs.sources import Found, Source
 from jupyter_pai.fs.upload import MARGIN_S, Uploaded
-from jupyter_pai.wire import FileEntry
+from jupyter_pai.wire_types import FileEntry
 
 if TYPE_CHECKING:
     from pai_backend.storage.files import Info, Parts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jupyter_pai.fs.backend_files import BackendFiles
 from jupyter_pai.fs.places import Elsewhere, Here, OfBackend, place, wrong
 from jupyter_pai.fs.upload import PART_BYTES
-from jupyter_pai.wire import FileEntry
+from jupyter_pai.wire_types import FileEntry
 
 if TYPE_CHECKING:
     from jupyter_pai.fs.direct import Direct

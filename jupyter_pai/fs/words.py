@@ -9,7 +9,7 @@ from jupyter_pai.render import clock, safe, table
 
 if TYPE_CHECKING:
     from jupyter_pai.fs.moving import Moved
-    from jupyter_pai.wire import FileEntry
+    from jupyter_pai.wire_types import FileEntry
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 

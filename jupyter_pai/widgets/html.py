@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from html import escape
 
 from jupyter_pai.render import clock, state_words, task_state
-from jupyter_pai.wire import JobDetail, JobWarning, Service, Task, tasks_of
+from jupyter_pai.wire import tasks_of
+from jupyter_pai.wire_types import DocumentWarning, JobDetail, ServiceWire, TaskWire
 
 LOG_LINES = 200
 """Lines of the log that a cell shows; ``%pai logs`` shows all."""
@@ -41,7 +42,7 @@ def link(url: str) -> str:
     return f'<a href="{text}" target="_blank" rel="noopener noreferrer">{text}</a>'
 
 
-def _warning(warning: JobWarning) -> str:
+def _warning(warning: DocumentWarning) -> str:
     hint = f'<div style="{_MUTED}">{escape(warning["hint"])}</div>' if warning["hint"] else ""
     return f'<div role="alert" style="{_WARNING}"><b>{escape(warning["message"])}</b>{hint}</div>'
 
@@ -50,7 +51,7 @@ def _row(cells: Sequence[str], tag: str = "td") -> str:
     return "<tr>" + "".join(f'<{tag} style="{_CELL}">{cell}</{tag}>' for cell in cells) + "</tr>"
 
 
-def _task(task: Task) -> str:
+def _task(task: TaskWire) -> str:
     exit_ = task["exit"]
     ports = " ".join(f"{label}={','.join(map(str, ports))}" for label, ports in task["ports"].items())
     outcome = f"{exit_['status']} {exit_['message']}".strip() if exit_ else ""
@@ -58,7 +59,7 @@ def _task(task: Task) -> str:
     return _row([escape(cell) for cell in cells])
 
 
-def _service(service: Service) -> str:
+def _service(service: ServiceWire) -> str:
     return _row([escape(service["label"]), link(service["url"])])
 
 

@@ -20,7 +20,8 @@ from jupyter_pai.following import Observer, follow
 from jupyter_pai.log_text import incremental_decoder
 from jupyter_pai.sync import Client
 from jupyter_pai.widgets.html import job_html, log_html, message_html
-from jupyter_pai.wire import FINAL_STATES, JobDetail
+from jupyter_pai.wire import FINAL_STATES
+from jupyter_pai.wire_types import JobDetail
 
 LOG_KEPT_CHARS = 64 * 1024
 LOG_INTERVAL_S = 0.2

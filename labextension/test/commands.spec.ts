@@ -269,7 +269,7 @@ describe('commands', () => {
     });
 
     it('says that a job has no address yet', async () => {
-      server.on('GET jobs/ada~first', () => json(detail({ sshCommand: null })));
+      server.on('GET jobs/ada~first', () => json(detail({ sshCommand: '' })));
       await commands.execute(CommandIDs.copySsh, { job: 'ada~first' });
       expect(copied).toBe('');
       expect(messages()).toEqual(['This job has no SSH address yet.']);

@@ -65,7 +65,8 @@ describe('the note why a job waits', () => {
       gpus: 8,
       tasks: null,
       running_gpus: 6,
-      running_tasks: 3
+      running_tasks: 3,
+      never: false
     };
     const host = shown(waits, why({ waiting: { ...waiting!, cap } }));
     expect(host.textContent).toContain(

@@ -69,18 +69,50 @@ export function orphan(task: string, change: Partial<IOrphan> = {}): IOrphan {
 export function why(change: Partial<IWhy> = {}): IWhy {
   return {
     waiting: {
+      group: 'ada~first/default',
       cause: 'priority',
       vc: 'vision',
+      priority: 5,
+      leaf_type: 'TITANX',
+      needed: 4,
+      largest_task: 4,
+      owned: 8,
+      free: 0,
+      largest_free: 0,
+      within: '',
+      holders: [
+        {
+          group: 'bob~night/default',
+          user: 'bob',
+          vc: 'vision',
+          priority: 10,
+          gpus: 8,
+          until: null
+        }
+      ],
+      nodes: [],
+      lacks: [],
+      cap: null,
       position: 2,
       waiting: 5,
+      overtaken: 0,
       starts_at: null,
-      cap: null,
-      holders: [{ group: 'bob~night/default', priority: 10, gpus: 8 }],
+      rests_on: [],
+      changes: [],
       texts: {
-        en: { sentence: 'It needs 4 GPUs.', remedy: 'Wait.' },
-        zh_CN: { sentence: '需要 4 个 GPU。', remedy: '请等待。' }
+        en: { sentence: 'It needs 4 GPUs.', remedy: 'Wait.', estimate: '' },
+        zh_CN: {
+          sentence: '需要 4 个 GPU。',
+          remedy: '请等待。',
+          estimate: ''
+        }
       }
     },
+    id: 'ada~first',
+    state: 'WAITING',
+    phase: 'queued',
+    sentence: 'It needs 4 GPUs.',
+    doubt: '',
     asOf: '2026-11-21T10:00:00Z',
     current: true,
     ...change
@@ -117,6 +149,9 @@ export function detail(change: Partial<IJobDetail> = {}): IJobDetail {
     ...summary(),
     warnings: [],
     dialect: 'scm',
+    description: '',
+    idle: null,
+    doubt: '',
     image: 'image',
     attempt: 0,
     stopReason: '',
@@ -254,9 +289,13 @@ export function guide(change: Partial<IGuide> = {}): IGuide {
     host: 'gateway.example.org',
     port: 2222,
     user: 'first',
+    identity: '/home/ada/.ssh/pai',
     directory: '/work',
+    hostKey: 'ssh-ed25519 AAAA',
     fingerprint: 'SHA256:abc',
     command: 'ssh first',
+    plainCommand: 'ssh -p 2222 first@gateway.example.org',
+    included: true,
     links: [
       {
         editor: 'vscode',
@@ -266,11 +305,13 @@ export function guide(change: Partial<IGuide> = {}): IGuide {
       { editor: 'zed', name: 'Zed', url: 'zed://ssh/first/work' }
     ],
     pycharm: {
+      server: 'first',
       host: 'first',
       port: 2222,
       username: 'first',
       authentication: 'OpenSSH config and authentication agent',
-      interpreter: '/usr/bin/python3'
+      interpreter: '/usr/bin/python3',
+      mapping: '$PROJECT_DIR$ -> /work'
     },
     sharedBy: null,
     only: [],
@@ -287,6 +328,8 @@ export function share(change: Partial<IShare> = {}): IShare {
     alias: 'first',
     user: 'bob',
     only: [],
+    created_by: 'ada',
+    created_at: '2026-11-21T10:00:00Z',
     expires_at: null,
     ...change
   };
@@ -299,6 +342,7 @@ export function report(): IDoctorReport {
     zh_CN: { what: '没有 tar。', remedy: '请安装 tar。' }
   };
   return {
+    alias: 'first',
     works: false,
     clients: [
       { client: 'ssh', name: 'OpenSSH', works: true, findings: [] },

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from pai_backend.api.context import Address, Site
 from pai_backend.api.wire import (
-    Detail,
     IdleWire,
+    JobDetail,
     NodeUse,
     NodeWire,
     RetryDetails,
@@ -54,10 +54,10 @@ def summary(row: JobSummary) -> dict[str, object]:
     }
 
 
-def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | None = None, doubt: str = "") -> Detail:
+def detail(job: Job, site: Site, gateway: Address | None, clock: IdleClock | None = None, doubt: str = "") -> JobDetail:
     """Everything about one job; ``clock`` is its idle clock, if that has begun, ``doubt`` why this may be wrong."""
     spec = job.spec
-    return Detail(
+    return JobDetail(
         uid=job.uid,
         id=job.id,
         name=job.name,

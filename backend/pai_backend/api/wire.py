@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from pai_backend.model.base import Model
 from pai_backend.model.errors import Fault
-from pai_backend.model.job import Event, JobExit
+from pai_backend.model.job import Event, JobExit, Phase, State
 from pai_backend.model.labels import Labels, Taint
 from pai_backend.model.node import Gpu
 from pai_backend.model.spec import DocumentWarning, JobSpec
@@ -37,8 +37,8 @@ class _JobRow(Camel):
     name: str
     username: str
     alias: str = Field(description="The stable DNS-safe name, used in addresses.")
-    state: str
-    phase: str
+    state: State
+    phase: Phase
     why: str = Field(description="Why it waits, in one sentence; empty when it does not.")
     virtual_cluster: str
     submission_time: datetime
@@ -87,8 +87,8 @@ class TaskWire(Camel):
     index: int
     alias: str
     attempt: int
-    state: str
-    phase: str
+    state: State
+    phase: Phase
     node: str | None
     address: str | None
     gpus: tuple[int, ...]
@@ -118,7 +118,7 @@ class ServiceWire(Camel):
     port: int | None = Field(description="The leased port; null until the task is placed.")
     url: str
     path_url: str = Field(description="The same below the API's own address, for sites with one host name.")
-    state: str
+    state: State
 
 
 class RetryDetails(Model):
@@ -147,7 +147,7 @@ class IdleWire(Camel):
     sentence: str = Field(description="The warning, or what holds the clock, in words; else empty.")
 
 
-class Detail(_JobRow):
+class JobDetail(_JobRow):
     """Everything about one job."""
 
     warnings: tuple[DocumentWarning, ...]
@@ -170,7 +170,7 @@ class Detail(_JobRow):
     )
 
 
-class Submitted(Detail):
+class Submitted(JobDetail):
     """The new job, with OpenPAI's words about it."""
 
     status: int
@@ -188,8 +188,8 @@ class Why(Camel):
     """Why a job waits. ``waiting`` has the names of :mod:`pai_backend.model.waiting`, which all faces share."""
 
     id: str
-    state: str
-    phase: str
+    state: State
+    phase: Phase
     sentence: str = Field(description="As in the list; empty when it does not wait.")
     waiting: Waiting | None = Field(description="The reason; null when the job does not wait for GPUs.")
     as_of: datetime | None = Field(description="When the controller said so; null when it has not.")
@@ -247,7 +247,7 @@ class SshEntry(Model):
     user: str
     role: str
     index: int
-    state: str
+    state: State
     reachable: bool = Field(description="Whether a login gets in now: the task runs, or is kept for debugging.")
 
 

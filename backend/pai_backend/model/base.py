@@ -47,7 +47,12 @@ class _SharedNames:
 class Model(BaseModel):
     """An immutable value; an unknown field is an error, not a shrug."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64")
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ser_json_bytes="base64",
+        json_schema_serialization_defaults_required=True,  # all fields are sent, those with a default, too
+    )
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's, which would write the names in ``update`` into a set that others have, too."""

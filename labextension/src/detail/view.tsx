@@ -42,8 +42,8 @@ function factsOf(
 ): [string, string][] {
   const { user, platform, resource } = job.retryDetails;
   const facts: [string, string][] = [
-    [trans.__('Out of date'), job.doubt ?? ''],
-    [trans.__('Description'), job.description ?? ''],
+    [trans.__('Out of date'), job.doubt],
+    [trans.__('Description'), job.description],
     [trans.__('User'), job.username],
     [trans.__('Virtual cluster'), job.virtualCluster],
     [trans.__('Image'), job.image],

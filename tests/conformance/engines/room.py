@@ -12,10 +12,11 @@ from typing import Any
 
 import psutil
 
-from jupyter_pai import wire
 from jupyter_pai.client import LogChunk
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.sync import Client
+from jupyter_pai.wire import ACTIVE_STATES, FINAL_STATES
+from jupyter_pai.wire_types import Event, JobDetail, TaskExitWire, TaskWire
 from tests.conformance.clients.entry import Entry
 from tests.conformance.engines.documents import Document, with_image
 from tests.support.backend_process import Backend, backend, kill, until
@@ -33,26 +34,26 @@ class Job:
         self.room, self.uid = room, uid
 
     @property
-    def detail(self) -> wire.JobDetail:
+    def detail(self) -> JobDetail:
         """What the REST interface says of it now."""
         return self.room.client.job(self.uid)
 
     @property
-    def tasks(self) -> list[wire.Task]:
+    def tasks(self) -> list[TaskWire]:
         """Tasks of the current attempt, by role and index."""
         return [task for role in self.detail["taskRoles"] for task in role["taskStatuses"]]
 
-    def task(self, role: str = "main", index: int = 0) -> wire.Task:
+    def task(self, role: str = "main", index: int = 0) -> TaskWire:
         """One of them."""
         return next(task for task in self.tasks if (task["role"], task["index"]) == (role, index))
 
-    def exit(self, role: str = "main", index: int = 0) -> wire.TaskExit:
+    def exit(self, role: str = "main", index: int = 0) -> TaskExitWire:
         """How a task has ended."""
         found = self.task(role, index)["exit"]
         assert found is not None, f"{role}-{index} has not ended"
         return found
 
-    def until(self, holds: Callable[[wire.JobDetail], bool]) -> wire.JobDetail:
+    def until(self, holds: Callable[[JobDetail], bool]) -> JobDetail:
         """The job once this holds."""
         try:
             until(lambda: holds(self.detail), JOB_S)
@@ -60,13 +61,13 @@ class Job:
             raise AssertionError(f"{error}: {self.story()}") from None
         return self.detail
 
-    def ended(self, *states: str) -> wire.JobDetail:
+    def ended(self, *states: str) -> JobDetail:
         """The job when it has ended, in one of these states when some are named."""
-        found = self.until(lambda detail: detail["state"] in wire.FINAL_STATES)
+        found = self.until(lambda detail: detail["state"] in FINAL_STATES)
         assert not states or found["state"] in states, self.story()
         return found
 
-    def running(self) -> wire.JobDetail:
+    def running(self) -> JobDetail:
         """The job when all its tasks run."""
         return self.until(lambda _: all(task["phase"] == "running" for task in self.tasks))
 
@@ -89,7 +90,7 @@ class Job:
         """Ask it to stop."""
         self.room.client.stop(self.uid)
 
-    def events(self) -> list[wire.JobEvent]:
+    def events(self) -> list[Event]:
         """Its history."""
         return self.room.client.events(self.uid)
 
@@ -99,7 +100,7 @@ class Job:
         logs = [f"log of {task['role']}-{task['index']}: {self._end_of_log(task)!r}" for task in self.tasks]
         return "\n".join(["", *lines, *logs])
 
-    def _end_of_log(self, task: wire.Task) -> bytes:
+    def _end_of_log(self, task: TaskWire) -> bytes:
         if task["startedTime"] is None:
             return b""
         return self.chunk(task["role"], task["index"], "all").data[-1000:]
@@ -165,7 +166,7 @@ class Room:
 
     def end_jobs(self) -> None:
         """Stop what still runs, and wait for its end."""
-        rows = self.client.jobs(state=",".join(wire.ACTIVE_STATES))
+        rows = self.client.jobs(state=",".join(ACTIVE_STATES))
         for row in rows:
             self.client.stop(row["uid"])
         for row in rows:

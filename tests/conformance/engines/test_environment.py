@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jupyter_pai import wire
+from jupyter_pai.wire_types import JobDetail, RoleWire, TaskWire
 from tests.conformance.engines.documents import Document, commands, submitted, v1, v1_role, v2, v2_role
 from tests.conformance.engines.room import Job, Room, facts
 
@@ -45,7 +45,7 @@ def test_a_task_has_the_variables_of_the_table_and_no_others(room: Room, job: Jo
         assert documented(expected) == set()
 
 
-def expected_variables(room: Room, job: wire.JobDetail, own: wire.Task, told: dict[str, Any]) -> dict[str, str]:
+def expected_variables(room: Room, job: JobDetail, own: TaskWire, told: dict[str, Any]) -> dict[str, str]:
     """The tables of the page for the job above, from what the REST interface says of it."""
     files, user, name = str(room.files), job["username"], job["name"]
     first = own["role"] == "main"
@@ -95,7 +95,7 @@ def expected_variables(room: Room, job: wire.JobDetail, own: wire.Task, told: di
     return table
 
 
-def of_role(number: int, role: wire.TaskRole) -> dict[str, str]:
+def of_role(number: int, role: RoleWire) -> dict[str, str]:
     """What all tasks are told of a role and its tasks; the second spelling too, where a shell needs one."""
     name, tasks = role["name"], role["taskStatuses"]
     hosts = ",".join(f"{task['address']}:{task['ports']['http'][0]}" for task in tasks)

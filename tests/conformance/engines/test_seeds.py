@@ -15,7 +15,7 @@ import httpx
 import pytest
 import yaml
 
-from jupyter_pai import wire
+from jupyter_pai.wire_types import TaskWire
 from tests.conformance.engines.documents import Document
 from tests.conformance.engines.room import JOB_S, Job, Room, facts
 from tests.support.backend_process import until
@@ -47,7 +47,7 @@ def hosts(job: Job, role: str) -> str:
     return ",".join(f"{each['address']}:{each['ports']['http'][0]}" for each in tasks_of(job, role))
 
 
-def tasks_of(job: Job, role: str) -> list[wire.Task]:
+def tasks_of(job: Job, role: str) -> list[TaskWire]:
     """The tasks of a role, by index."""
     return [task for task in job.tasks if task["role"] == role]
 

@@ -11,7 +11,8 @@ import pytest
 from jupyter_pai.errors import InvalidDocument
 from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
-from jupyter_pai.wire import JobDetail, tasks_of
+from jupyter_pai.wire import tasks_of
+from jupyter_pai.wire_types import JobDetail
 from pai_backend.access.keys import make_ed25519
 from tests.support.private_backend import private_backend
 

@@ -20,7 +20,8 @@ from jupyter_pai.connect.files import ClusterFiles
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.following import observe
 from jupyter_pai.sync import Client
-from jupyter_pai.wire import JobDetail, tasks_of
+from jupyter_pai.wire import tasks_of
+from jupyter_pai.wire_types import JobDetail
 from pai_backend.access.keys import make_ed25519
 from tests.docs.pages import fences
 from tests.support.backend_process import until

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_pai.cluster import ClusterChange, JobEffect, Plan, Shown, Version
 from jupyter_pai.cluster_text import MOST_JOBS, faults_of, history_text, plan_text, shown_text, warnings_text
-from pai_backend.api.config_wire import ClusterPlan, ConfigShown, ConfigVersionShown
-from pai_backend.model import change as model
+from jupyter_pai.wire_types import ClusterChange, ClusterPlan, ConfigShown, ConfigVersionShown, JobEffect
 
 EMPTY: ClusterChange = {
     "lost": [],
@@ -28,7 +26,7 @@ def effect(number: int, message: str = "", *, already: bool = False) -> JobEffec
     return {"job": f"ann~j{number}", "vc": "vc", "gpus": 4, "groups": [], "message": message, "already": already}
 
 
-def plan(**changes: Any) -> Plan:
+def plan(**changes: Any) -> ClusterPlan:
     return {
         "valid": True,
         "errors": [],
@@ -95,7 +93,7 @@ def test_faults_and_warnings_have_their_places() -> None:
     assert warnings_text([fault]) == "! 3:5: wrong Mend it."  # type: ignore[list-item]
 
 
-def version(**changes: Any) -> Version:
+def version(**changes: Any) -> ConfigVersionShown:
     found = {"version": 2, "state": "in force", "origin": "rest", "by": "root", "change": None}
     times = {"recordedAt": "2026-11-21T10:00:00Z", "since": "2026-11-21T10:00:01Z"}
     return {**found, **times, **changes}  # type: ignore[typeddict-item]
@@ -103,13 +101,13 @@ def version(**changes: Any) -> Version:
 
 def test_a_version_says_where_it_came_from_and_what_waits() -> None:
     more = {"text": "a: 1\n", "derived": "", "newestVersion": 3, "fixed": False, "precedence": "The last one."}
-    shown: Shown = {**version(), **more}  # type: ignore[typeddict-item]
+    shown: ConfigShown = {**version(), **more}  # type: ignore[typeddict-item]
     first, second, *rest = shown_text(shown).splitlines()
     assert first.startswith("# version 2, in force since 2026-11-21 ")
     assert first.endswith(": applied by root")
     assert second == "# version 3 is recorded and waits for the controller"
     assert rest == ["# The last one.", "a: 1"]
-    derived: Shown = {**shown, "version": 0, "newestVersion": 0, "origin": "derived", "since": None}
+    derived: ConfigShown = {**shown, "version": 0, "newestVersion": 0, "origin": "derived", "since": None}
     assert shown_text(derived).startswith("# version 0, in force: derived from the nodes\n")
 
 
@@ -119,18 +117,3 @@ def test_the_history_counts_whom_each_version_concerned() -> None:
     assert rows[1].endswith("2 lost quota, 1 reservation dropped")
     assert "cluster.config" in rows[2]
     assert history_text([]).startswith("There is no version yet")
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (ClusterChange, model.ClusterChange),
-        (JobEffect, model.JobEffect),
-        (Plan, ClusterPlan),
-        (Version, ConfigVersionShown),
-        (Shown, ConfigShown),
-    ],
-)
-def test_the_fronts_shapes_are_those_of_the_backend(ours: Any, theirs: Any) -> None:
-    names = {field.serialization_alias or field.alias or name for name, field in theirs.model_fields.items()}
-    assert set(ours.__required_keys__) == names

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_pai import errors, wire
+from jupyter_pai import errors
+from jupyter_pai.wire import ACTIVE_STATES, FINAL_STATES
 from pai_backend.model.errors import PaiError
 from pai_backend.model.job import State
 
@@ -29,8 +30,8 @@ def test_no_exit_code_is_kept_for_a_code_that_is_gone() -> None:
 
 
 def test_final_and_active_states_are_those_of_the_model() -> None:
-    assert {str(state) for state in State if state.final} == wire.FINAL_STATES
-    assert {str(state) for state in State if not state.final} == set(wire.ACTIVE_STATES)
+    assert {str(state) for state in State if state.final} == FINAL_STATES
+    assert {str(state) for state in State if not state.final} == set(ACTIVE_STATES)
 
 
 def test_a_refused_document_keeps_every_place() -> None:

@@ -7,7 +7,7 @@ from typing import cast
 from jupyter_pai import render
 from jupyter_pai.errors import Fault, InvalidDocument
 from jupyter_pai.widgets.html import job_html
-from jupyter_pai.wire import Change, Why
+from jupyter_pai.wire_types import Change, Why
 from tests.support.fake_backend import job_body, task_body
 
 

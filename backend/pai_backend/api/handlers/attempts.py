@@ -6,7 +6,7 @@ Numbers in these paths are digits by the routes' patterns.
 from __future__ import annotations
 
 from pai_backend.api.base import ApiHandler
-from pai_backend.api.openpai.wire import AttemptsHealth, Detail, JobAttempt, JobAttempts, TaskWithRuns
+from pai_backend.api.openpai.wire import AttemptsHealth, JobAttempt, JobAttempts, OpenPaiDetail, TaskWithRuns
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import TailQuery
 from pai_backend.api.services.attempts import AttemptService
@@ -27,8 +27,10 @@ class _AttemptHandler(ApiHandler):
 class OneAttempt(_AttemptHandler):
     """``/api/v2/jobs/{job}/attempts/{attempt}``."""
 
-    @operation(Operation("Everything about one attempt of a job.", answer=Detail, raises=(NoSuchJob, NoSuchTask)))
-    async def get(self, job: str, attempt: str) -> Detail:
+    @operation(
+        Operation("Everything about one attempt of a job.", answer=OpenPaiDetail, raises=(NoSuchJob, NoSuchTask))
+    )
+    async def get(self, job: str, attempt: str) -> OpenPaiDetail:
         """The detail as of that attempt."""
         return await self.attempts.detail(self.user, job, number=int(attempt))
 

@@ -25,7 +25,7 @@ from pai_backend.api.queries import (
 from pai_backend.api.services.attempts import AttemptService
 from pai_backend.api.services.jobs import JobService
 from pai_backend.api.services.listing import ListService
-from pai_backend.api.wire import MEDIA_TYPE, Detail, JobList, Said, Submitted, Validation
+from pai_backend.api.wire import MEDIA_TYPE, JobDetail, JobList, Said, Submitted, Validation
 from pai_backend.model.errors import (
     DocumentError,
     NameTaken,
@@ -80,7 +80,7 @@ class DocumentHandler(JobHandler):
 class Jobs(DocumentHandler):
     """``/api/v2/jobs``."""
 
-    @operation(Operation("List jobs.", query=ListQuery, answer=openpai.JobList, ours=JobList))
+    @operation(Operation("List jobs.", query=ListQuery, answer=openpai.OpenPaiJobList, ours=JobList))
     async def get(self, query: ListQuery) -> None:
         """A page of jobs."""
         self.ctx.limits.lists.take(self.user.name)
@@ -127,8 +127,10 @@ class Validate(DocumentHandler):
 class OneJob(JobHandler):
     """``/api/v2/jobs/{job}``."""
 
-    @operation(Operation("Everything about one job.", answer=openpai.Detail, ours=Detail, raises=(NoSuchJob,)))
-    async def get(self, job: str) -> Detail | openpai.Detail:
+    @operation(
+        Operation("Everything about one job.", answer=openpai.OpenPaiDetail, ours=JobDetail, raises=(NoSuchJob,))
+    )
+    async def get(self, job: str) -> JobDetail | openpai.OpenPaiDetail:
         """The detail."""
         if self.wants_ours():
             return await self.jobs.detail(self.user, job)

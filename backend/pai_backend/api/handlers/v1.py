@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pai_backend.api.handlers.jobs import DocumentHandler, JobHandler
 from pai_backend.api.openpai import jobs as openpai_jobs
-from pai_backend.api.openpai.wire import Detail, JobList, JobSsh
+from pai_backend.api.openpai.wire import JobSsh, OpenPaiDetail, OpenPaiJobList
 from pai_backend.api.operation import Operation, operation
 from pai_backend.api.queries import DEFAULT_OPENPAI_PAGE, ExecutionType, ListQuery
 from pai_backend.api.services.attempts import AttemptService
@@ -52,7 +52,7 @@ def job_id(path: tuple[str, ...]) -> str:
 class _Submits(DocumentHandler):
     """A handler that takes documents."""
 
-    async def submit(self, owner: str | None, name: str | None) -> Detail:
+    async def submit(self, owner: str | None, name: str | None) -> OpenPaiDetail:
         """Store the body as a job of the caller. Raises Forbidden when the path names somebody else."""
         if owner is not None and owner != self.user.name:
             raise Forbidden(
@@ -93,13 +93,15 @@ class _Lists(_Submits):
 class JobsV1(_Lists):
     """``/api/v1/jobs``."""
 
-    @operation(Operation("List jobs.", query=ListQuery, answer=JobList))
+    @operation(Operation("List jobs.", query=ListQuery, answer=OpenPaiJobList))
     async def get(self, query: ListQuery) -> None:
         """A page of jobs."""
         await self.list("", query)
 
-    @operation(Operation("Submit a job document.", takes_document=True, answer=Detail, status=201, raises=_SUBMITTED))
-    async def post(self) -> Detail:
+    @operation(
+        Operation("Submit a job document.", takes_document=True, answer=OpenPaiDetail, status=201, raises=_SUBMITTED)
+    )
+    async def post(self) -> OpenPaiDetail:
         """Take a document under the name it gives itself."""
         return await self.submit(None, None)
 
@@ -107,15 +109,17 @@ class JobsV1(_Lists):
 class UserJobsV1(_Lists):
     """``/api/v1/user/{user}/jobs``."""
 
-    @operation(Operation("List a user's jobs.", query=ListQuery, answer=JobList))
+    @operation(Operation("List a user's jobs.", query=ListQuery, answer=OpenPaiJobList))
     async def get(self, user: str, query: ListQuery) -> None:
         """A page of the user's jobs."""
         await self.list(user, query)
 
     @operation(
-        Operation("Submit a job document.", takes_document=True, answer=Detail, status=201, raises=_SUBMITTED_FOR)
+        Operation(
+            "Submit a job document.", takes_document=True, answer=OpenPaiDetail, status=201, raises=_SUBMITTED_FOR
+        )
     )
-    async def post(self, user: str) -> Detail:
+    async def post(self, user: str) -> OpenPaiDetail:
         """Take a document under the name it gives itself."""
         return await self.submit(user, None)
 
@@ -123,8 +127,8 @@ class UserJobsV1(_Lists):
 class OneJobV1(_Submits):
     """``/api/v1/jobs/{job}`` and ``/api/v1/user/{user}/jobs/{job}``."""
 
-    @operation(Operation("Everything about one job.", answer=Detail, raises=(NoSuchJob,)))
-    async def get(self, *path: str) -> Detail:
+    @operation(Operation("Everything about one job.", answer=OpenPaiDetail, raises=(NoSuchJob,)))
+    async def get(self, *path: str) -> OpenPaiDetail:
         """The detail."""
         return await AttemptService(self.ctx).detail(self.user, job_id(path), version=VERSION)
 
@@ -132,12 +136,12 @@ class OneJobV1(_Submits):
         Operation(
             "Submit a job document under this name.",
             takes_document=True,
-            answer=Detail,
+            answer=OpenPaiDetail,
             status=201,
             raises=_SUBMITTED_FOR,
         )
     )
-    async def put(self, *path: str) -> Detail:
+    async def put(self, *path: str) -> OpenPaiDetail:
         """Take a document; the path's name replaces its own."""
         *owners, name = path
         if not owners and "~" in name:  # its first part is a user; a name with a ~ of its own is put below a user

@@ -13,13 +13,13 @@ from pai_backend.api.context import Address, Site
 from pai_backend.api.openpai import states
 from pai_backend.api.openpai.exits import exit_spec, job_exit_spec
 from pai_backend.api.openpai.wire import (
-    Detail,
     Diagnostics,
     ExitMessages,
     ExitSpec,
     Hived,
     JobAttempt,
     JobStatus,
+    OpenPaiDetail,
     Role,
     RoleName,
     TaskRun,
@@ -133,10 +133,10 @@ def row(summary: JobSummary, version: int) -> dict[str, object]:
     }
 
 
-def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: Address | None) -> Detail:
+def detail(attempt: Attempt, version: int, now: datetime, site: Site, gateway: Address | None) -> OpenPaiDetail:
     """Everything about one attempt."""
     job = attempt.job
-    return Detail(
+    return OpenPaiDetail(
         debug_id=debug_id(job.user, job.name),
         name=job.name,
         tags=job.tags,

@@ -66,7 +66,7 @@ class Metadata(Camel):
     labels: dict[str, str]
 
 
-class Taint(Camel):
+class TaintObject(Camel):
     """A taint as Kubernetes has it."""
 
     key: str
@@ -78,7 +78,7 @@ class NodeSpec(Camel):
     """Whether and for whom a node takes tasks."""
 
     unschedulable: bool
-    taints: tuple[Taint, ...]
+    taints: tuple[TaintObject, ...]
 
 
 class Condition(Camel):

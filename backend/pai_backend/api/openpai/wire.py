@@ -45,14 +45,14 @@ class JobRow(JobFacts):
     why: str = Field(description="Ours: why it waits.")
 
 
-class JobPage(Camel):
+class OpenPaiJobPage(Camel):
     """A page of the list with the number of jobs that match in all."""
 
     total_count: int
     data: tuple[JobRow, ...]
 
 
-class JobList(RootModel[tuple[JobRow, ...] | JobPage]):
+class OpenPaiJobList(RootModel[tuple[JobRow, ...] | OpenPaiJobPage]):
     """The rows alone, or a page when ``withTotalCount`` was asked for."""
 
 
@@ -166,7 +166,7 @@ class Role(Camel):
     task_statuses: tuple[TaskStatus, ...]
 
 
-class Detail(Camel):
+class OpenPaiDetail(Camel):
     """Everything about one attempt of a job."""
 
     debug_id: str

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pai_backend.api.context import ApiContext
 from pai_backend.api.openpai import jobs as openpai
-from pai_backend.api.openpai.wire import Detail, JobAttempt, JobAttempts, TaskWithRuns
+from pai_backend.api.openpai.wire import JobAttempt, JobAttempts, OpenPaiDetail, TaskWithRuns
 from pai_backend.api.services.jobs import JobService
 from pai_backend.auth.users import User
 from pai_backend.model.errors import NoSuchTask
@@ -20,7 +20,7 @@ class AttemptService:
         self._ctx = ctx
         self._jobs = JobService(ctx)
 
-    async def detail(self, user: User, name: str, *, number: int | None = None, version: int = 2) -> Detail:
+    async def detail(self, user: User, name: str, *, number: int | None = None, version: int = 2) -> OpenPaiDetail:
         """Everything about one attempt, the latest by default. Raises NoSuchJob, NoSuchTask."""
         attempt = await self._attempt(user, name, number)
         return openpai.detail(attempt, version, self._ctx.clock(), self._ctx.site, self._ctx.gateway())

@@ -14,7 +14,7 @@ from pai_backend.api.context import ApiContext
 from pai_backend.api.doubts import doubt_of
 from pai_backend.api.large_texts import in_turn
 from pai_backend.api.services.cells import check_cells
-from pai_backend.api.wire import Detail, Said, Submitted, Validation
+from pai_backend.api.wire import JobDetail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
 from pai_backend.launch.directories import directories
@@ -107,7 +107,7 @@ class JobService:
             raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
         return job
 
-    async def detail(self, user: User, name: str) -> Detail:
+    async def detail(self, user: User, name: str) -> JobDetail:
         """Everything about one job. Raises NoSuchJob."""
         job = await self.find(user, name)
         idles = job.spec.idle_timeout_s is not None and not job.state.final

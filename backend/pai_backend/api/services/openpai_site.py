@@ -26,7 +26,7 @@ from pai_backend.api.openpai.site_wire import (
     StorageDetail,
     StorageItem,
     StorageSummary,
-    Taint,
+    TaintObject,
 )
 from pai_backend.api.openpai.wire import UserList
 from pai_backend.api.services.identity import ADMINS, EVERYONE, IdentityService
@@ -106,7 +106,7 @@ def _require_admin(user: User) -> None:
 
 def _node(node: Node) -> NodeObject:
     has = _amounts(Resources(cpus=node.cpus, memory_mb=node.memory_mb, gpus=len(node.gpus)))
-    taints = tuple(Taint(key=each.key, value=each.value, effect=each.effect.value) for each in node.taints)
+    taints = tuple(TaintObject(key=each.key, value=each.value, effect=each.effect.value) for each in node.taints)
     return NodeObject(
         metadata=Metadata(name=node.name, labels=dict(node.labels)),
         spec=NodeSpec(unschedulable=not node.schedulable, taints=taints),

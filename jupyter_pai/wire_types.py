@@ -1,0 +1,749 @@
+"""Made by tools/contract.py from the models of pai_backend.api; make contract writes it anew."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict
+
+
+class AuthorityWire(TypedDict):
+    """Who certifies users: lines for `TrustedUserCAKeys`, the one that signs now first."""
+
+    keys: list[str]
+    fingerprint: str
+
+
+Basis: TypeAlias = Literal["declared", "history"]
+
+
+class CapReached(TypedDict):
+    """A cap that would be exceeded; of a user when ``user`` is given, inside one virtual cluster when ``vc`` is."""
+
+    vc: str
+    user: str
+    tasks: int | None
+    gpus: int | None
+    running_tasks: int
+    running_gpus: int
+    never: bool
+
+
+Cause: TypeAlias = Literal[
+    "type",
+    "quota",
+    "shape",
+    "cap",
+    "bad-nodes",
+    "linear",
+    "port",
+    "preempting",
+    "kept",
+    "reserved",
+    "fragmented",
+    "priority",
+    "ahead",
+]
+
+
+class CellsOwned(TypedDict):
+    """How many cells of one kind a virtual cluster owns; of a pinned cell 0 or 1."""
+
+    cell: str
+    before: int
+    after: int
+
+
+class CertificateWire(TypedDict):
+    """A certificate that was issued."""
+
+    serial: int
+    user: str
+    fingerprint: str
+    principals: list[str]
+    only: list[str]
+    pty: bool
+    job: str | None
+    issued_at: str
+    expires_at: str
+    last_used_at: str | None
+    last_used_from: str
+
+
+ChangeKind: TypeAlias = Literal[
+    "type",
+    "virtual-cluster",
+    "fewer-tasks",
+    "smaller-tasks",
+    "opportunistic",
+    "anywhere",
+    "drop-label",
+    "tolerate",
+    "uncordon",
+]
+
+
+class Completion(TypedDict):
+    """When a role decides its job. ``None`` switches a rule off (v1: null)."""
+
+    min_failed: int | None
+    min_succeeded: int | None
+
+
+Dialect: TypeAlias = Literal["openpai-v1", "qizhi", "scm", "openpai-v2", "openpai-v2-draft"]
+
+
+class DocumentWarning(TypedDict):
+    """Something the user should know that stopped nothing."""
+
+    code: str
+    message: str
+    path: str
+    hint: str
+
+
+class Event(TypedDict):
+    """One line of a job's history; ``seq`` counts from 1 without gaps within a job."""
+
+    job: str
+    seq: int
+    at: str
+    type: str
+    payload: dict[str, Any]
+
+
+class Fault(TypedDict):
+    """One thing wrong at one place of a document or request."""
+
+    path: str
+    message: str
+    line: int | None
+    column: int | None
+    hint: str
+
+
+class FileEntry(TypedDict):
+    """A file or directory of the default file system."""
+
+    name: str
+    kind: Literal["file", "directory"]
+    size: int
+    modified: str | None
+
+
+class FileListing(TypedDict):
+    """Entries of a directory, by name."""
+
+    path: str
+    data: list[FileEntry]
+    truncated: bool
+
+
+class Holder(TypedDict):
+    """A group that has what another needs."""
+
+    group: str
+    user: str
+    vc: str
+    priority: int
+    gpus: int
+    until: str | None
+
+
+class IdleWire(TypedDict):
+    """The idle clock of a job with an `idleTimeout`."""
+
+    timeoutS: int
+    since: str | None
+    usedBy: str | None
+    stopAt: str | None
+    warned: bool
+    unread: dict[str, str]
+    sentence: str
+
+
+class ImageAuth(TypedDict):
+    """Credentials of a registry as the document gives them: texts may hold ``<% $secrets.x %>`` tags, never values."""
+
+    username: str
+    password: str
+    registry_uri: str
+
+
+class IssuedCertificate(TypedDict):
+    """A new certificate, with the line of its file."""
+
+    serial: int
+    user: str
+    fingerprint: str
+    principals: list[str]
+    only: list[str]
+    pty: bool
+    job: str | None
+    issued_at: str
+    expires_at: str
+    last_used_at: str | None
+    last_used_from: str
+    certificate: str
+
+
+class JobEffect(TypedDict):
+    """A job that a change concerns."""
+
+    job: str
+    vc: str
+    gpus: int
+    groups: list[str]
+    message: str
+    already: bool
+
+
+class KeyEventWire(TypedDict):
+    """Something that was done to keys."""
+
+    position: int
+    at: str
+    type: str
+    user: str
+    by: str
+    source: str
+    subject: str
+    job: str | None
+    detail: str
+
+
+class KeyWire(TypedDict):
+    """A registered SSH public key."""
+
+    fingerprint: str
+    public_key: str
+    comment: str
+    added_at: str
+    name: str
+    expires_at: str | None
+    job: str | None
+    replaces: str
+    last_used_at: str | None
+    last_used_from: str
+
+
+LackOf: TypeAlias = Literal["cpu", "memory", "port", "selector", "taint", "cordoned"]
+
+
+class MovedJob(TypedDict):
+    """A job whose turn has changed."""
+
+    id: str
+    place: int
+    was: int
+
+
+class MovedJobs(TypedDict):
+    """The jobs that have changed places; none when they stood as asked already."""
+
+    status: int
+    message: str
+    jobs: list[MovedJob]
+
+
+class OrphanShown(TypedDict):
+    """A task that the engine has and the database does not know."""
+
+    task: str
+    database: str
+    state: str
+    since: str | None
+    seenAt: str
+    why: str
+    endedBy: str
+
+
+Phase: TypeAlias = Literal[
+    "queued", "pulling", "starting", "running", "backing off", "kept for debugging", "stopping", "ended"
+]
+
+
+class PlacedEvent(TypedDict):
+    """An event of any job, and where to go on after it."""
+
+    position: str
+    event: Event
+
+
+class PortSpec(TypedDict):
+    """A labelled group of ports that each task of a role gets."""
+
+    label: str
+    count: int
+    begin_at: int
+    implicit: bool
+
+
+PriorityClass: TypeAlias = Literal["crit", "prod", "test", "oppo"]
+
+
+class ProxyAddress(TypedDict):
+    """How service addresses are made."""
+
+    domain: str
+    baseUrl: str
+
+
+class Released(TypedDict):
+    """What is let go now."""
+
+    status: int
+    message: str
+    tasks: list[str]
+
+
+class Resources(TypedDict):
+    """What one task needs."""
+
+    cpus: int
+    memory_mb: int
+    gpus: int
+    shm_mb: int
+    storage_gb: int | None
+
+
+class RetryDetails(TypedDict):
+    """Retries by who caused them."""
+
+    user: int
+    platform: int
+    resource: int
+
+
+class Said(TypedDict):
+    """OpenPAI's answer to a change."""
+
+    status: int
+    message: str
+
+
+class Scheduling(TypedDict):
+    """How a job wants to be scheduled (extras.hivedScheduler and extras.gangAllocation of OpenPAI v2)."""
+
+    gang_allocation: bool
+    priority_class: PriorityClass | None
+    lazy_preemption: bool
+    ignore_suggested_nodes: bool
+    gang_release: bool
+    within_one_cell: str | None
+
+
+class ShareWire(TypedDict):
+    """A job that another user may enter."""
+
+    job: str
+    uid: str
+    alias: str
+    user: str
+    only: list[str]
+    created_by: str
+    created_at: str
+    expires_at: str | None
+
+
+class SshAddress(TypedDict):
+    """Where the SSH front door is."""
+
+    host: str
+    port: int
+
+
+class SshOptions(TypedDict):
+    """What the ssh plugin of OpenPAI v2 asks for."""
+
+    job_ssh: bool
+    authorized_keys: list[str]
+    barrier: bool
+    barrier_roles: list[str]
+    barrier_timeout_s: int
+
+
+State: TypeAlias = Literal["WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED"]
+
+
+StopCause: TypeAlias = Literal["user", "idle"]
+
+
+class StorageMount(TypedDict):
+    """A team storage that a v2 document names."""
+
+    name: str
+    mount_path: str
+
+
+class Summary(TypedDict):
+    """A row of the job list."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    alias: str
+    state: State
+    phase: Phase
+    why: str
+    virtualCluster: str
+    submissionTime: str
+    launchedTime: str | None
+    completedTime: str | None
+    retries: int
+    totalTaskNumber: int
+    totalGpuNumber: int
+    exitStatus: int | None
+    warnings: int
+
+
+class TaskExitWire(TypedDict):
+    """How a task ended."""
+
+    status: int
+    code: int | None
+    signal: int | None
+    reason: str
+    message: str
+    phrase: str
+    remedy: str
+
+
+class TaskRole(TypedDict):
+    """A group of equal tasks."""
+
+    name: str
+    instances: int
+    min_instances: int | None
+    resources: Resources
+    ports: list[PortSpec]
+    command: str
+    strict: bool
+    completion: Completion
+    task_retry_count: int
+    image: str | None
+    image_auth: ImageAuth | None
+    infiniband: bool
+    ssh: SshOptions
+    sku_type: str | None
+    pinned_cell_id: str | None
+    affinity_group: str | None
+    within_one_cell: str | None
+
+
+class TaskWire(TypedDict):
+    """A task of the current attempt."""
+
+    uid: str
+    role: str
+    index: int
+    alias: str
+    attempt: int
+    state: State
+    phase: Phase
+    node: str | None
+    address: str | None
+    gpus: list[int]
+    gpuType: str
+    ports: dict[str, list[int]]
+    startedTime: str | None
+    completedTime: str | None
+    exit: TaskExitWire | None
+    keptUntil: str | None
+    sshCommand: str
+
+
+class Ticket(TypedDict):
+    """A one-time sign-in to a service for a browser."""
+
+    url: str
+    path_url: str
+    expires_at: str
+
+
+class Told(TypedDict):
+    """The reason in words."""
+
+    sentence: str
+    remedy: str
+    estimate: str
+
+
+class UploadState(TypedDict):
+    """What became of an uploaded part."""
+
+    path: str
+    kept: int
+    complete: bool
+
+
+class VcChange(TypedDict):
+    """What a virtual cluster owns before and after."""
+
+    vc: str
+    exists_before: bool
+    exists_after: bool
+    gpus_before: int
+    gpus_after: int
+    cells: list[CellsOwned]
+
+
+class Change(TypedDict):
+    """A change with which the group would have started at once when this was asked; tried, not guessed."""
+
+    kind: ChangeKind
+    leaf_type: str
+    vc: str
+    member: int
+    before: int
+    after: int
+    nodes: list[str]
+    detail: str
+
+
+class ClusterChange(TypedDict):
+    """All effects of a change. Nothing that runs is ended by it."""
+
+    lost: list[JobEffect]
+    regained: list[JobEffect]
+    dropped: list[JobEffect]
+    missing: list[JobEffect]
+    impossible: list[JobEffect]
+    starts: list[JobEffect]
+    virtual_clusters: list[VcChange]
+    added_nodes: list[str]
+    removed_nodes: list[str]
+
+
+class ClusterPlan(TypedDict):
+    """What a configuration would do; once it is applied, what it was going to do a moment before."""
+
+    valid: bool
+    errors: list[Fault]
+    warnings: list[Fault]
+    inForceVersion: int
+    newestVersion: int
+    concerns: bool
+    change: ClusterChange | None
+    appliedVersion: int | None
+    inForce: bool
+
+
+class ConfigShown(TypedDict):
+    """A version with its text."""
+
+    version: int
+    state: Literal["recorded", "in force", "past", "skipped"]
+    origin: Literal["derived", "setting", "rest"]
+    by: str
+    recordedAt: str | None
+    since: str | None
+    change: ClusterChange | None
+    text: str
+    derived: str
+    newestVersion: int
+    fixed: bool
+    precedence: str
+
+
+class ConfigVersionShown(TypedDict):
+    """A version of the cluster configuration."""
+
+    version: int
+    state: Literal["recorded", "in force", "past", "skipped"]
+    origin: Literal["derived", "setting", "rest"]
+    by: str
+    recordedAt: str | None
+    since: str | None
+    change: ClusterChange | None
+
+
+class Info(TypedDict):
+    """Which backend this is."""
+
+    name: str
+    version: str
+    engine: str
+    ssh: SshAddress | None
+    proxy: ProxyAddress
+    launcherType: str
+    authnMethod: str
+
+
+class JobExit(TypedDict):
+    """Why the job as a whole ended: the task that decided it, or the stop request."""
+
+    status: int
+    message: str
+    remedy: str
+    cause: StopCause | None
+    role: str | None
+    index: int | None
+
+
+class JobSpec(TypedDict):
+    """A job as its author meant it; the meaning of a document, free of its dialect's spelling."""
+
+    name: str
+    dialect: Dialect
+    image: str
+    virtual_cluster: str
+    gpu_type: str | None
+    node_selector: dict[str, str]
+    retry_count: int
+    env: dict[str, Any]
+    extras: dict[str, Any]
+    auth_file: str
+    data_dir: str
+    output_dir: str
+    code_dir: str
+    kill_all_on_completed: int | None
+    debug: bool
+    scheduling: Scheduling
+    secret_names: list[str]
+    storages: list[StorageMount]
+    notify: list[str]
+    submit_from: str
+    description: str
+    expected_run_s: int | None
+    idle_timeout_s: int | None
+    task_roles: list[TaskRole]
+
+
+class Lack(TypedDict):
+    """What one node lacks. Numbers are cores, MiB, or the port."""
+
+    node: str
+    what: LackOf
+    needed: int
+    available: int
+    detail: str
+    holder: str
+
+
+class RoleWire(TypedDict):
+    """A role and its tasks."""
+
+    name: str
+    taskStatuses: list[TaskWire]
+
+
+class ServiceWire(TypedDict):
+    """A named port of a task, with its stable addresses."""
+
+    label: str
+    role: str
+    index: int
+    alias: str
+    port: int | None
+    url: str
+    pathUrl: str
+    state: State
+
+
+class SshEntry(TypedDict):
+    """A login: the user name routes."""
+
+    alias: str
+    user: str
+    role: str
+    index: int
+    state: State
+    reachable: bool
+
+
+class Validation(TypedDict):
+    """What a document is, or what is wrong with it."""
+
+    valid: bool
+    dialect: str | None
+    name: str | None
+    warnings: list[DocumentWarning]
+    errors: list[Fault]
+    spec: JobSpec | None
+
+
+class Waiting(TypedDict):
+    """Why a group waits, the numbers behind it, and what would help. GPUs are leaf cells."""
+
+    group: str
+    cause: Cause
+    vc: str
+    priority: int
+    leaf_type: str
+    needed: int
+    largest_task: int
+    owned: int
+    free: int
+    largest_free: int
+    within: str
+    holders: list[Holder]
+    nodes: list[str]
+    lacks: list[Lack]
+    cap: CapReached | None
+    position: int
+    waiting: int
+    overtaken: int
+    starts_at: str | None
+    rests_on: list[Basis]
+    changes: list[Change]
+    texts: dict[str, Told]
+
+
+class Why(TypedDict):
+    """Why a job waits. ``waiting`` has the names of :mod:`pai_backend.model.waiting`, which all faces share."""
+
+    id: str
+    state: State
+    phase: Phase
+    sentence: str
+    waiting: Waiting | None
+    asOf: str | None
+    current: bool
+    doubt: str
+
+
+class JobDetail(TypedDict):
+    """Everything about one job."""
+
+    uid: str
+    id: str
+    name: str
+    username: str
+    alias: str
+    state: State
+    phase: Phase
+    why: str
+    virtualCluster: str
+    submissionTime: str
+    launchedTime: str | None
+    completedTime: str | None
+    retries: int
+    totalTaskNumber: int
+    totalGpuNumber: int
+    exitStatus: int | None
+    warnings: list[DocumentWarning]
+    dialect: str
+    description: str
+    image: str
+    attempt: int
+    stopReason: str
+    exit: JobExit | None
+    retryDetails: RetryDetails
+    version: int
+    sshCommand: str
+    taskRoles: list[RoleWire]
+    services: list[ServiceWire]
+    idle: IdleWire | None
+    doubt: str
+
+
+class SshAnswer(TypedDict):
+    """All that a strict SSH client needs for the tasks of one job."""
+
+    host: str
+    port: int
+    hostKeyAlias: str
+    knownHosts: list[str]
+    gatewayHostKey: str
+    certAuthority: str
+    entries: list[SshEntry]
