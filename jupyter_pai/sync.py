@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -80,8 +81,7 @@ def _call(
     def run(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.thread.run(method(self.api, *args, **kwargs))
 
-    run.__name__ = method.__name__
-    run.__doc__ = method.__doc__
+    functools.update_wrapper(run, method)
     return run
 
 
@@ -91,8 +91,7 @@ def _stream(
     def iterate(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self.iterate(method(self.api, *args, **kwargs))
 
-    iterate.__name__ = method.__name__
-    iterate.__doc__ = method.__doc__
+    functools.update_wrapper(iterate, method)
     return iterate
 
 
