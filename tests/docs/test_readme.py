@@ -1,4 +1,4 @@
-"""The READMEs do what they say: every command is run, every output compared."""
+"""The READMEs and the tutorial do what they say: every command is run, every output compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tests.docs.place import Place
 from tests.docs.session import Step, steps
 from tests.docs.test_fences import NOT_RUN
 
-SESSION = [fence for fence in fences("README.md") if fence.language in ("sh", "console", "python")]
+SESSIONS = {
+    page: [fence for fence in fences(page) if fence.language in ("sh", "console", "python")]
+    for page in ("README.md", "docs/first-job.md")
+}
 
 
 def run(fence: Fence, place: Place) -> None:
@@ -41,8 +44,9 @@ def check(step: Step, place: Place) -> None:
     assert step.normal(output, place.home) == expected, f"{step.fence}: {step.command}"
 
 
-def test_what_the_readme_shows_is_what_happens(place: Place) -> None:
-    for fence in SESSION:
+@pytest.mark.parametrize("page", SESSIONS)
+def test_what_the_page_shows_is_what_happens(page: str, place: Place) -> None:
+    for fence in SESSIONS[page]:
         if (fence.page, fence.first) not in NOT_RUN:
             run(fence, place)
 

@@ -122,12 +122,3 @@ def test_local_links_lead_somewhere(page: str) -> None:
         if fragment:
             there = str(target.resolve().relative_to(ROOT))
             assert fragment in {anchor(text) for _, text in headings(there)}, f"{page}: {link}"
-
-
-def test_no_page_of_the_documentation_is_an_orphan() -> None:
-    linked = set()
-    for page in pages():
-        for link in links(page):
-            path = ((ROOT / page).parent / link.partition("#")[0]).resolve()
-            linked.add(str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else "")
-    assert {page for page in pages() if page.startswith("docs/")} <= linked

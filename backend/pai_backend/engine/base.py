@@ -1,4 +1,4 @@
-"""The engine interface (architecture §5) and the values that cross it.
+"""The engine interface and the values that cross it.
 
 A call is idempotent by task uid: the controller repeats it after a crash. Nothing here decides
 anything: node, devices, ports, environment, command and keys are fixed in the plan.
