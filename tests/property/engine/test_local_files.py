@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pai_backend.engine.local.logfiles import LogReader
 from pai_backend.engine.local.records import to_json
 from pai_backend.engine.local.shim.capture import Capture
-from pai_backend.engine.local.shim.launch import Launch, decode, encode
+from pai_backend.engine.local.shim.command import Launch, decode, encode
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskState
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.builder import build_task, build_tombstone
+from pai_backend.engine.local.layout import take_lock
 from pai_backend.engine.local.ledger import Ledger, read_exit
-from pai_backend.engine.local.locks import take_lock
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import PeerAccess, SshPlan, StagedInput

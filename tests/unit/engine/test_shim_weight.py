@@ -45,15 +45,12 @@ def test_a_shim_imports_little(tmp_path: Path) -> None:
         "pai_backend.engine",
         "pai_backend.engine.local",
         "pai_backend.engine.local.layout",
-        "pai_backend.engine.local.locks",
         "pai_backend.engine.local.records",
         "pai_backend.engine.local.shim",
         "pai_backend.engine.local.shim.account",
         "pai_backend.engine.local.shim.begin",
         "pai_backend.engine.local.shim.capture",
         "pai_backend.engine.local.shim.command",
-        "pai_backend.engine.local.shim.groups",
-        "pai_backend.engine.local.shim.launch",
     }
 
 

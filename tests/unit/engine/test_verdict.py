@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pai_backend.engine.local.shim.launch import Launch
-from pai_backend.engine.local.shim.verdict import End, judge, taken_port
+from pai_backend.engine.local.shim.command import Launch
+from pai_backend.engine.local.shim.supervise import End, judge, taken_port
 from pai_backend.testing.free_ports import free_port
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

@@ -21,8 +21,7 @@ from typing import Any
 
 from pai_backend.engine.local.account import Account
 from pai_backend.engine.local.layout import LOOPBACK
-from pai_backend.engine.local.shim.account import UMASK
-from pai_backend.engine.local.shim.groups import groups_of, homes_of, join, leave
+from pai_backend.engine.local.shim.account import UMASK, groups_of, homes_of, join, leave
 from pai_backend.engine.local.ssh_session import Presence, Spawn, TaskWorld
 
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.account import Account
 from pai_backend.engine.local.builder import replace_file
-from pai_backend.engine.local.locks import HANDOVER_S, take_lock
+from pai_backend.engine.local.layout import HANDOVER_S, take_lock
 from pai_backend.engine.local.owners import take_over
 from pai_backend.engine.local.records import sync_directory
 

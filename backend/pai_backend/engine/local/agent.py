@@ -27,10 +27,10 @@ from pai_backend.engine.local import dispositions, layout, processes
 from pai_backend.engine.local.account import Account, by_record
 from pai_backend.engine.local.account_ssh import AccountListener
 from pai_backend.engine.local.hints import HintFifo
-from pai_backend.engine.local.locks import HANDOVER_S, take_lock
+from pai_backend.engine.local.layout import HANDOVER_S, take_lock
 from pai_backend.engine.local.reading import is_kept
-from pai_backend.engine.local.shim import launch as launch_file
-from pai_backend.engine.local.shim.groups import groups_of
+from pai_backend.engine.local.shim.account import groups_of
+from pai_backend.engine.local.shim.command import read_launch
 from pai_backend.engine.local.ssh_server import Listener, listen
 from pai_backend.engine.local.ssh_session import TaskWorld
 
@@ -225,7 +225,7 @@ def _read_wanted(uid: str, directory: Path) -> _Wanted | None:
     plan = json.loads((directory / layout.PLAN).read_bytes())
     if plan["ssh"] is None:
         return None
-    env = launch_file.read(str(directory / layout.LAUNCH)).env
+    env = read_launch(str(directory / layout.LAUNCH)).env
     ssh = plan["ssh"]
     certificate = str(ssh.get("host_certificate", ""))  # a task that an older backend started has none
     world, keys = TaskWorld(uid, directory, env), tuple(ssh["authorized_keys"])

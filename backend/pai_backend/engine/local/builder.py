@@ -27,7 +27,7 @@ from pai_backend.engine.local.nodes import SIMULATED_GPU_MEMORY_MB
 from pai_backend.engine.local.overlay import build_overlay
 from pai_backend.engine.local.owners import PASSABLE, give
 from pai_backend.engine.local.peers import peer_files
-from pai_backend.engine.local.shim.launch import Launch, encode
+from pai_backend.engine.local.shim.command import Launch, encode
 
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}", re.ASCII)
 

@@ -11,7 +11,7 @@ from pai_backend.engine.base import EngineError
 from pai_backend.engine.holding import Holder
 from pai_backend.engine.local import layout, records
 from pai_backend.engine.local.builder import replace_file
-from pai_backend.engine.local.locks import HANDOVER_S, take_lock
+from pai_backend.engine.local.layout import HANDOVER_S, take_lock
 
 Change = Callable[[Holder | None], Holder]
 

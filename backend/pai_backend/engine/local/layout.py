@@ -11,12 +11,16 @@ A task directory appears whole, by one rename. In it, in the order in which they
 inputs are fetched, ``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone.
 ``stop`` is a wish to stop, written before anybody is told of it.
 A task whose exit says that it is kept serves SSH until it is stopped or forgotten.
+
+Locks on files are advisory, and held until the descriptor is closed or the process ends.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import time
 
 TASKS = "tasks"
 DONE = "done"
@@ -34,7 +38,7 @@ AGENT_LOCK = "agent.lock"  # flock held by the agent
 SUCCESSOR = "successor"  # what an agent that waits for this lock writes into the FIFO
 
 PLAN = "plan.json"  # the TaskPlan but for what has a file of its own; SSH keys included
-LAUNCH = "launch"  # what the shim needs of it, see ``shim.launch``
+LAUNCH = "launch"  # what the shim needs of it, see ``shim.command``
 GROUPS = "groups"  # the directories of its control groups, one a line; absent when it has none
 COMMAND = "command"  # its text for bash; without a name as soon as it is open
 RESERVE = "exit.reserve"  # room for the exit record, taken while there is some
@@ -104,3 +108,28 @@ def nudge(root: str, uid: str) -> None:
     """Tell the watching engine and the agent, if they listen, to look at this task."""
     for name in (EVENTS_FIFO, AGENT_FIFO):
         send_line(os.path.join(root, name), uid)
+
+
+HANDOVER_S = 2.0  # see ``patience_s``
+_RETRY_S = 0.02
+
+
+def take_lock(path: str | os.PathLike[str], patience_s: float = 0.0) -> int | None:
+    """A descriptor that holds the lock of the file, making the file if need be; None when another has it.
+
+    A process that is killed while it spawns another leaves its locks, for the moment until that one
+    has executed its program, to the half-born child: whoever takes over from it must be patient.
+    Raises OSError when the file cannot be opened. Blocks for ``patience_s`` seconds at most.
+    """
+    deadline = time.monotonic() + patience_s
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(fd)
+                return None
+            time.sleep(_RETRY_S)
+        else:
+            return fd

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pai_backend.engine.local.layout import MARK
-from pai_backend.engine.local.shim.groups import admit_no_more
+from pai_backend.engine.local.shim.account import admit_no_more
 
 if sys.platform != "linux":
     import subprocess

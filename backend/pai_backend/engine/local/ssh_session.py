@@ -24,8 +24,8 @@ from asyncssh.constants import EXTENDED_DATA_STDERR
 from pai_backend.engine.local import layout, processes, terminal
 from pai_backend.engine.local.descriptors import CHUNK_BYTES, read_some, write_all
 from pai_backend.engine.local.files import VERSION, file_server
+from pai_backend.engine.local.shim.account import groups_of, join
 from pai_backend.engine.local.shim.command import find_program
-from pai_backend.engine.local.shim.groups import groups_of, join
 
 _log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from pai_backend.engine.base import EngineError, EngineEvent, Listed, NodeSeen, TaskSeen, TaskState
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.hints import HintFifo
+from pai_backend.engine.local.layout import HANDOVER_S, take_lock
 from pai_backend.engine.local.ledger import UNSTARTED, Ledger
-from pai_backend.engine.local.locks import HANDOVER_S, take_lock
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
 

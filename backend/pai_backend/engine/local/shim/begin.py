@@ -12,12 +12,10 @@ import os
 import resource
 
 from pai_backend.engine.local import layout, records
-from pai_backend.engine.local.locks import take_lock
-from pai_backend.engine.local.shim import launch as launch_file
-from pai_backend.engine.local.shim.account import done_as
+from pai_backend.engine.local.layout import take_lock
+from pai_backend.engine.local.shim.account import done_as, groups_of, homes_of, join, leave
 from pai_backend.engine.local.shim.capture import Capture
-from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, command_text, execute
-from pai_backend.engine.local.shim.groups import groups_of, homes_of, join, leave
+from pai_backend.engine.local.shim.command import Launch, Pipes, adopt_orphans, command_text, execute, read_launch
 
 RLIMIT_LOCKS = 10  # as ``processes`` has it, which is imported later
 
@@ -43,7 +41,7 @@ def main(directory: str, descriptors: str, life: str, mark: str, most_processes:
         return 0
     # The FIFO first, then the mark: a stop() that comes between finds this reader or is found as a mark.
     control = os.open(layout.CONTROL, os.O_RDWR | os.O_NONBLOCK)
-    launch = launch_file.read(layout.LAUNCH)
+    launch = read_launch(layout.LAUNCH)
     launch.life, launch.account = life, account
     root = os.path.dirname(os.path.dirname(os.path.abspath(directory)))
     try:
@@ -56,7 +54,7 @@ def main(directory: str, descriptors: str, life: str, mark: str, most_processes:
     return 0
 
 
-def _run(launch: launch_file.Launch, control: int, root: str) -> None:
+def _run(launch: Launch, control: int, root: str) -> None:
     try:
         capture = Capture(".", launch.log_bytes)
         records.make_durable(".")
@@ -109,7 +107,7 @@ def _carry(mark: int) -> None:
         return
 
 
-def _made(launch: launch_file.Launch) -> bool:
+def _made(launch: Launch) -> bool:
     """Whether directories are all there is to stage, and are there now; the staging program finds the words if not."""
 
     def make() -> None:

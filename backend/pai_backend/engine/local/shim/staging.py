@@ -11,10 +11,8 @@ import sys
 
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.shim.capture import Capture
-from pai_backend.engine.local.shim.command import Pipes, adopt_orphans, spawn
-from pai_backend.engine.local.shim.launch import Launch
-from pai_backend.engine.local.shim.supervise import Supervisor
-from pai_backend.engine.local.shim.verdict import End, broken_capture
+from pai_backend.engine.local.shim.command import Launch, Pipes, adopt_orphans, spawn
+from pai_backend.engine.local.shim.supervise import End, Supervisor, broken_capture
 
 PROGRAM = "pai_backend.storage.stage"
 

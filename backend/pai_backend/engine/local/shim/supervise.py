@@ -1,22 +1,171 @@
 """The shim's loop: keep the command's output, obey ``stop``, end what it leaves behind, write the exit.
 
-It sleeps in ``poll`` until output, a child's death or a line in ``control`` wakes it.
+It sleeps in ``poll`` until output, a child's death or a line in ``control`` wakes it. How a command ended is recorded
+in words that claim nothing which was not seen. That the kernel killed for lack of memory is proven by the counter of
+the control group only; without one (macOS, a kernel before 4.13, no control group) nothing is claimed.
+Source: the kernel's documentation, cgroup-v2 ``memory.events`` and cgroup-v1 ``memory.oom_control``.
 """
 
 from __future__ import annotations
 
+import _socket  # the ``socket`` module costs ten times as much, and each shim would keep it
+import errno
 import os
 import select
 import signal
 import time
 
 from pai_backend.engine.local import layout, processes, records
+from pai_backend.engine.local.layout import LOOPBACK
+from pai_backend.engine.local.shim.account import admit_no_more, groups_of, oom_counters
 from pai_backend.engine.local.shim.capture import Capture
-from pai_backend.engine.local.shim.command import Pipes
-from pai_backend.engine.local.shim.groups import admit_no_more, groups_of, oom_counters
-from pai_backend.engine.local.shim.launch import Launch
-from pai_backend.engine.local.shim.memory import oom_kills
-from pai_backend.engine.local.shim.verdict import End, judge
+from pai_backend.engine.local.shim.command import Launch, Pipes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOUNT = "/sys/fs/cgroup"
+MEMBERSHIP = "/proc/self/cgroup"
+
+
+def oom_kills(mount: str = MOUNT, membership: str = MEMBERSHIP, own: Sequence[str] = ()) -> int | None:
+    """How many processes of the task's control group the out-of-memory killer has ended; None when unknown.
+
+    ``own`` are counters of groups of the task alone; else those of the group that this process is in count.
+    """
+    for path in (*own, *_counters(mount, membership)):
+        try:
+            with open(path, encoding="ascii") as file:
+                lines = file.read().splitlines()
+        except OSError:  # not here: the hierarchy may be mounted from further down, as in a container
+            continue
+        for line in lines:
+            name, _, count = line.partition(" ")
+            if name == "oom_kill" and count.isdigit():
+                return int(count)
+    return None
+
+
+def _counters(mount: str, membership: str) -> list[str]:
+    """Where the counter may be, the most exact place first."""
+    try:
+        with open(membership, encoding="utf-8", errors="surrogateescape") as file:
+            rows = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return []
+    found = []
+    for _, controllers, path in (row for row in rows if len(row) == 3):
+        inside = "" if path == "/" else path
+        if "memory" in controllers.split(","):
+            found += [f"{mount}/memory{inside}/memory.oom_control", f"{mount}/memory/memory.oom_control"]
+        elif not controllers:
+            for name in ("memory.events.local", "memory.events"):
+                found += [f"{mount}{inside}/{name}", f"{mount}/{name}"]
+    return found
+
+
+Verdict = tuple[str, str, str]
+"""Reason, message, causer."""
+
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # of the command itself, or of the program that bash ran for it
+
+
+class End:
+    """What was seen of the end of a program.
+
+    ``code`` is its exit status, minus the number of the signal that ended it; ``survivors`` counts what could
+    not be killed; ``visited`` says whether SSH sessions were in the task.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        *,
+        stopped: bool = False,
+        capture_error: OSError | None = None,
+        survivors: int = 0,
+        visited: bool = False,
+        oom_kills: int = 0,
+    ) -> None:
+        self.code = code
+        self.stopped = stopped
+        self.capture_error = capture_error
+        self.survivors = survivors
+        self.visited = visited
+        self.oom_kills = oom_kills
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not succeed, by itself."""
+        return not self.stopped and (self.code != 0 or self.capture_error is not None)
+
+    @property
+    def how(self) -> str:
+        """In a few words."""
+        return f"exited with status {self.code}" if self.code >= 0 else f"ended by signal {_signal_name(-self.code)}"
+
+
+def judge(end: End, launch: Launch) -> Verdict:
+    """The verdict on a command."""
+    reason, message, causer = _cause(end, launch)
+    if end.survivors:
+        message += f"; {end.survivors} of its processes could not be killed"
+    return reason, message, causer
+
+
+def _cause(end: End, launch: Launch) -> Verdict:
+    if end.capture_error is not None:
+        return broken_capture(end.capture_error)
+    if end.stopped:
+        return "stopped", f"stopped on request; {end.how}", "user"
+    if end.code in _KILLED and end.oom_kills:
+        return "out-of-memory", f"{end.how} while the kernel killed processes here for lack of memory", "user"
+    if end.failed and not end.survivors and not end.visited and (taken := taken_port(launch.ports)):
+        return "port-conflict", f"{end.how}; another program listens on its {taken}", "platform"
+    return ("exited" if end.code >= 0 else "signalled"), end.how, "user"
+
+
+def broken_capture(error: OSError) -> Verdict:
+    """The verdict when output could not be kept."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "disk-full", "the disk became full while its output was written; make room and retry", "resource"
+    if error.errno == errno.ENOENT:
+        return "vanished", "the task's directory was removed while it ran", "platform"
+    return "lost", f"its output could not be written: {error.strerror}", "platform"
+
+
+def taken_port(ports: dict[str, tuple[int, ...]]) -> str:
+    """A port of the task that somebody listens on although nothing of the task is left; empty when there is none."""
+    for label, numbers in ports.items():
+        for port in numbers:
+            if _listened_on(port):
+                return f"port {port} ({label})"
+    return ""
+
+
+def _listened_on(port: int) -> bool:
+    return any(not _bindable(address, port) for address in ("0.0.0.0", LOOPBACK))  # macOS tells them apart
+
+
+def _bindable(address: str, port: int) -> bool:
+    probe = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    try:
+        probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is free
+        probe.bind((address, port))
+    except OSError as exc:
+        return exc.errno != errno.EADDRINUSE
+    finally:
+        probe.close()
+    return True
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"{number} ({signal.Signals(number).name})"
+    except ValueError:  # a real-time signal has no name
+        return str(number)
+
 
 LEFTOVER_GRACE_S = 2.0  # between TERM and KILL for what a command leaves behind when it ends by itself
 GIVE_UP_S = 5.0  # after KILL: a process in uninterruptible sleep may outlive any signal
