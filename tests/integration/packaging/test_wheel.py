@@ -6,7 +6,10 @@ they are taken from the environment of the tests, so that nothing is downloaded.
 
 from __future__ import annotations
 
+import email
+import email.policy
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -114,6 +117,22 @@ def test_wheel_holds_both_packages_and_the_panel_once(wheel: Path) -> None:
     data = {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
     assert {f"{PANEL}/install.json", "etc/jupyter/jupyter_server_config.d/jupyter_pai.json"} <= data
     assert not [name for name in names if name.startswith(("tests/", "labextension/"))]
+
+
+def test_the_description_for_pypi_has_no_relative_link_or_picture(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    shown = email.message_from_bytes(archive.read(name), policy=email.policy.default)
+    description = shown.get_payload()
+    [repository] = [url for url in shown.get_all("Project-URL") if url.startswith("Repository, ")]
+    at_release = rf"{re.escape(repository.removeprefix('Repository, '))}/(?:raw|blob)/v{shown['Version']}/"
+    targets = re.findall(r"\]\(([^)\s]+)\)", description)
+    assert shown["Description-Content-Type"] == "text/markdown"
+    assert len(targets) == len(re.findall(r"\]\([^)\s]+\)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert [target for target in targets if not target.startswith("https://")] == []
+    ours = [re.sub(at_release, "", target) for target in targets if re.match(at_release, target)]
+    assert "docs/images/job.png" in ours
+    assert [path for path in ours if not (ROOT / path).exists()] == []
 
 
 def test_installed_packages_are_the_wheels_own(bare: Path) -> None:
