@@ -154,11 +154,12 @@ class Embedded:
             connection.close()
 
     def _outdated(self, endpoint: Endpoint) -> bool:
-        """Whether it is of another version than this package and nothing would be disturbed by a new one."""
+        """Whether it is of another version than this package, and a new one could start and would disturb nothing."""
         from jupyter_pai import __version__
+        from pai_backend.platform.packages import missing_packages
 
         record = self._record("api.json")
-        if record is None or record.get("version") == __version__:
+        if record is None or record.get("version") == __version__ or missing_packages():
             return False
         active = self._get(endpoint, f"/api/v2/jobs?state={','.join(ACTIVE_STATES)}&limit=1&withTotalCount=true")
         return isinstance(active, dict) and active.get("totalCount") == 0
@@ -192,6 +193,13 @@ class Embedded:
         return [sys.executable, "-m", "pai_backend", "serve", *config, *places]
 
     def _start(self, timeout_s: float) -> Endpoint:
+        from pai_backend.platform.packages import INSTALL, missing_packages
+
+        if missing := missing_packages():
+            raise BackendStartFailed(
+                f"The packages of a private backend are not installed: {', '.join(missing)}.",
+                hint=f"Run {INSTALL}, or set PAI_URL and PAI_TOKEN to use a backend elsewhere.",
+            )
         self.log_dir.mkdir(mode=0o700, exist_ok=True)
         ready, ready_write = os.pipe()
         try:

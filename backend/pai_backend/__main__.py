@@ -121,6 +121,11 @@ def become_supervisor(settings: bytes, ready_fd: int | None) -> NoReturn:
 
 
 def _serve(arguments: list[str]) -> int:
+    from pai_backend.platform.packages import INSTALL, missing_packages
+
+    if missing := missing_packages():
+        sys.stderr.write(f"pai_backend: {', '.join(missing)} not installed; run {INSTALL}\n")
+        return EXIT_CONFIG
     from pai_backend.config.files import ConfigError
     from pai_backend.config.load import load
 
@@ -139,5 +144,19 @@ def _serve(arguments: list[str]) -> int:
     become_supervisor(invocation.settings.reveal(package_version()), invocation.ready_fd)
 
 
+def run(arguments: list[str]) -> int:
+    """:func:`main`, with a remedy where only the client's packages are installed."""
+    try:
+        return main(arguments)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in {"", "pai_backend"}:
+            raise
+        from pai_backend.platform.packages import INSTALL
+
+        sys.stderr.write(f"pai_backend: {missing} not installed; run {INSTALL}\n")
+        return EXIT_CONFIG
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:]))

@@ -75,8 +75,8 @@ NOT_RUN = {
     ("docs/engine-kubernetes.md", "kubectl create namespace try-policies"): (
         "tests/kubernetes/policies/test_page.py runs it on a cluster that enforces policies, and on one that does not"
     ),
-    ("README.md", "pip install ."): "tests/integration/binder/test_post_build.py installs the checkout",
-    ("docs/first-job.md", "pip install ."): "as above",
+    ("README.md", 'pip install ".[backend]"'): "tests/integration/binder/test_post_build.py installs the checkout",
+    ("docs/first-job.md", 'pip install ".[backend]"'): "as above",
 }
 """(page, first line) -> why this fence is not run where it stands."""
 

@@ -21,8 +21,11 @@ _READY = re.compile(rb"http://127\.0\.0\.1:(\d+)/")
 class JupyterServer:
     """Starts in ``with``; ``url`` is its address with the base URL. Everything it writes is below ``root``."""
 
-    def __init__(self, root: Path, config: dict[str, object], environ: dict[str, str]) -> None:
+    def __init__(
+        self, root: Path, config: dict[str, object], environ: dict[str, str], python: str = sys.executable
+    ) -> None:
         self.root = root
+        self.python = python
         places = {
             name: str(root / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
         }
@@ -38,7 +41,7 @@ class JupyterServer:
         directory = Path(self.environ["JUPYTER_CONFIG_DIR"])
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "jupyter_server_config.json").write_text(json.dumps(self.config))
-        command = [sys.executable, "-m", "jupyter_server", "--ip=127.0.0.1"]
+        command = [self.python, "-m", "jupyter_server", "--ip=127.0.0.1"]
         self.process = subprocess.Popen(command, env=self.environ, cwd=self.root, stderr=subprocess.PIPE)
         self.url = self._address()
         return self

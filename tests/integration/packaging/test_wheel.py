@@ -10,72 +10,22 @@ import email
 import email.policy
 import os
 import re
-import shutil
-import subprocess
-import sys
 import sysconfig
 import tarfile
 import venv
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-SCRIPTS = Path(sys.executable).parent
+from tests.support.distributions import BUILD_TIMEOUT_S, no_node, run
+
 PANEL = "share/jupyter/labextensions/jupyter-pai"
 
-BUILD_TIMEOUT_S = 300
 LIST_TIMEOUT_S = 60
 
 # One worker with the browser tests: building may replace the panel that they load.
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600), pytest.mark.xdist_group("ui")]
-
-
-def run(command: list[str], cwd: Path, environment: Mapping[str, str], timeout_s: float) -> str:
-    """What a command printed. Fails the test with its words when it fails."""
-    done = subprocess.run(
-        command, cwd=cwd, env=dict(environment), capture_output=True, text=True, timeout=timeout_s, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr
-
-
-def no_node(root: Path, python: Path) -> dict[str, str]:
-    """An environment whose PATH has this Python's scripts and the system's tools, but no Node."""
-    tools = root / "tools"
-    tools.mkdir(exist_ok=True)
-    for name in ("env", "sh", "uname"):
-        found = shutil.which(name)
-        if found and not (tools / name).exists():
-            (tools / name).symlink_to(found)
-    path = f"{python.parent}{os.pathsep}{tools}"
-    assert shutil.which("node", path=path) is None
-    return {"PATH": path, "HOME": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution of this checkout, with the panel built when it is out of date."""
-    out = tmp_path_factory.mktemp("sdist")
-    path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(out)]
-    run(command, ROOT, {**os.environ, "PATH": path}, BUILD_TIMEOUT_S)
-    [found] = out.glob("*.tar.gz")
-    return found
-
-
-@pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the unpacked source distribution without Node."""
-    out = tmp_path_factory.mktemp("wheel")
-    run(["tar", "-xf", str(sdist)], out, dict(os.environ), 60)  # safe by itself; ``extractall`` needs Python 3.11.4
-    [source] = [entry for entry in out.iterdir() if entry.is_dir()]
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
-    run(command, source, no_node(out, Path(sys.executable)), BUILD_TIMEOUT_S)
-    [found] = out.glob("*.whl")
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +37,7 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if os.environ.get("PAI_TEST_INDEX"):
         environment = {**os.environ, **no_node(root, python)}
-        run([*install, str(wheel), "jupyterlab"], root, environment, BUILD_TIMEOUT_S)
+        run([*install, f"{wheel}[backend]", "jupyterlab"], root, environment, BUILD_TIMEOUT_S)
         return python
     run([*install, "--no-index", "--no-deps", str(wheel)], root, no_node(root, python), BUILD_TIMEOUT_S)
     # Behind its own packages; .pth files over there, such as an editable install's, are not read.
