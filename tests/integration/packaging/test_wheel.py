@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.distributions import BUILD_TIMEOUT_S, no_node, run
+from tests.support.distributions import BUILD_TIMEOUT_S, ROOT, no_node, run
 
 PANEL = "share/jupyter/labextensions/jupyter-pai"
 
