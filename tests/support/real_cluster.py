@@ -15,7 +15,7 @@ from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.engine.base import LogStream
 from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.engine.local.nodes import simulated_node
-from pai_backend.lifecycle.keeping import KEEP
+from pai_backend.lifecycle.derive import KEEP
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, NewEvent
 from pai_backend.model.spec import JobSpec

@@ -31,7 +31,7 @@ from pai_backend.controller.ports import Placing
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import BEAT_S, Claim, HeldByAnother
-from pai_backend.lifecycle.keeping import KEEP
+from pai_backend.lifecycle.derive import KEEP
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job

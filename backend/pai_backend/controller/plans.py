@@ -25,8 +25,8 @@ from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.orphans import JobRecords
 from pai_backend.engine.base import EngineError, SshPlan, StartRefused, TaskPlan
 from pai_backend.launch.directories import directories
+from pai_backend.launch.job_info import PartsMemory
 from pai_backend.launch.jupyter import TOKEN_VARIABLE
-from pai_backend.launch.parts import PartsMemory
 from pai_backend.launch.plan import build_plan
 from pai_backend.model.errors import ReadOnlyJob
 from pai_backend.model.ids import JobUid, TaskUid

@@ -24,8 +24,8 @@ import h11
 from pai_backend.access.proxy.service import Dialer
 from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest
 from pai_backend.engine.base import Engine, EngineError, GpuMeter, GpuUse
-from pai_backend.launch.environment import environment
 from pai_backend.launch.jupyter import find_jupyter, serves_jupyter, upstream_token
+from pai_backend.launch.plan import environment
 from pai_backend.lifecycle.idleness import gpus_at_a_look, looks_believed, looks_between
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job, Task

@@ -1,17 +1,23 @@
-"""The four directory fields of a document with the variables in them replaced, as OpenPAI v1 does it.
+"""The directory fields of a document, and what every task of a job is told of the job and of all its tasks.
 
-Only these fields are rewritten; a command sees the same names as ordinary shell variables.
-Source: OpenPAI v1 (the bare job name is put in, not ``user~job``); the seeds for the default outputDir.
+Of the four directory fields the variables in them are replaced, as OpenPAI v1 does it. Only these fields are rewritten;
+a command sees the same names as ordinary shell variables. Source: OpenPAI v1 (the bare job name is put in, not
+``user~job``); the seeds for the default outputDir.
+
+A job of n tasks has O(n) variables about all its tasks; making them for each task anew would be O(n²).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pai_backend.model.job import Job
+from pai_backend.launch.room import TOTAL_BYTES, entry_bytes, fitting
+from pai_backend.launch.spelling import qizhi_twins, second_spellings
+from pai_backend.model.job import Job, Task
 from pai_backend.model.plan import StagedInput
-from pai_backend.model.spec import Dialect, JobSpec
+from pai_backend.model.spec import Dialect, JobSpec, TaskRole
 
 CODE_BYTES = 200_000_000
 """The most that a codeDir may hold. Source: OpenPAI v1; the seeds say "less than 200MB"."""
@@ -84,3 +90,158 @@ def _base_name(uri: str) -> str:
     path = rest.partition("/")[2] if scheme else rest  # what stands before the first "/" is a host
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     return parts[-1] if parts else "code"
+
+
+Pairs = Iterator[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Variables that are the same for every task of a job, and patterns of those that had no room."""
+
+    variables: dict[str, str]
+    left_out: tuple[str, ...]
+
+
+def shared_environment(job: Job, default_fs_uri: str = "") -> Shared:
+    """The shared variables of ``job`` as it is placed now. Tasks without a placement have no address in them.
+
+    Where two names meet (a role called "a_0" beside a role "a"), the earlier one stays.
+    """
+    families = {name: first_wins(pairs) for name, pairs in _families(job, default_fs_uri)}
+    if job.spec.dialect is Dialect.QIZHI:
+        families = {name: family | qizhi_twins(family) for name, family in families.items()}
+    taken = sum(entry_bytes(name, str(value)) for name, value in job.spec.env.items())
+    left_out = fitting(families, min(taken, TOTAL_BYTES))
+    kept = [family for name, family in families.items() if name not in left_out]
+    table = first_wins(pair for family in kept for pair in family.items())
+    return Shared({**second_spellings(table), **table}, left_out)
+
+
+def first_wins(pairs: Pairs) -> dict[str, str]:
+    """A table of the pairs; of two with one name the first stays."""
+    table: dict[str, str] = {}
+    for name, value in pairs:
+        table.setdefault(name, value)
+    return table
+
+
+def _families(job: Job, default_fs_uri: str) -> Iterator[tuple[str, Pairs]]:
+    """The shared variables by family, see ``room``; the nameless family always stays."""
+    roles = job.spec.task_roles
+    by_role: dict[str, list[Task]] = {role.name: [] for role in roles}
+    for task in sorted(job.tasks, key=lambda task: task.index):
+        by_role[task.role].append(task)
+    tasks = [(role, by_role[role.name]) for role in roles]
+    yield "", _of_job(job, default_fs_uri)
+    yield "PAI_*TASK_ROLE_LIST", _role_lists(roles)
+    yield "PAI_TASK_ROLE_TASK_COUNT_*", _counts(roles)
+    yield "PAI_RESOURCE_*", ((f"PAI_RESOURCE_{role.name}", resource(role)) for role in roles)
+    yield "PAI_MIN_*_TASK_COUNT_*", _completions(roles)
+    yield "PAI_TASK_ROLE_*_HOST_LIST", _host_lists(tasks)
+    yield "PAI_TASK_ROLE_INSTANCES", _instances(roles)
+    yield "PAI_HOST_IP_*", _addresses(tasks)
+    yield "PAI_PORT_LIST_*", _ports(tasks, "PAI_PORT_LIST_{role}_{index}_{label}")
+    yield "PAI_*_PORT", _ports(tasks, "PAI_{role}_{index}_{label}_PORT")
+
+
+def _of_job(job: Job, default_fs_uri: str) -> Pairs:
+    """What all tasks of the job share. PAI_JOB_NAME is the jobName of the document, as the seeds say."""
+    spec = job.spec
+    where = directories(job, default_fs_uri)
+    yield "PAI_JOB_NAME", job.name
+    yield "PAI_USER_NAME", job.user
+    yield "PAI_USERNAME", job.user
+    yield "HADOOP_USER_NAME", job.user
+    for name in ("FRAMEWORK_NAME", "PAI_FRAMEWORK_NAME", "FC_FRAMEWORK_NAME"):
+        yield name, job.id
+    yield "APP_ID", job.uid
+    yield "PAI_DEFAULT_FS_URI", default_fs_uri
+    yield "PAI_JOB_VC_NAME", spec.virtual_cluster
+    yield "PAI_VIRTUAL_CLUSTER", spec.virtual_cluster
+    yield "PAI_DATA_DIR", where.data_dir
+    yield "PAI_OUTPUT_DIR", where.output_dir
+    yield "PAI_CODE_DIR", where.code_dir
+    for name in ("PAI_TASK_ROLE_COUNT", "PAI_JOB_TASK_ROLE_COUNT", "PAI_TASK_ROLES_NUM"):
+        yield name, str(len(spec.task_roles))
+    for name in ("PAI_JOB_TASK_COUNT", "PAI_TASKS_NUM"):
+        yield name, str(spec.task_count)
+    if spec.kill_all_on_completed is not None or spec.dialect is Dialect.QIZHI:
+        yield "PAI_KILL_ALL_ON_COMPLETED_TASK_NUM", str(spec.kill_all_on_completed or 0)
+
+
+def _role_lists(roles: Sequence[TaskRole]) -> Pairs:
+    for name in ("PAI_TASK_ROLE_LIST", "PAI_JOB_TASK_ROLE_LIST"):
+        yield name, ",".join(role.name for role in roles)
+
+
+def _counts(roles: Sequence[TaskRole]) -> Pairs:
+    for role in roles:
+        yield f"PAI_TASK_ROLE_TASK_COUNT_{role.name}", str(role.instances)
+
+
+def _completions(roles: Sequence[TaskRole]) -> Pairs:
+    for role in roles:
+        yield f"PAI_MIN_FAILED_TASK_COUNT_{role.name}", text_of_count(role.completion.min_failed)
+        yield f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}", text_of_count(role.completion.min_succeeded)
+
+
+def _instances(roles: Sequence[TaskRole]) -> Pairs:
+    """Every task as ``role:index``, which the ssh scripts of OpenPAI v2's runtime read."""
+    yield (
+        "PAI_TASK_ROLE_INSTANCES",
+        ",".join(f"{role.name}:{index}" for role in roles for index in range(role.instances)),
+    )
+
+
+def _host_lists(tasks: Sequence[tuple[TaskRole, Sequence[Task]]]) -> Pairs:
+    """``address:port`` of each task's first http port, by index; last under the role's number, as 0.5 had them."""
+    lists = [",".join(_hosts(own)) for _, own in tasks]
+    for (role, _), hosts in zip(tasks, lists, strict=True):
+        yield f"PAI_TASK_ROLE_{role.name}_HOST_LIST", hosts
+    for number, hosts in enumerate(lists):  # last, because a role may be called "0"
+        yield f"PAI_TASK_ROLE_{number}_HOST_LIST", hosts
+
+
+def _hosts(tasks: Sequence[Task]) -> Iterator[str]:
+    for task in tasks:
+        if task.placement is not None and task.placement.ports.get("http"):
+            yield f"{task.placement.address}:{task.placement.ports['http'][0]}"
+
+
+def _addresses(tasks: Sequence[tuple[TaskRole, Sequence[Task]]]) -> Pairs:
+    for role, own in tasks:
+        for task in own:
+            if task.placement is not None:
+                yield f"PAI_HOST_IP_{role.name}_{task.index}", task.placement.address
+
+
+def _ports(tasks: Sequence[tuple[TaskRole, Sequence[Task]]], pattern: str) -> Pairs:
+    for role, own in tasks:
+        for task in own:
+            for label, ports in own_ports(role, task):
+                yield pattern.format(role=role.name, index=task.index, label=label), comma(ports)
+
+
+def own_ports(role: TaskRole, task: Task) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """(label, ports) of a placed task in the order of the document."""
+    if task.placement is not None:
+        for port in role.ports:
+            if port.label in task.placement.ports:
+                yield port.label, task.placement.ports[port.label]
+
+
+def resource(role: TaskRole) -> str:
+    """``gpus,cpus,memory,shm`` of a role, the last two in MiB, as OpenPAI prints it."""
+    need = role.resources
+    return f"{need.gpus},{need.cpus},{need.memory_mb},{need.shm_mb}"
+
+
+def text_of_count(number: int | None) -> str:
+    """A count of tasks; empty for a rule that is switched off."""
+    return "" if number is None else str(number)
+
+
+def comma(ports: Sequence[int]) -> str:
+    """Port numbers in one variable."""
+    return ",".join(map(str, ports))

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from pai_backend.lifecycle.completion import decide, stopped
-from pai_backend.lifecycle.derive import derive
+from pai_backend.lifecycle.derive import KEEP, derive, is_kept, let_go, released
 from pai_backend.lifecycle.effects import Effect, open_effects
 from pai_backend.lifecycle.events import (
     Displaced,
@@ -30,10 +29,8 @@ from pai_backend.lifecycle.events import (
     Waiting,
 )
 from pai_backend.lifecycle.exits import explained
-from pai_backend.lifecycle.keeping import KEEP, is_kept, let_go, released
 from pai_backend.lifecycle.preempt import as_preempted, displaced, make_way
-from pai_backend.lifecycle.rerun import run_job_again, run_tasks_again
-from pai_backend.lifecycle.retry import wants_retry
+from pai_backend.lifecycle.retry import decide, run_job_again, run_tasks_again, stopped, wants_retry
 from pai_backend.lifecycle.table import Happening, IllegalTransition, advance
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Desired, Job, Phase, Task, TaskExit, Verdict

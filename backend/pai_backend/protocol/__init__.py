@@ -5,7 +5,7 @@ means for a running task (directories, environment variables) is decided in ``la
 
 Start with ``document`` (the one entry point), then ``v1`` (the field tables and the rules between
 fields), ``fields`` (how a table is applied), ``locate`` (JSON with positions). OpenPAI v2 is ``v2`` and the
-``v2_`` modules of its parts over ``yaml_stream`` and ``yaml_tree`` (YAML with positions), with ``template`` for its
+``v2_`` modules of its parts over ``yaml_tree`` (YAML with positions), with ``template`` for its
 tags and ``plugins`` for what runtime plugins become.
 """
 

@@ -15,12 +15,11 @@ from typing import Final, TypeVar
 
 from pai_backend.model import tags
 from pai_backend.model.errors import DocumentError
-from pai_backend.protocol.document import MAX_BYTES, read_document
+from pai_backend.protocol.document import MAX_BYTES, MAX_DOCUMENTS, read_document
 from pai_backend.protocol.locate import locate
 from pai_backend.protocol.position import BOM
 from pai_backend.protocol.spans import Span, of_json, of_yaml
-from pai_backend.protocol.v2_draft import PASSWORDS
-from pai_backend.protocol.yaml_stream import MAX_DOCUMENTS
+from pai_backend.protocol.v2 import PASSWORDS
 
 MASK: Final = '"******"'
 """What stands for a masked value; a text in JSON and in every style of YAML."""

@@ -22,8 +22,7 @@ from pai_backend.protocol.locate import Node
 from pai_backend.protocol.mounts import Mount, mount
 from pai_backend.protocol.position import shown
 from pai_backend.protocol.template import Chosen
-from pai_backend.protocol.v2_prerequisites import Prerequisite
-from pai_backend.protocol.v2_reading import Located, Reading
+from pai_backend.protocol.v2_prerequisites import Located, Prerequisite, Reading
 
 KEY: Final = "com.microsoft.pai.runtimeplugin"
 """Where the plugins stand in extras, and what a prerequisite's ``plugin`` begins with."""

@@ -19,7 +19,7 @@ from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.mounts import Mount, distinct, mount
 from pai_backend.protocol.plugins import Plugin
 from pai_backend.protocol.position import shown
-from pai_backend.protocol.v2_reading import Reading
+from pai_backend.protocol.v2_prerequisites import Reading
 
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
 _NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)), open=True)

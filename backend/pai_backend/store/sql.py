@@ -34,7 +34,6 @@ from pai_backend.store import (
     run_times,
     save,
     sealing,
-    submit,
     tagging,
     tally,
     task_keys,
@@ -138,9 +137,9 @@ class SqlStore:
         if self._reserve is not None and self._reserve.forbids_more():
             raise Unavailable("The disk of the backend is full: no job is taken.", hint=FREE_SPACE)
         cipher = self._ring.cipher
-        prepare = partial(submit.prepare, job, source, filename, media_type, events, secrets, cipher)
+        prepare = partial(save.prepare, job, source, filename, media_type, events, secrets, cipher)
         submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
-        return await self._writer.put(submit.submit_all, submission)
+        return await self._writer.put(save.submit_all, submission)
 
     async def request_stop(self, uid: JobUid, by: str, at: datetime, reason: str = "") -> Job:
         """Record the wish that the job end."""

@@ -12,7 +12,7 @@ import pytest
 from jupyter_pai.client import MEDIA_TYPE as ASKED_BY_THE_FRONT
 from pai_backend.api.openpai.jobs import task_number
 from pai_backend.api.wire import MEDIA_TYPE
-from pai_backend.lifecycle.rerun import fresh_tasks
+from pai_backend.lifecycle.retry import fresh_tasks
 from pai_backend.model.job import Causer, Desired, Job, JobExit, Phase, Retries, State, TaskExit
 from pai_backend.model.node import Placement
 from pai_backend.store.base import NewEvent

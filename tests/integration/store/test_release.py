@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from pai_backend.lifecycle.rerun import fresh_tasks
+from pai_backend.lifecycle.retry import fresh_tasks
 from pai_backend.model.errors import Bug, NoSuchJob
 from pai_backend.model.ids import task_uid
 from pai_backend.model.job import Job, Phase, State, Task, TaskExit

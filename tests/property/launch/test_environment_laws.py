@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_backend.launch.environment import environment
+from pai_backend.launch.plan import environment
 from pai_backend.model.ids import JobUid, task_uid
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Placement

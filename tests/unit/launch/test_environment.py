@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pai_backend.launch.environment import TRUNCATED, environment, path_variables
+from pai_backend.launch.plan import TRUNCATED, environment, path_variables
 from pai_backend.launch.room import LEFT_OUT_FIRST
 from pai_backend.model.job import Job
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.launch.environment import environment
 from pai_backend.launch.job_info import JobInfo, job_info
+from pai_backend.launch.plan import environment
 from pai_backend.model.job import Job
 from pai_backend.model.spec import Scheduling
 

@@ -11,9 +11,8 @@ from pydantic import SecretStr
 
 from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.launch.directories import Directories, directories
-from pai_backend.launch.environment import environment
 from pai_backend.launch.job_info import job_info
-from pai_backend.launch.plan import build_plan
+from pai_backend.launch.plan import build_plan, environment
 from pai_backend.model.errors import Bug
 from pai_backend.model.job import Job
 from pai_backend.model.plan import RegistryLogin, StagedInput

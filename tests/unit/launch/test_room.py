@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from pai_backend.launch.environment import TRUNCATED, environment
-from pai_backend.launch.parts import PartsMemory, job_parts
-from pai_backend.launch.plan import build_plan
+from pai_backend.launch.job_info import PartsMemory, job_parts
+from pai_backend.launch.plan import TRUNCATED, build_plan, environment
 from pai_backend.launch.room import LEFT_OUT_FIRST, TOTAL_BYTES, VARIABLE_BYTES, entry_bytes, fitting
 from pai_backend.model.job import Job
 from tests.support.interpreter_steps import interpreter_steps

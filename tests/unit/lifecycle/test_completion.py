@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pai_backend.lifecycle.completion import STOPPED_STATUS, decide, stopped
+from pai_backend.lifecycle.retry import STOPPED_STATUS, decide, stopped
 from pai_backend.model.job import Job, State, StopCause
 from pai_backend.model.spec import Completion
 from pai_backend.testing.builders import make_job, make_role, make_spec

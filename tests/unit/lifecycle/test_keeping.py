@@ -4,11 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from pai_backend.lifecycle.derive import next_wake
+from pai_backend.lifecycle.derive import KEEP, next_wake
 from pai_backend.lifecycle.effects import Forget, Stop, open_effects
 from pai_backend.lifecycle.events import Look, TaskExited, TaskForgotten, TaskGone, TaskRunning
 from pai_backend.lifecycle.history import events_between
-from pai_backend.lifecycle.keeping import KEEP
 from pai_backend.lifecycle.step import step
 from pai_backend.lifecycle.table import IllegalTransition
 from pai_backend.model.job import Causer, Job, Phase, State, TaskExit

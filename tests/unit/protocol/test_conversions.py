@@ -16,8 +16,8 @@ from pai_backend.protocol.convert import Converted, to_v1, to_v2
 from pai_backend.protocol.convert.names import identifiers, job_name
 from pai_backend.protocol.convert.qizhi import Rewritten, pai_name, rewritten
 from pai_backend.protocol.convert.yaml_text import dumped
+from pai_backend.protocol.document import locate_yaml
 from pai_backend.protocol.v1 import UNKNOWN_FIELDS
-from pai_backend.protocol.yaml_stream import locate_yaml
 
 DOCUMENTS = Path(__file__).parents[2] / "data" / "documents"
 V2 = """\

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pai_backend.protocol import yaml_tree
+from pai_backend.protocol.document import Stream, locate_yaml
 from pai_backend.protocol.locate import Node
 from pai_backend.protocol.yaml_scalars import spelling
-from pai_backend.protocol.yaml_stream import Stream, locate_yaml
 
 
 @pytest.fixture(params=["libyaml", "pure"], autouse=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pai_backend.access.proxy.refusal import Notice, Refused
-from pai_backend.launch.environment import environment
 from pai_backend.launch.jupyter import made_token, serves_jupyter, upstream_token
+from pai_backend.launch.plan import environment
 from pai_backend.model.alias import Target, resolve, split
 from pai_backend.model.job import Job, State, Task
 from pai_backend.model.node import Placement

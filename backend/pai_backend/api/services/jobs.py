@@ -20,7 +20,7 @@ from pai_backend.auth.users import User
 from pai_backend.launch.directories import directories
 from pai_backend.launch.jupyter import open_listener_warnings
 from pai_backend.launch.unreached import TaskReach
-from pai_backend.lifecycle.rerun import fresh_tasks
+from pai_backend.lifecycle.retry import fresh_tasks
 from pai_backend.model.alias import job_alias
 from pai_backend.model.errors import (
     DocumentError,

@@ -15,7 +15,7 @@ from pai_backend.engine.local.account import Account
 from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.overlay import overlay_path, overlay_variables
 from pai_backend.engine.local.peers import has_peers
-from pai_backend.launch.environment import path_variables
+from pai_backend.launch.plan import path_variables
 
 INHERITED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH"})
 INHERITED_PREFIXES = ("LC_", "CONDA")

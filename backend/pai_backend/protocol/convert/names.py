@@ -2,7 +2,7 @@
 
 A character that v2 does not take becomes ``_``, as it does in the variables that a shell can read, so that a command
 that uses those still finds them. The old names are kept beside the new ones, so that the way back is open.
-Source: v2's expressions for names; ``launch.environment`` for the spelling of variables.
+Source: v2's expressions for names; ``launch.plan`` for the spelling of variables.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
-from pai_backend.launch.environment import path_variables
 from pai_backend.launch.peers import known_hosts_line
+from pai_backend.launch.plan import path_variables
 from pai_backend.launch.room import VARIABLE_BYTES, entry_bytes
 from pai_backend.model.plan import RegistryLogin, SshPlan, StagedInput, TaskPlan
 from pai_backend.model.pod_settings import Names, Network, PodSettings
