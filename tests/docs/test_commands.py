@@ -12,7 +12,9 @@ from jupyter_pai.cli import parser
 from jupyter_pai.magics import VERBS, PaiMagics
 from tests.docs.pages import read
 
-PAGES = ["docs/ssh-keys.md", *(f"docs/connect/{name}.md" for name in ("doctor", "pycharm", "vscode", "xshell-putty"))]
+CHINESE = ("connect/pycharm", "connect/ssh", "connect/vscode", "documents", "troubleshooting", "why-waiting")
+ENGLISH = ("ssh-keys", "connect/doctor", "connect/xshell-putty", *CHINESE)
+PAGES = [*(f"docs/{name}.md" for name in ENGLISH), *(f"docs/zh-CN/{name}.md" for name in CHINESE)]
 MEANT = {"SERIAL": "1", "C:\\keys": "C:/keys"}
 """Words of the pages that stand for something of another kind."""
 
