@@ -224,7 +224,7 @@ def change_words(change: Change) -> str:
         case "smaller-tasks":
             return f"{_counted(change['after'], 'GPU')} a task instead of {change['before']}"
         case "opportunistic":
-            return "as an opportunistic job, which may be stopped for others"
+            return "as an opportunistic job, which may be preempted"
         case "anywhere":
             return f"not within one {safe(change['detail'])}"
         case "drop-label":

@@ -125,7 +125,7 @@ WARNINGS = {
     "first-role-ends-job": "The first role to finish completely ends the job, and the other roles are stopped.",
     "first-task-ends-job": "The first instance to succeed ends the job, and the others are stopped.",
     "flag-as-text": "A yes or no is written as text.",
-    "gang-release-unused": "`gangReleaseEnable` is set, and nothing follows it.",
+    "gang-release-unused": "`gangReleaseEnable` is set; it is ignored.",
     "literal-password": "A registry's password stands in `auth` itself; it is kept as a secret.",
     "long-command": "A command is longer than Linux lets one argument be.",
     "long-variable": "A variable of `jobEnvs` is longer than Linux lets one variable be.",
@@ -142,7 +142,7 @@ WARNINGS = {
     "shm-over-memory": "`shmMB` is more than `memoryMB`.",
     "task-retry-unused": "`taskRetryCount` is set, and is followed only without gang allocation.",
     "trailing-comma": "A comma stands after the last member of an object or list.",
-    "unknown-field": "A field is not known where others take any; nothing follows it. Of an SCM document it is kept.",
+    "unknown-field": "A field is unknown; it is ignored. In an SCM document it is kept.",
     "unknown-plugin": "A runtime plugin that is not known here, and may be left out, is left out.",
     "unreachable-count": "A completion counter is more than the role's instances: its rule never applies.",
     "unreachable-variable": "No shell can read a variable of that name.",
@@ -212,7 +212,7 @@ def errors_page() -> str:
     for kind in errors():
         when = (inspect.getdoc(kind) or "").splitlines()[0].replace("``", "`")
         if kind is PaiError:
-            when = "A mistake of the backend; its log has the request id."
+            when = "An internal error; the backend's log has the request id."
         rows.append(f"| `{kind.code}` | {STATUS[kind.code]} | {EXIT_CODES.get(kind.code, 2)} | {when} |")
     warnings = [f"| `{code}` | {when} |" for code, when in sorted(WARNINGS.items())]
     return ERRORS_HEAD + "\n".join(rows) + "\n" + WARNINGS_HEAD + "\n".join(warnings) + "\n"

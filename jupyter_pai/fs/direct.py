@@ -126,9 +126,9 @@ class Direct:
         info = self.stat()
         if info is None:
             raise ClientError(
-                f"There is nothing at {self._place.shown}.",
+                f"{self._place.shown} does not exist.",
                 code="NoFileError",
-                hint="`pai fs ls` shows what there is.",
+                hint="`pai fs ls` lists the files.",
             )
         try:
             return self._download(self.path, info, target, progress)

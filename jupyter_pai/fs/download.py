@@ -17,7 +17,7 @@ async def download(files: BackendFiles, path: str, target: Path, progress: Progr
     """Copy a file or directory to ``target``; the number of files. Raises ClientError."""
     there = await files.stat(path)
     if not there.exists:
-        raise ClientError(f"There is nothing at {path}.", code="NoFileError", hint="`pai fs ls` shows what there is.")
+        raise ClientError(f"{path} does not exist.", code="NoFileError", hint="`pai fs ls` lists the files.")
     try:
         if not there.directory:
             await _file(files, path, target, progress)

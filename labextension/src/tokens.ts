@@ -58,7 +58,7 @@ export namespace CommandIDs {
   export const moveJob = 'pai:move-job';
   /** End a task that the database does not know, after asking. */
   export const endOrphan = 'pai:end-orphan';
-  /** Let go of tasks that are kept for debugging. */
+  /** Release tasks that are kept for debugging. */
   export const releaseJob = 'pai:release-job';
 }
 

@@ -117,7 +117,7 @@ async def test_jumps_of_a_login_are_bounded(site: Site, sleeper: str) -> None:
     async with login(site, OWNER, sleeper) as conn:
         for _ in range(20):
             await conn.open_connection(sleeper, 22)
-        with pytest.raises(asyncssh.ChannelOpenError, match="20 channels open, which is the most"):
+        with pytest.raises(asyncssh.ChannelOpenError, match="20 channels open, the maximum"):
             await conn.open_connection(sleeper, 22)
     assert site.ssh(OWNER, sleeper, "echo in").stdout == "in\n"
 

@@ -209,7 +209,7 @@ class FilesContract:
         self, files: Files, top: Parts, call: Callable[[Files, Parts], object]
     ) -> None:
         files.make_directory(top)
-        with pytest.raises(Absent, match="there is nothing at"):
+        with pytest.raises(Absent, match="does not exist"):
             call(files, (*top, "gone"))
 
     def test_a_file_is_no_directory(self, files: Files, behind: Behind, top: Parts) -> None:

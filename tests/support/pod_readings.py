@@ -29,7 +29,7 @@ class Expected:
     began: bool = False
     """Whether its command ever started."""
     uncertain: bool = False
-    """Whether a busy node may have lost sight of how and since when, though it knows why."""
+    """Whether a busy node may have lost track of how and since when, though it knows why."""
 
 
 def exited(reason: str, causer: Causer, words: str, *, code: int | None = None, signal: int | None = None) -> Expected:
@@ -54,20 +54,20 @@ READINGS = {
     "stopped": exited("stopped", USER, "stopped on request", signal=15),
     "stopped-deaf": exited("stopped", USER, "stopped on request", signal=9),
     "stopped-unplaced": never("stopped", USER, "stopped on request"),
-    "deleted-by-hand": exited("vanished", PLATFORM, "deleted by somebody else", signal=15),
+    "deleted-by-hand": exited("vanished", PLATFORM, "deleted by another client", signal=15),
     "deleted-after-its-end": exited("exited", USER, "status 4", code=4),
     "drained": exited("drained", PLATFORM, "Eviction API", code=0),
     "tainted": exited("drained", PLATFORM, "taint", code=0),
-    "preempted": exited("preempted", RESOURCE, "place to another pod", code=0),
-    "preempted-by-kubelet": exited("preempted", RESOURCE, "place to another pod .*critical pod", code=0),
+    "preempted": exited("preempted", RESOURCE, "preempted it for another pod", code=0),
+    "preempted-by-kubelet": exited("preempted", RESOURCE, "preempted it for another pod .*critical pod", code=0),
     "evicted": exited("evicted", RESOURCE, "low on resource: memory", code=0),
-    "shut-down": exited("lost", PLATFORM, "went away .*shutdown", code=0),
+    "shut-down": exited("lost", PLATFORM, "was lost .*shutdown", code=0),
     "node-deleted": exited("lost", PLATFORM, "no longer part of the cluster"),
     "disk-limit": Expected(TaskState.EXITED, "EmptyDir volume|ephemeral", "storage-exceeded", USER, uncertain=True),
     "disk-limit-obeyed": exited("lost", PLATFORM, "the cluster gives no reason", code=0),  # an event does
     "deadline-obeyed": exited("deadline-exceeded", USER, "longer than the specified deadline", code=0),
     "deadline": exited("deadline-exceeded", USER, "longer than the specified deadline", signal=15),
-    "power-cut": exited("lost", PLATFORM, "lost sight"),
+    "power-cut": exited("lost", PLATFORM, "lost track"),
     "image-missing": Expected(TaskState.PULLING, "ImagePullBackOff|ErrImagePull"),
     "image-never-pulled": never("image-pull-failed", USER, "ErrImageNeverPull"),
     "image-name-wrong": never("image-pull-failed", USER, "InvalidImageName"),

@@ -50,7 +50,7 @@ def certify_host(ca: str, host_key: str, *, key_id: str, principals: Sequence[st
     without any would be good for every name.
     """
     if not principals:
-        raise ValueError("a host certificate needs the names that it is for")
+        raise ValueError("a host certificate needs the host names that it is for")
     signer = _signer(ca)
     public = cast(Ed25519PublicKey, load_ssh_public_key(public_line(host_key).encode("ascii")))
     made = (

@@ -83,7 +83,10 @@ def parse_public_key(text: str) -> PublicKey:
             "Paste the public half: the file with the same name and the ending .pub.",
         )
     if len(text) > MAX_TEXT:
-        _refuse(f"The text is longer than {MAX_TEXT} characters; no public key is.", "Paste one line of a .pub file.")
+        _refuse(
+            f"The text is longer than {MAX_TEXT} characters, too long for a public key.",
+            "Paste one line of a .pub file.",
+        )
     if text.strip().startswith(_RFC4716_BEGIN):
         return _checked(*_read_rfc4716(text.strip()))
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
@@ -146,7 +149,7 @@ def _checked(blob: bytes, comment: str) -> PublicKey:
     size = int.from_bytes(blob[:4], "big")
     name = blob[4 : 4 + size].decode("ascii", "replace")
     if name not in ACCEPTED:
-        _refuse("The key data is of another type than accepted, or damaged.", f"Accepted: {', '.join(ACCEPTED)}.")
+        _refuse("The key data has an unsupported type or is damaged.", f"Accepted: {', '.join(ACCEPTED)}.")
     line = f"{name} {base64.b64encode(blob).decode('ascii')}"
     try:
         key = load_ssh_public_key(line.encode("ascii"))
@@ -202,7 +205,7 @@ def _string(data: bytes) -> bytes:
 
 def _after(beginning: bytes, data: bytes) -> bytes:
     if not data.startswith(beginning):
-        raise ValueError("it begins otherwise")
+        raise ValueError("its start is different")
     return data[len(beginning) :]
 
 

@@ -286,7 +286,7 @@ class ApiHandler(BaseHandler):
 
 def no_such_path(path: str) -> NoSuchPath:
     """The error for a path that names nothing."""
-    return NoSuchPath(f"There is nothing at {path[:200]}.", hint="GET /openapi.json lists all paths.")
+    return NoSuchPath(f"{path[:200]} does not exist.", hint="GET /openapi.json lists all paths.")
 
 
 class NotFound(ApiHandler):

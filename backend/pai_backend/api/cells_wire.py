@@ -23,7 +23,7 @@ class Cell(Camel):
     cell_address: str
     cell_state: str = Field(description="Free, Used, Reserving (used and kept for another) or Reserved.")
     cell_healthiness: str = Field(description="Healthy or Bad.")
-    cell_priority: int = Field(description="The highest of those who use it; -1 opportunistic, -2 nobody.")
+    cell_priority: int = Field(description="The highest of those who use it; -1 opportunistic, -2 unused.")
     vc: str | None = None
     virtual_cell: CellAddress | None = None
     physical_cell: CellAddress | None = None

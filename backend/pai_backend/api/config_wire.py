@@ -23,7 +23,7 @@ class ConfigQuery(Query):
 class ChangeQuery(Query):
     """How to take a configuration."""
 
-    dry_run: bool = Field(default=False, description="Only tell what it would do; change nothing.")
+    dry_run: bool = Field(default=False, description="Dry run: report the effect, change nothing.")
     expected_version: int | None = Field(
         default=None, ge=0, le=2**31 - 1, description="The newest version that the caller has seen; or in `If-Match`."
     )
@@ -40,12 +40,12 @@ class ConfigVersionShown(Camel):
 
     version: int = Field(description="0: derived from the nodes, before there was any.")
     state: Literal["recorded", "in force", "past", "skipped"] = Field(
-        description="recorded: the controller is still to take it over; skipped: a newer one overtook it."
+        description="recorded: the controller has not applied it yet; skipped: a newer one replaced it."
     )
     origin: Literal["derived", "setting", "rest"] = Field(description="Where it came from.")
     by: str = Field(description="Who applied it; empty unless it came over REST.")
     recorded_at: datetime | None
-    since: datetime | None = Field(description="When it took force.")
+    since: datetime | None = Field(description="When it took effect.")
     change: ClusterChange | None = Field(description="What it did to jobs that had cells; null for a first one.")
 
 
@@ -73,7 +73,7 @@ class ClusterPlan(Camel):
     warnings: tuple[Fault, ...] = ()
     in_force_version: int = Field(description="The version that it was compared with.")
     newest_version: int = Field(description="What a change must name as the version that it expects.")
-    concerns: bool = Field(default=False, description="Whether it concerns anybody's job.")
+    concerns: bool = Field(default=False, description="Whether it affects any job.")
     change: ClusterChange | None = None
     applied_version: int | None = Field(default=None, description="The version that it is now; null when only planned.")
-    in_force: bool = Field(default=False, description="False: not applied, or the controller is still to take it over.")
+    in_force: bool = Field(default=False, description="False: not applied, or not yet applied by the controller.")

@@ -39,14 +39,14 @@ def doubts(job: Job, nodes: Sequence[Node], troubles: Sequence[str], silent: Map
     known = {node.name: node for node in nodes}
     said = [words for name in nodes_of(job) if (words := _of_node(name, known.get(name), silent.get(name)))]
     more = len(said) - MOST_NODES
-    said = said[:MOST_NODES] + ([f"so it is with {more} more nodes"] if more > 0 else [])
+    said = said[:MOST_NODES] + ([f"the same for {more} more nodes"] if more > 0 else [])
     return f"What is shown of its tasks may be out of date: {', '.join(said)}." if said else ""
 
 
 def _of_node(name: str, node: Node | None, silent_s: float | None) -> str:
     """What is wrong with it; empty when nothing is."""
-    heard = f"node {name} has not been heard of for {silent_s:.0f} s" if silent_s else ""
+    heard = f"node {name} has not reported for {silent_s:.0f} s" if silent_s else ""
     if node is None or node.ready:
         return heard
-    why = f"is not ready ({node.reason or 'it does not say why'})"
+    why = f"is not ready ({node.reason or 'no reason is given'})"
     return f"{heard} and {why}" if heard else f"node {name} {why}"

@@ -60,12 +60,12 @@ def translate(error: BaseException | None, request_id: str) -> tuple[int, ErrorB
     What an engine says is fit for users: where it is away, so is what needs it, and nothing is broken here.
     """
     if isinstance(error, EngineError):
-        error = Unavailable(f"The engine cannot do this now: {error}", hint="Jobs run on; try again in a moment.")
+        error = Unavailable(f"The engine cannot do this now: {error}", hint="Jobs keep running; try again in a moment.")
     if isinstance(error, PaiError):
         return STATUS[error.code], error.body(request_id)
     body = ErrorBody(
         code="UnknownError",
-        message="The backend made a mistake.",
+        message="Internal error of the backend.",
         hint=f"Look for the request id {request_id} in the backend's log.",
         request_id=request_id,
     )

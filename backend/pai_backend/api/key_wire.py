@@ -32,7 +32,7 @@ class NewKey(_OneLine):
     comment: str = Field(default="", max_length=200)
     name: str = Field(default="", max_length=100, description="What its user calls it; empty: its comment.")
     lifetime_s: int | None = Field(
-        default=None, ge=1, le=LONGEST_KEY_S, description="Seconds until it is good no more; null: until it is removed."
+        default=None, ge=1, le=LONGEST_KEY_S, description="Seconds until it expires; null: valid until removed."
     )
     job: str | None = Field(default=None, max_length=300, description="The only job that it is for.")
     replaces: str = Field(
@@ -71,9 +71,9 @@ class NewCertificate(Model):
     )
     lifetime_s: int = Field(default=CERTIFICATE_S, ge=1, le=LONGEST_CERTIFICATE_S)
     only: tuple[str, ...] = Field(default=(), max_length=50, description=_ONLY)
-    pty: bool = Field(default=True, description="Whether a terminal may be had.")
+    pty: bool = Field(default=True, description="Whether it allows a terminal.")
     as_admin: bool = Field(default=False, description="For another user's job; for administrators, with a reason.")
-    reason: str = Field(default="", max_length=300, description="Why, in one line that the job's owner is told.")
+    reason: str = Field(default="", max_length=300, description="The reason, one line that the job's owner sees.")
 
 
 class CertificateWire(Model):

@@ -34,9 +34,7 @@ class Metrics:
         self._lease = Gauge(
             "pai_controller_lease_seconds", "Time the controller's lease still holds.", registry=self.registry
         )
-        self._orphans = Gauge(
-            "pai_orphans", "Tasks that run and that the database does not know.", registry=self.registry
-        )
+        self._orphans = Gauge("pai_orphans", "Running tasks that are not in the database.", registry=self.registry)
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()

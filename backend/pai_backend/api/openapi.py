@@ -96,7 +96,7 @@ def _entry(route: Route, verb: str, operation: Operation, refs: dict[Any, Json])
 
 
 def _path_parameters(route: Route) -> list[Json]:
-    words = {"job": "`user~name`, the job's alias, its uid, or the bare name of one's own job."}
+    words = {"job": "`user~name`, the job's alias, its uid, or the bare name of the caller's own job."}
     return [
         {
             "name": part,

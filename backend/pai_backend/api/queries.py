@@ -136,7 +136,7 @@ class MoveBody(Model):
     before: str | None = Field(default=None, min_length=1, max_length=600, description="The job that it shall precede.")
     after: str | None = Field(default=None, min_length=1, max_length=600, description="The job that it shall follow.")
     to: Literal["first", "last"] | None = Field(
-        default=None, description="An end of the queue; for users who are no administrators, of their own jobs in it."
+        default=None, description="An end of the queue; for other users, of their own jobs in it."
     )
 
     @model_validator(mode="after")
@@ -216,7 +216,7 @@ class UserData(Model):
 class PodsQuery(Query):
     """Which pods."""
 
-    namespace: str | None = Field(default=None, description="OpenPAI's; what runs here is told whatever it says.")
+    namespace: str | None = Field(default=None, description="OpenPAI's; has no effect here.")
 
 
 class UserChange(Model):
@@ -229,7 +229,7 @@ class UserChange(Model):
 class ClusterQuery(Query):
     """What to tell about virtual clusters."""
 
-    nodes: str | None = Field(default=None, description="Tell about nodes instead.")
+    nodes: str | None = Field(default=None, description="Return nodes instead.")
 
 
 class ReadyQuery(Query):
@@ -269,16 +269,16 @@ class TagBody(Model):
 class AllEventsQuery(Query):
     """Where in the history of all jobs to begin."""
 
-    position: str | None = Field(default=None, max_length=200, description="As a message gave it; none is now.")
+    position: str | None = Field(default=None, max_length=200, description="As in a message; default: now.")
 
 
 class FollowQuery(Query):
     """Which log to follow from where."""
 
-    role: str | None = Field(default=None, description="Task role; none is the first.")
+    role: str | None = Field(default=None, description="Task role; default: the first.")
     index: int = Field(default=0, ge=0, le=MAX_SEQ)
     attempt: int | None = Field(
-        default=None, ge=0, le=MAX_SEQ, description="Run of the task, from 0; none is the latest."
+        default=None, ge=0, le=MAX_SEQ, description="Run of the task, from 0; default: the latest."
     )
     stream: LogStream = LogStream.ALL
     offset: int = Field(default=0, ge=-MAX_SEQ, le=MAX_SEQ, description="First byte; negative counts from the end.")
@@ -295,7 +295,7 @@ class FileQuery(Query):
 
     offset: int = Field(default=0, ge=0, le=MAX_SEQ, description="First byte of a file.")
     length: int | None = Field(default=None, ge=0, le=MAX_SEQ, description="Bytes of a file at most.")
-    after: str = Field(default="", max_length=255, description="Only names behind this one, of a directory.")
+    after: str = Field(default="", max_length=255, description="Only names after this one, of a directory.")
     limit: int = Field(default=1000, ge=1, le=MAX_LISTED, description="Entries at most, of a directory.")
 
 
@@ -304,7 +304,7 @@ class UploadQuery(Query):
 
     offset: int = Field(default=0, ge=0, le=MAX_SEQ, description="Byte of the file that the body begins at.")
     size: int | None = Field(
-        default=None, ge=0, le=MAX_SEQ, description="Bytes of the whole file; none: it ends with this request."
+        default=None, ge=0, le=MAX_SEQ, description="Bytes of the whole file; default: it ends with this request."
     )
     sha256: str = Field(
         default="", pattern=r"^([0-9a-f]{64})?$", description="Of the whole file; checked when it is complete."
@@ -321,14 +321,14 @@ class NewPath(Model):
     """What to make at a path."""
 
     source: str | None = Field(
-        default=None, max_length=4096, description="File or directory to copy; none makes an empty directory."
+        default=None, max_length=4096, description="File or directory to copy; default: make an empty directory."
     )
 
 
 class TaskQuery(Query):
     """Which task of the job."""
 
-    role: str | None = Field(default=None, description="Task role; none is the first that has the service.")
+    role: str | None = Field(default=None, description="Task role; default: the first that has the service.")
     index: int = Field(default=0, ge=0, le=MAX_SEQ)
 
 
@@ -336,11 +336,11 @@ class TicketQuery(TaskQuery):
     """Which service to sign in to, and for an administrator why."""
 
     reason: str = Field(
-        default="", max_length=300, description="Why an administrator enters another user's job; its owner is told."
+        default="", max_length=300, description="Why an administrator enters another user's job; the owner sees it."
     )
 
 
 class KeyFileQuery(Query):
     """What proves that a key may be had."""
 
-    ticket: str = Field(max_length=2000, description="As the link has it; good once.")
+    ticket: str = Field(max_length=2000, description="From the link; valid once.")

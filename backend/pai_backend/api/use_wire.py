@@ -29,10 +29,10 @@ class CellsUseWire(Camel):
     shapes: dict[str, int] = Field(description="Cell type -> how many of it are owned.")
     owned: int
     guaranteed: int = Field(description="In use on the virtual cluster's own quota.")
-    opportunistic: int = Field(description="In use without a claim, whoever owns them.")
+    opportunistic: int = Field(description="In use without a claim on the quota.")
     reserved: int = Field(description="Reserved for jobs that wait until preempted jobs have stopped.")
-    bad: int = Field(description="Owned, and not to be had in health.")
-    free: int = Field(description="Still free to claim; without configured cells, what nobody uses.")
+    bad: int = Field(description="Owned, but unhealthy.")
+    free: int = Field(description="Free to claim; without configured cells, all that is unused.")
 
 
 class RunningJob(Camel):
@@ -44,7 +44,7 @@ class RunningJob(Camel):
     username: str
     tasks: int
     gpus: int
-    opportunistic: bool = Field(description="Some of it runs without a claim, and ends when the owner comes.")
+    opportunistic: bool = Field(description="Some of it runs without a claim and is preempted when the owner needs it.")
 
 
 class WaitingJob(Camel):

@@ -141,10 +141,9 @@ class IdleWire(Camel):
     )
     warned: bool = Field(description="Whether its owner has been warned of that.")
     unread: dict[str, str] = Field(
-        description="What could not be looked at, and why. GPUs hold the clock as long as that lasts; the rest is no "
-        "use."
+        description="What could not be read, and why. Unreadable GPUs stop the clock; the rest counts as unused."
     )
-    sentence: str = Field(description="The warning, or what holds the clock, in words; else empty.")
+    sentence: str = Field(description="The warning, or what stops the clock, in words; else empty.")
 
 
 class JobDetail(_JobRow):
@@ -260,7 +259,7 @@ class SshAnswer(Camel):
     known_hosts: tuple[str, ...]
     gateway_host_key: str
     cert_authority: str = Field(
-        description="known_hosts line for `ssh -J gateway <alias>`: who has a host certificate of this CA is that task."
+        description="known_hosts line for `ssh -J gateway <alias>`: a host certificate of this CA identifies the task."
     )
     entries: tuple[SshEntry, ...]
 

@@ -134,7 +134,7 @@ class Identity:
             log.warning("sign-in of %s from %s refused: wrong name or password (%d in a row)", who, source, count)
             raise WrongPassword(
                 "The name or the password is wrong.",
-                hint="Passwords are set under api.users of the backend's configuration; where there are none, use the "
+                hint="Passwords are set under api.users of the backend's configuration; without any, use the "
                 "token file's token.",
             )
         self.guesses.succeeded(pair)

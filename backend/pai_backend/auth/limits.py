@@ -36,7 +36,7 @@ class RateLimit:
         if count > self.most:
             wait = int((span + 1) * self.span_s - now) + 1
             raise TooManyRequests(
-                f"You have sent {self.most} {self.what} in {self.span_s} s, which is all that is allowed.",
+                f"You have sent {self.most} {self.what} in {self.span_s} s, the limit.",
                 hint=f"Try again in {wait} s.",
             )
 

@@ -54,7 +54,9 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"pai_backend: {error}\n")
         return EXIT_FAULT
     except (OSError, sqlite3.Error) as error:
-        sys.stderr.write(f"pai_backend: the {act} failed: {error}; make room or mend the place, and run it again\n")
+        sys.stderr.write(
+            f"pai_backend: the {act} failed: {error}; check free space and permissions there, and run it again\n"
+        )
         return EXIT_FAULT
     return 0
 
@@ -87,7 +89,7 @@ def restore(settings: Settings, place: Path, *, logs: bool) -> None:
     Raises BackupError, Ended when a backend runs in the data directory, OSError, sqlite3.Error.
     """
     if not (place / ABOUT).exists():
-        raise BackupError(f"{place} is no complete backup: it has no {ABOUT}; name a directory that `backup` made")
+        raise BackupError(f"{place} is not a complete backup: it has no {ABOUT}; name a directory that `backup` made")
     lock = take_lock(settings.data_dir)
     try:
         url = make_url(settings.database_url)
@@ -115,7 +117,7 @@ def _present(file: Path) -> Path:
 
 def _sqlite_file(url: URL) -> Path:
     if not url.database or url.database == ":memory:":
-        raise BackupError("`database` names no file")
+        raise BackupError("`database` does not name a file")
     return Path(url.database)
 
 

@@ -47,6 +47,6 @@ def _text(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DocumentError(f"{file} is no UTF-8 text: byte {error.start} is not", hint="Save it as UTF-8.") from error
+        raise DocumentError(f"{file} is not UTF-8 text (byte {error.start})", hint="Save it as UTF-8.") from error
     except OSError as error:
         raise DocumentError(f"cannot read {file}: {error.strerror}", hint="Check its path and rights.") from error

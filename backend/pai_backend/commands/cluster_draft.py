@@ -117,7 +117,7 @@ def commented(config: ClusterConfig, title: str, remarks: Iterable[str] = ()) ->
         [
             "#\n".join(map(_comment, head)),
             "physicalCluster:\n" + textwrap.indent("".join(physical), "  "),
-            _comment("Who owns how many cells of a type. Nobody takes from a virtual cluster what it owns.")
+            _comment("Who owns how many cells of a type. No other virtual cluster can preempt what it owns.")
             + _section("virtualClusters", {each.name: _owned(each, config) for each in _clusters(config)}),
         ]
     )

@@ -34,7 +34,7 @@ python -m pai_backend cluster init [--output FILE [--force]] [--vc NAME=PERCENT 
                                           [--config FILE] [--KEY VALUE ...]   (serve --help lists every key)"""
 _TITLE = (
     "Made from the nodes of {name}. Name this file in `cluster.config`. Divide the nodes among virtual clusters as you "
-    "like; `pai cluster plan OLD NEW` tells what a change means."
+    "like; `pai cluster plan OLD NEW` shows the effect of a change."
 )
 _NO_TASKS = ("--kubernetes-pods-runtime-image", "none")
 """What tasks need is not asked for here: nothing is started, and a cluster may be looked at before it has any image."""
@@ -99,7 +99,7 @@ def _shares(given: Sequence[str]) -> dict[str, int]:
     for text in given:
         found = _SHARE.fullmatch(text)
         if found is None:
-            raise ConfigError(f"--vc: {text[:80]!r} is no share; write NAME=PERCENT, such as vision=60")
+            raise ConfigError(f"--vc: {text[:80]!r} is not a share; write NAME=PERCENT, such as vision=60")
         if found[1] in shares:
             raise ConfigError(f"--vc: {found[1]} has two shares; give it one")
         shares[found[1]] = int(found[2])
@@ -147,7 +147,7 @@ def _of_layout(path: Path) -> tuple[Sequence[Node], Sequence[str]]:
         faults = (f"{path}:{fault.line}:{fault.column}: {fault.message}. {fault.hint}" for fault in error.errors)
         raise ConfigError(*faults) from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"--layout: {path} is no UTF-8 text: byte {error.start} is not") from None
+        raise ConfigError(f"--layout: {path} is not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise ConfigError(f"--layout: {path} cannot be read: {error.strerror}") from None
 

@@ -88,7 +88,7 @@ def _kind(entry: yaml.Node, path: Path, faults: Faults) -> _Kind:
     memory = document.text(found.get("mem"), (*path, "mem"), faults, needed=True)
     memory_mb = _memory_mb(memory)
     if memory and memory_mb is None:
-        faults.error((*path, "mem"), found["mem"], f"{memory} is no amount of memory", "Write it as 220Gi.")
+        faults.error((*path, "mem"), found["mem"], f"{memory} is not an amount of memory", "Write it as 220Gi.")
     key, word = ("computing-device", "model") if "computing-device" in found else ("gpu", "type")
     if key not in found:
         return _Kind(cpus, memory_mb or 0, "", 0)

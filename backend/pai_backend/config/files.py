@@ -104,7 +104,7 @@ def _walk(name: str, node: yaml.Node, path: Path_, lines: dict[Path_, int]) -> N
             inner = (*path, str(key.value))
             line = key.start_mark.line + 1
             if inner in lines:
-                raise ConfigError(f"{name}:{line}: the key {key.value} stands twice, first in line {lines[inner]}")
+                raise ConfigError(f"{name}:{line}: the key {key.value} is given twice, first in line {lines[inner]}")
             lines[inner] = line
             _walk(name, value, inner, lines)
     elif isinstance(node, yaml.SequenceNode):

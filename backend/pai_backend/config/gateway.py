@@ -11,7 +11,7 @@ from pai_backend.model.base import Model
 
 
 class GatewaySettings(Model):
-    """The SSH front door."""
+    """The SSH gateway."""
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(
@@ -41,12 +41,10 @@ class GatewaySettings(Model):
     proxies: tuple[IPv4Network | IPv6Network, ...] = Field(
         default=(),
         description="Addresses or networks of proxies in front of the gateway, such as `10.0.0.7` or `10.1.0.0/16`. "
-        "They must say by the PROXY protocol (version 1 or 2) for whom they connect; limits and logs then are of their "
-        "clients. Nobody else is asked.",
+        "They must send the PROXY protocol (version 1 or 2); limits and logs then are of their clients. Other "
+        "connections must not send it.",
     )
-    max_auth_tries: int = Field(
-        default=24, ge=1, description="Keys that one connection may offer in vain before it is ended."
-    )
+    max_auth_tries: int = Field(default=24, ge=1, description="Rejected keys after which a connection is closed.")
     max_logins_per_user: int = Field(
         default=4000, ge=1, description="Connections that one user may have open at one process of the gateway."
     )
@@ -69,7 +67,7 @@ class GatewaySettings(Model):
         default=10,
         ge=0,
         le=86_400,
-        description="Seconds that open connections may go on after the gateway has been told to end.",
+        description="Seconds that open connections may last after the gateway is asked to stop.",
     )
     processes: int = Field(
         default=1,
@@ -83,8 +81,8 @@ class GatewaySettings(Model):
         default=0,
         ge=0,
         le=65535,
-        description="Port that answers HTTP with the gateway's figures for Prometheus, to whoever asks; of several "
-        "processes the second has the next port, and so on. 0: none.",
+        description="Port of the gateway's Prometheus metrics over HTTP, without authentication; of several processes "
+        "the second has the next port, and so on. 0: none.",
     )
 
     @model_validator(mode="after")

@@ -31,10 +31,10 @@ class KubernetesSettings(Model):
         default=None,
         max_length=63,
         pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-        description="Namespace for everything of ours. Default: that of the context or of the pod, else `default`.",
+        description="Namespace of all objects made here. Default: that of the context or of the pod, else `default`.",
     )
     requests_at_once: int = Field(
-        default=32, ge=1, le=1000, description="Requests to the API server under way at once, watches not counted."
+        default=32, ge=1, le=1000, description="Concurrent requests to the API server, watches not counted."
     )
     logs_followed: int = Field(
         default=200,
@@ -49,8 +49,8 @@ class KubernetesSettings(Model):
         "their own, `<namespace>-<name>`, which an administrator makes. Change it while nothing runs.",
     )
     pods: PodSettings = Field(default=PodSettings(), description="The pods of tasks.")
-    patience: Patience = Field(default=Patience(), description="How long troubles of tasks may go on.")
-    nodes: NodeReading = Field(default=NodeReading(), description="What is to be known of nodes.")
+    patience: Patience = Field(default=Patience(), description="How long problems of tasks may last.")
+    nodes: NodeReading = Field(default=NodeReading(), description="Facts about nodes.")
 
     @model_validator(mode="after")
     def _names_begin_alike(self) -> Self:

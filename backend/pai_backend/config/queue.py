@@ -20,7 +20,7 @@ class VcCapSettings(Model):
     total: CapSettings = Field(default=CapSettings(), description="Of all its users together.")
     user: CapSettings = Field(default=CapSettings(), description="Of each user there.")
     users: dict[str, CapSettings] = Field(
-        default={}, description="Of users for whom another cap holds there, `{alice: {gpus: 8}}`."
+        default={}, description="Of users with another cap there, `{alice: {gpus: 8}}`."
     )
 
 
@@ -36,7 +36,7 @@ class QueueSettings(Model):
 
     user: CapSettings = Field(default=CapSettings(), description="Of each user, in all virtual clusters together.")
     users: dict[str, CapSettings] = Field(
-        default={}, description="Of users for whom another cap holds, `{alice: {tasks: 20, gpus: 16}}`."
+        default={}, description="Of users with another cap, `{alice: {tasks: 20, gpus: 16}}`."
     )
     vc: VcCapSettings = Field(default=VcCapSettings(), description="Inside each virtual cluster.")
     vcs: dict[str, VcCapSettings] = Field(

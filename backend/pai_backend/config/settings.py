@@ -93,20 +93,20 @@ class UserSettings(Model):
 
 
 class ApiSettings(Model):
-    """The HTTP face."""
+    """The HTTP API."""
 
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(
         default=0, ge=0, le=65535, description="Port to listen on; 0 means any free one, kept over restarts."
     )
     public_url: str | None = Field(
-        default=None, description="Base URL under which users reach the API, when a proxy stands in front."
+        default=None, description="Base URL under which users reach the API, behind a proxy."
     )
     proxies: tuple[IPv4Network | IPv6Network, ...] = Field(
         default=(),
-        description="Addresses or networks of proxies in front of the API, such as `10.0.0.7` or `10.1.0.0/16`. Whom "
-        "they name in `X-Forwarded-For` is who asks: passwords that are guessed lock out that address alone. "
-        "Nobody else is believed.",
+        description="Addresses or networks of proxies in front of the API, such as `10.0.0.7` or `10.1.0.0/16`. The "
+        "address in their `X-Forwarded-For` counts as the client's: guessed passwords lock out that address alone. The "
+        "header of other senders is ignored.",
     )
     token_file: Path | None = Field(
         default=None,
@@ -126,11 +126,11 @@ class ApiSettings(Model):
         description="Whether REST v1 lists the jobs of all users without a token, as OpenPAI's does: names, owners and "
         "states, and nothing else about them.",
     )
-    requests_per_minute: int = Field(default=0, ge=0, description="Requests of one user in a minute; 0 is no limit.")
+    requests_per_minute: int = Field(default=0, ge=0, description="Requests of one user in a minute; 0: no limit.")
     lists_per_minute: int = Field(
-        default=0, ge=0, description="Requests of one user for job lists in a minute; 0 is no limit."
+        default=0, ge=0, description="Requests of one user for job lists in a minute; 0: no limit."
     )
-    submissions_per_hour: int = Field(default=0, ge=0, description="Jobs one user submits in an hour; 0 is no limit.")
+    submissions_per_hour: int = Field(default=0, ge=0, description="Jobs one user submits in an hour; 0: no limit.")
     allowed_origins: tuple[str, ...] = Field(
         default=(),
         description="Origins besides our own whose pages may open WebSockets, e.g. `https://lab.example.org`.",
@@ -176,8 +176,8 @@ class NodeSettings(Model):
     name: str = Field(min_length=1, max_length=63, description="Name of the node, unique.")
     simulated: bool = Field(default=True, description="A made-up node; false means this machine as it is detected.")
     gpus: GpuSettings | None = Field(default=None, description="Simulated GPUs: `{type, count}`.")
-    cpus: int = Field(default=8, ge=1, description="CPUs it has to give.")
-    memory_mb: int = Field(default=16384, ge=1, description="MiB of memory it has to give.")
+    cpus: int = Field(default=8, ge=1, description="CPUs that it offers.")
+    memory_mb: int = Field(default=16384, ge=1, description="MiB of memory that it offers.")
     labels: Labels = Field(default={}, description="Labels, as on a node of Kubernetes: `{zone: a}`.")
     taints: tuple[Taint, ...] = Field(default=(), description="Taints: a list of `{key, value, effect}`.")
     schedulable: bool = Field(default=True, description="False: cordoned, so that nothing new starts there.")
@@ -252,7 +252,7 @@ class EngineSettings(Model):
         "the backend make control groups; the log says where it does not.",
     )
     most_processes: int = Field(
-        default=4096, ge=0, description="Processes and threads that one local task may have at once; 0 is no limit."
+        default=4096, ge=0, description="Processes and threads that one local task may have at once; 0: no limit."
     )
     accounts: AccountSettings = Field(
         default=AccountSettings(),
@@ -335,8 +335,8 @@ class Settings(Model):
         default=((Role.API, Role.CONTROLLER), (Role.GATEWAY,), (Role.AGENT,)),
         description="Roles grouped into processes; roles are api, controller, gateway, agent.",
     )
-    api: ApiSettings = Field(default=ApiSettings(), description="The HTTP face.")
-    gateway: GatewaySettings = Field(default=GatewaySettings(), description="The SSH front door.")
+    api: ApiSettings = Field(default=ApiSettings(), description="The HTTP API.")
+    gateway: GatewaySettings = Field(default=GatewaySettings(), description="The SSH gateway.")
     ports: PortSettings = Field(default=PortSettings(), description="Ports that tasks may get.")
     engine: EngineSettings = Field(default=EngineSettings(), description="What runs tasks.")
     kubernetes: KubernetesSettings = Field(default=KubernetesSettings(), description="How a cluster is reached.")
@@ -378,7 +378,7 @@ class Settings(Model):
         names = [user.name for user in self.api.users]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"api.users: the user {twice} stands there twice")
+            raise ValueError(f"api.users: the user {twice} is listed twice")
         return self
 
     @model_validator(mode="after")
@@ -423,7 +423,7 @@ class Settings(Model):
             raise ValueError("processes: each process needs at least one role")
         twice = next((role for role in roles if roles.count(role) > 1), None)
         if twice is not None:
-            raise ValueError(f"processes: the role {twice} stands in two places")
+            raise ValueError(f"processes: the role {twice} is listed twice")
         if self.gateway.processes > 1 and (Role.GATEWAY,) not in self.processes and Role.GATEWAY in roles:
             raise ValueError("gateway.processes: more than one needs the gateway in processes of its own")
         return self

@@ -16,7 +16,7 @@ def _open_uri(text: str) -> str:
     try:
         place = parse(text)
     except StorageFault as fault:
-        raise ValueError(f"is no place of a storage: {fault.line()}") from None
+        raise ValueError(f"is not a storage location: {fault.line()}") from None
     if place.secrets:
         raise ValueError("must not hold a password; put it into storage.options")
     return place.uri
@@ -54,7 +54,7 @@ class StorageSettings(Model):
         "besides the one with their own name.",
     )
     max_file_bytes: int = Field(
-        default=107_374_182_400, ge=1, description="Largest file that is taken over the API, in bytes."
+        default=107_374_182_400, ge=1, description="Largest file that is accepted over the API, in bytes."
     )
     quota_bytes: int = Field(
         default=0,

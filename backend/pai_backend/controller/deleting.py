@@ -62,7 +62,7 @@ class Deleter:
                 try:
                     await self._engine.erase(job)
                 except EngineError as error:
-                    log.warning("job %s is deleted, and what is left of it is tried again: %s", job, error)
+                    log.warning("job %s is deleted; removing the rest is tried again: %s", job, error)
                     continue
                 await self._store.deletion.close(job, self._clock(), self._epoch)
 

@@ -128,7 +128,7 @@ class Carrier:
                 told = type(error).__name__ if isinstance(error, EngineError) else error
                 log.warning("cannot %s %s now, will try again: %s", verb, effect.uid, told)
                 if isinstance(effect, Start):
-                    self._report(job_of(effect.uid), Waiting(f"starting is being tried again: {error}"))
+                    self._report(job_of(effect.uid), Waiting(f"the start is tried again: {error}"))
                 return False
         return True
 

@@ -213,7 +213,7 @@ class Controller:
                     tenure.cancel()
                     (outcome,) = await asyncio.gather(tenure, return_exceptions=True)
                 if isinstance(outcome, BaseException) and not isinstance(outcome, asyncio.CancelledError):
-                    log.warning("controller starts anew: %s", _known(outcome))
+                    log.warning("the controller restarts: %s", _known(outcome))
                     await asyncio.wait({ended}, timeout=RETRY_S)
         finally:
             ended.cancel()

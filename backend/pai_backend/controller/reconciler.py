@@ -288,7 +288,7 @@ class Reconciler:
                 job = stepped(job, event, now, self._keep)
             except IllegalTransition:
                 # One job's impossible news must not keep all others from being served.
-                log.exception("job %s: news that cannot be is left out: %s", job.uid, type(event).__name__)
+                log.exception("job %s: ignored an impossible event: %s", job.uid, type(event).__name__)
         return job
 
     @staticmethod

@@ -90,7 +90,7 @@ async def activity(engine: Dialer, server: Server) -> Activity:
     except (EngineError, OSError, TimeoutError, NoResponse) as error:
         raise Unread(f"the Jupyter server of task {server.task.name} does not answer") from error
     except (ValueError, RecursionError, h11.LocalProtocolError) as error:
-        raise Unread(f"the Jupyter server of task {server.task.name} answers something else") from error
+        raise Unread(f"the Jupyter server of task {server.task.name} gives an unexpected answer") from error
     return Activity(any(each.get("execution_state") == "busy" for each in kernels), max(last, default=""))
 
 
@@ -119,7 +119,7 @@ async def _get(engine: Dialer, server: Server, path: str, *, may_miss: bool = Fa
             return []
         raise ValueError("no Jupyter")
     if response.status_code != 200:
-        raise Unread(f"the Jupyter server of task {server.task.name} refuses the token that is known of it")
+        raise Unread(f"the Jupyter server of task {server.task.name} rejects its known token")
     listed = json.loads(body)
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise ValueError("no list")
@@ -217,7 +217,7 @@ class _Known:
         if not open_:
             return ""
         task, reading = next((pair for pair in open_ if pair[1] is not None and pair[1].unread), open_[0])
-        why = reading.unread if reading is not None and reading.unread else "its turn has not come yet"
+        why = reading.unread if reading is not None and reading.unread else "it has not been checked yet"
         more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
         return f"{why} (task {task.name}{more})"
 
@@ -235,7 +235,7 @@ class GpuLooks:
         if not tasks:
             return GpuSight(works=False)
         if self._meter is None:
-            return GpuSight(works=False, unread="this engine does not tell")
+            return GpuSight(works=False, unread="this engine does not report it")
         known = self._jobs.setdefault(job, _Known(looks_between(idle_timeout)))
         known.begin(tasks)
         if known.works:

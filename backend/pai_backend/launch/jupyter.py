@@ -158,7 +158,7 @@ def _open_warning(place: str, role: str, found: JupyterCommand) -> DocumentWarni
         path=f"$.taskRoles{place}",
         message=(
             f"The Jupyter server of role {role} listens on the network (--ip {found.ip or '*'}) and {token}: "
-            "whoever reaches the machine can run programs as you."
+            "anyone who reaches the machine can run programs as you."
         ),
         hint=(
             "Remove the --ip option and the token option from the command. "

@@ -50,7 +50,7 @@ def kept_sentence(job: Job) -> str:
     more = f" and {len(job.kept) - 1} more" if len(job.kept) > 1 else ""
     until = min(task.kept_until for task in job.kept if task.kept_until is not None)
     whom = f"task {job.kept[0].name}{more}"
-    return f"{whom} failed and is kept for debugging until {until:%Y-%m-%d %H:%M} UTC; `pai release` lets it go"
+    return f"{whom} failed and is kept for debugging until {until:%Y-%m-%d %H:%M} UTC; release it with `pai release`"
 
 
 def _let_go(job: Job, task: Task, now: datetime) -> Task:

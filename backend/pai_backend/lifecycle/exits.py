@@ -22,10 +22,10 @@ class Reaction(StrEnum):
     """What the platform does after an exit of a class."""
 
     NONE = "nothing"
-    RETRY_FREE = "run again, free"
-    RETRY_LATER = "run again after a pause, free"
-    RETRY_TO_LIMIT = "run again up to the limit"
-    NEVER = "never run again"
+    RETRY_FREE = "retried, not counted"
+    RETRY_LATER = "retried after a pause, not counted"
+    RETRY_TO_LIMIT = "retried up to the limit"
+    NEVER = "never retried"
 
 
 REACTIONS: Final = {
@@ -84,7 +84,7 @@ _TRANSIENT, _CONFLICT = ExitKind.TRANSIENT, ExitKind.TRANSIENT_CONFLICT
 _PERMANENT, _UNKNOWN = ExitKind.PERMANENT, ExitKind.UNKNOWN
 _LOG = "The end of its log says more."
 _ITS_OWN_DOING = "See whether its command ends processes, or removes files, that are not its own. " + _LOG
-_AGAIN = "Nothing: it is run again by itself, free of charge."
+_AGAIN = "Nothing to do: it is retried automatically and does not count as a retry."
 
 RULES: Final = (
     Rule(
@@ -92,7 +92,14 @@ RULES: Final = (
         reason="stopped",
     ),
     Rule(
-        ExitClass("TaskLost", _PLATFORM, _TRANSIENT, "The node, or what kept the task there, was lost.", _AGAIN, -1001),
+        ExitClass(
+            "TaskLost",
+            _PLATFORM,
+            _TRANSIENT,
+            "The node, or the process that kept the task there, was lost.",
+            _AGAIN,
+            -1001,
+        ),
         reason="lost",
     ),
     Rule(
@@ -100,8 +107,8 @@ RULES: Final = (
             "TaskVanished",
             _PLATFORM,
             _TRANSIENT,
-            "What the platform keeps of the task was removed while it ran.",
-            "It is run again by itself; if this happens again, find out who removes the backend's files or pods.",
+            "The platform's files or pod of the task were removed while it ran.",
+            "It is retried automatically; if this happens again, find out what removes the backend's files or pods.",
             -101,
         ),
         reason="vanished",
@@ -111,7 +118,7 @@ RULES: Final = (
             "Preempted",
             _RESOURCE,
             _TRANSIENT,
-            "Its place was given to a job that comes first.",
+            "It was preempted by a job that comes first.",
             "Nothing: it is run again by itself, free of charge, when there is room. "
             "A higher priority class is preempted less.",
             -101,
@@ -123,8 +130,8 @@ RULES: Final = (
             "Evicted",
             _RESOURCE,
             _CONFLICT,
-            "Its node ran short of memory or disk and put it out.",
-            "It is run again by itself after a pause; ask for as much memory as it uses.",
+            "Its node ran short of memory or disk and evicted it.",
+            "It is retried after a pause; ask for as much memory as it uses.",
             -1000,
         ),
         reason="evicted",
@@ -134,7 +141,7 @@ RULES: Final = (
             "Drained",
             _PLATFORM,
             _TRANSIENT,
-            "An administrator had its node emptied.",
+            "An administrator drained its node.",
             _AGAIN,
             -101,
         ),
@@ -145,8 +152,8 @@ RULES: Final = (
             "NodeRefused",
             _RESOURCE,
             _CONFLICT,
-            "Its node did not take it, most often because something else had taken the room.",
-            "It is run again after a pause; if this happens again, ask the administrator what else runs there.",
+            "Its node rejected it, most often because other pods had taken the space.",
+            "It is retried after a pause; if this happens again, ask the administrator what else runs there.",
         ),
         reason="refused",
     ),
@@ -156,7 +163,7 @@ RULES: Final = (
             _PLATFORM,
             _TRANSIENT,
             "Another program took one of its ports before it could.",
-            "Nothing: it is run again by itself on other ports, free of charge.",
+            "Nothing to do: it is retried automatically on other ports and does not count as a retry.",
             253,
         ),
         reason="port-conflict",
@@ -178,7 +185,7 @@ RULES: Final = (
             _RESOURCE,
             _UNKNOWN,
             "The disk of its node was full.",
-            "Make room there, or write less; then submit it again.",
+            "Free disk space there, or write less; then submit it again.",
         ),
         reason="disk-full",
     ),
@@ -318,7 +325,7 @@ RULES: Final = (
             "BusError",
             _USER,
             _PERMANENT,
-            "It reached for memory that is not there, most often a full /dev/shm.",
+            "It accessed memory that does not exist, most often because /dev/shm is full.",
             "Ask for more with shmMB, or use fewer data-loading processes.",
             135,
         ),
@@ -329,7 +336,7 @@ RULES: Final = (
             "ArithmeticError",
             _USER,
             _PERMANENT,
-            "It did arithmetic that has no result, such as a division by zero.",
+            "It made an arithmetic error, such as a division by zero.",
             "Correct the program. " + _LOG,
             136,
         ),
@@ -340,7 +347,7 @@ RULES: Final = (
             "BrokenPipe",
             _USER,
             _PERMANENT,
-            "It wrote to a pipe or connection that nobody reads any more.",
+            "It wrote to a pipe or connection that was closed.",
             "See which program of the command ended early.",
             141,
         ),
@@ -351,7 +358,7 @@ RULES: Final = (
             "Aborted",
             _USER,
             _UNKNOWN,
-            "It gave up by itself, as programs do after a failed check.",
+            "It aborted, as programs do after a failed check.",
             _LOG,
             134,
         ),
@@ -362,7 +369,7 @@ RULES: Final = (
             "SegmentationFault",
             _USER,
             _UNKNOWN,
-            "It reached for memory that is not its own.",
+            "It accessed invalid memory.",
             "Most often libraries do not go together, or there is a bug in native code. " + _LOG,
             139,
         ),

@@ -197,7 +197,7 @@ def held_sentence(clock: IdleClock, timeout: timedelta) -> str:
     return (
         f"Its GPUs could not be looked at since {since:%Y-%m-%d %H:%M:%S} UTC: {clock.unread.get(Source.GPU, '')}. "
         f"They may work, so it is not stopped for being idle, whatever its idleTimeout of {_duration(timeout)} says; "
-        "stop it yourself when it is of no more use."
+        "stop it yourself when you no longer need it."
     )
 
 

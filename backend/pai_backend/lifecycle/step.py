@@ -105,7 +105,7 @@ def _apply(job: Job, event: JobEvent, now: datetime, keep: timedelta) -> Job:
 def _place(job: Job, placements: Mapping[TaskUid, Placement]) -> Job:
     known = {task.uid for task in job.tasks}
     if unknown := placements.keys() - known:
-        raise IllegalTransition(f"{min(unknown)} is placed and is no task of this job")
+        raise IllegalTransition(f"{min(unknown)} is placed but is not a task of this job")
     if job.spec.scheduling.gang_allocation and (left := known - placements.keys()):
         raise IllegalTransition(f"{min(left)} was left out of its gang's placement")
     tasks = []

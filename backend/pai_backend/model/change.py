@@ -23,7 +23,7 @@ class JobEffect(Model):
 class CellsOwned(Model):
     """How many cells of one kind a virtual cluster owns; of a pinned cell 0 or 1."""
 
-    cell: str = Field(description="Path of types, `POOL.NODE`; or `pinned NAME`.")
+    cell: str = Field(description="Path of types, `POOL.NODE`, or `pinned NAME`.")
     before: int
     after: int
 
@@ -49,8 +49,8 @@ class ClusterChange(Model):
 
     lost: tuple[JobEffect, ...] = Field(default=(), description="They run on, and others may take their cells.")
     regained: tuple[JobEffect, ...] = Field(default=(), description="They count on their quota again.")
-    dropped: tuple[JobEffect, ...] = Field(default=(), description="They lose a reservation and are decided anew.")
-    missing: tuple[JobEffect, ...] = Field(default=(), description="They run on cells that are described no longer.")
+    dropped: tuple[JobEffect, ...] = Field(default=(), description="They lose a reservation and are scheduled again.")
+    missing: tuple[JobEffect, ...] = Field(default=(), description="They run on cells that are no longer configured.")
     impossible: tuple[JobEffect, ...] = Field(default=(), description="They wait, and could never start.")
     starts: tuple[JobEffect, ...] = Field(default=(), description="They wait, and would start at once.")
     virtual_clusters: tuple[VcChange, ...] = ()

@@ -32,7 +32,7 @@ class IdleClock(Model):
     """What is known of the use of one job with an ``idleTimeout``."""
 
     since: datetime = Field(
-        description="Nothing has used it since; later than the last use where nobody watched for a time."
+        description="Nothing has used it since; later than the last use where uses were not watched for a time."
     )
     looked_at: datetime
     used_at: datetime | None = Field(default=None, description="The last use that was seen.")

@@ -237,7 +237,7 @@ class Job(Model):
     completed_at: datetime | None = None
     backoff_until: datetime | None = None
     released: tuple[TaskUid, ...] = Field(
-        default=(), description="Kept tasks that the user lets go; taken off when that is done."
+        default=(), description="Kept tasks that the user releases; removed when that is done."
     )
     exit: JobExit | None = None
     verdict: Verdict | None = Field(

@@ -42,9 +42,9 @@ def is_label_value(text: str) -> bool:
 def _labels(given: dict[str, str]) -> dict[str, str]:
     for key, value in given.items():
         if not is_label_key(key):
-            raise ValueError(f"has a key that is none: {key[:80]!r} {KEY_RULE}")
+            raise ValueError(f"has an invalid label key: {key[:80]!r} {KEY_RULE}")
         if not is_label_value(value):
-            raise ValueError(f"has a value that is none: that of {key} {VALUE_RULE}")
+            raise ValueError(f"has an invalid label value: that of {key} {VALUE_RULE}")
     return given
 
 
@@ -138,7 +138,7 @@ class NodeRule(Model):
         validation_alias=AliasChoices("node_selector", "nodeSelector"),
         description="Labels that a node must have.",
     )
-    tolerations: tuple[Toleration, ...] = Field(default=(), description="Taints of nodes that are put up with.")
+    tolerations: tuple[Toleration, ...] = Field(default=(), description="Taints of nodes that are tolerated.")
 
     def untolerated(self, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
         """Those of the taints that no toleration matches, of whatever effect."""

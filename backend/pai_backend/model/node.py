@@ -31,7 +31,7 @@ class Node(Model):
     gpus: tuple[Gpu, ...] = ()
     ready: bool = True
     reason: str = Field(default="", description="Why it is not ready, in words.")
-    schedulable: bool = Field(default=True, description="False when it is cordoned: nothing new starts there.")
+    schedulable: bool = Field(default=True, description="False when it is cordoned: no new tasks start there.")
     labels: Labels = Field(default={}, description="What documents and the administrator select nodes by.")
     taints: tuple[Taint, ...] = Field(default=(), description="What keeps tasks away that do not tolerate it.")
     simulated: bool = False

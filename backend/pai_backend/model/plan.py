@@ -90,7 +90,7 @@ class TaskPlan(Model):
     )
     storages: tuple[TeamStorage, ...] = ()
     tolerations: tuple[Toleration, ...] = Field(
-        default=(), description="Taints that tasks on nodes of this kind put up with; for a cluster that asks for them."
+        default=(), description="Taints that tasks on nodes of this kind tolerate; for a cluster that asks for them."
     )
     keep_on_failure: bool = Field(
         default=False,

@@ -231,14 +231,14 @@ class PodSettings(Model):
     ephemeral_storage_mb: int = Field(
         default=0, ge=0, description="MiB of the node's disk that a task may fill; 0: no limit of ours."
     )
-    tolerations: tuple[Toleration, ...] = Field(default=(), description="Taints that all tasks put up with.")
+    tolerations: tuple[Toleration, ...] = Field(default=(), description="Taints that all tasks tolerate.")
     gpus: GpuSettings = Field(default=GpuSettings(), description="How tasks get their GPUs.")
     infiniband: InfinibandSettings | None = Field(
         default=None, description="InfiniBand: `{resource, count, capabilities}`. None: roles cannot ask for it."
     )
     security: SecuritySettings = Field(default=SecuritySettings(), description="As whom tasks run.")
     volumes: tuple[VolumeSettings, ...] = Field(default=(), description="Directories that tasks have.")
-    grace_s: int = Field(default=30, ge=0, description="Seconds between TERM and KILL when somebody else ends a pod.")
+    grace_s: int = Field(default=30, ge=0, description="Seconds between TERM and KILL when another client ends a pod.")
     labels: Labels = Field(default={}, description="More labels of all pods.")
     annotations: dict[str, str] = Field(default={}, description="More annotations of all pods.")
 

@@ -101,9 +101,7 @@ def _with(limits: Limits, word: str) -> Limits:
         )
     if label and label != word:
         return replace(limits, ports=tuple(sorted({*(limits.ports or ()), label})))
-    raise InvalidParameters(
-        f"{word[:80]!r} is nothing that a login can be limited to.", hint=f"Known are: {', '.join(WORDS)}."
-    )
+    raise InvalidParameters(f"{word[:80]!r} is not a permission of logins.", hint=f"Known are: {', '.join(WORDS)}.")
 
 
 def words_of(limits: Limits) -> tuple[str, ...]:

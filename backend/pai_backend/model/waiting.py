@@ -31,7 +31,7 @@ class Cause(StrEnum):
     PREEMPTING = "preempting"
     """It has a place and waits for the groups there to be stopped."""
     KEPT = "kept"
-    """GPUs are kept for it; it starts when those that run there have ended."""
+    """GPUs are reserved for it; it starts when those that run there have ended."""
     RESERVED = "reserved"
     """GPUs are kept for others that come first."""
     FRAGMENTED = "fragmented"
@@ -136,7 +136,7 @@ class Told(Model):
     sentence: str
     remedy: str
     estimate: str = Field(
-        default="", description="What the time of the start is worth, and what it rests on; empty when none is told."
+        default="", description="What the time of the start is worth, and what it rests on; empty without an estimate."
     )
 
 

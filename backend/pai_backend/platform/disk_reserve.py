@@ -55,8 +55,8 @@ class DiskReserve:
         except OSError as error:
             free = f"cannot be looked at: {error.strerror}"
         return (
-            f"the disk of the data directory {free}, and nothing is reserved for stop, delete and sign-in; free some "
-            "space, for instance by `pai delete` of finished jobs"
+            f"the disk of the data directory {free}, and no space is reserved for stop, delete and sign-in; free "
+            "some, for instance by `pai delete` of finished jobs"
         )
 
     def forbids_more(self) -> bool:

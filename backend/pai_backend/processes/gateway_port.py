@@ -1,4 +1,4 @@
-"""The port of the SSH gateway: chosen once, taken by whoever starts its processes, and never shared with a stranger.
+"""The port of the SSH gateway: chosen once, taken by the process that starts the others, and never shared.
 
 The supervisor takes it and lets the processes of the gateway inherit it, so that clients wait for a moment, and are
 not refused, while one of them is started again. Standard library only.
@@ -20,7 +20,7 @@ FIRST_PORT, PORTS_TRIED = 2222, 200
 
 
 class NoPort(Exception):
-    """The port cannot be had; the message is one line that names the key."""
+    """The port cannot be taken; the message is one line that names the key."""
 
 
 def take(gateway: Mapping[str, Any], data_dir: Path) -> list[socket.socket]:
@@ -81,5 +81,5 @@ def candidates(configured: int, kept: int | None, data_dir: Path) -> Iterator[in
 
 
 def no_port(key: str, host: str, port: int, error: OSError) -> NoPort:
-    """What to tell of a port that cannot be had, in the system's words."""
-    return NoPort(f"gateway.{key}: {host}:{port} cannot be had: {os.strerror(error.errno or errno.EADDRNOTAVAIL)}")
+    """The error for a port that cannot be taken, in the system's words."""
+    return NoPort(f"gateway.{key}: cannot listen on {host}:{port}: {os.strerror(error.errno or errno.EADDRNOTAVAIL)}")

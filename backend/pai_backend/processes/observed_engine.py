@@ -151,7 +151,7 @@ class ObservedEngine:
     async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
         """As the engine, if it can tell; else raises EngineError."""
         if not isinstance(self._engine, GpuMeter):
-            raise EngineError("this engine does not tell")
+            raise EngineError("this engine does not report it")
         return await self._engine.gpu_use(placement, uid)
 
     async def forget(self, uid: TaskUid) -> None:

@@ -307,7 +307,7 @@ class Parts:
         except NoSuchJob:
             return None
         except Unavailable as error:
-            raise EngineError(f"whose job it is cannot be read now: {error.message}") from None
+            raise EngineError(f"its owner cannot be read now: {error.message}") from None
         return JobOwner(job.user, job.spec.virtual_cluster) if job is not None else None
 
     async def aclose(self) -> None:
@@ -380,7 +380,7 @@ class ReadyLine:
         try:
             os.write(descriptor, json.dumps(facts).encode() + b"\n")
         except BrokenPipeError:
-            log.debug("nobody waits for the ready line any more")
+            log.debug("the reader of the ready line is gone")
         finally:
             if not more:
                 self._descriptor = None

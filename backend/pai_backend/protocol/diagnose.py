@@ -53,7 +53,7 @@ def value(text: str, at: int) -> Trouble:
     quoted = _SINGLE_QUOTED.match(text, at)
     if quoted:
         return Trouble(
-            at, "text in single quotes", 'JSON text stands in double quotes: "…".', _resume(text, quoted.end())
+            at, "text in single quotes", 'JSON text is written in double quotes: "…".', _resume(text, quoted.end())
         )
     word = _WORD.match(text, at)
     if word is None or not _is_wordlike(text[at]):

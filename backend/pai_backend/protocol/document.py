@@ -143,7 +143,7 @@ def _prologue(text: str, at: int, end: int, begins: bool, flaws: list[Flaw]) -> 
     while at < end and (found := _DIRECTIVE.match(text, at, end)) is not None:
         if not _VERSION.fullmatch(found[1].rstrip()):
             hint = "Remove the line; job documents need no directive."
-            flaws.append(_flaw(Trouble(at, "a directive that is not %YAML 1.2", hint)))
+            flaws.append(_flaw(Trouble(at, "a directive other than %YAML 1.2", hint)))
             return True
         at = _skip(text, found.end(), end)
     if at > first and (at < end or not begins):
@@ -261,7 +261,7 @@ def _decode(text: bytes | str, name: str) -> tuple[bytes, str]:
         source = text.encode() if isinstance(text, str) else bytes(text)
     except UnicodeEncodeError as error:
         line, column = Positions(error.object).line_column(error.start)
-        message = "half of a character pair, which is no character"
+        message = "half of a surrogate pair"
         raise _refused(message, "Remove it or write the whole character.", name, line, column) from None
     if len(source) > MAX_BYTES:
         message = f"the document has {len(source)} bytes; at most {MAX_BYTES} are read"

@@ -40,7 +40,7 @@ def read_duration(node: Node, path: Path, span: Span, reader: Reader) -> int | N
         return None
     found = _TEXT.fullmatch(node.value) if isinstance(node.value, str) and node.value else None
     if found is None:
-        wrong = "has no unit" if _is_number(node.value) else "is no time that is known here"
+        wrong = "has no unit" if _is_number(node.value) else "is not a known duration"
         reader.fault(path, node.at, f"{span.name} {wrong}", _HINT)
         return None
     seconds = sum(int(number or 0) * size for number, size in zip(found.groups(), UNITS.values(), strict=True))

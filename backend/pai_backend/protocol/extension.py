@@ -143,7 +143,7 @@ def _roles(job: Members, spec: JobSpec, reader: Reader) -> tuple[TaskRole, ...] 
     for name, node in given.items():
         path = (*job.path, "taskRoles", name)
         if name not in roles:
-            reader.fault(path, node.key_at, "this is no task role of the job", "Write one of $.taskRoles.")
+            reader.fault(path, node.key_at, "this is not a task role of the job", "Write one of $.taskRoles.")
         elif (members := reader.members(node, path, ROLE)) is not None:
             roles[name] = _elastic(_role(roles[name], members, reader), members, spec, reader)
     return tuple(roles.values()) if given else None
@@ -201,4 +201,4 @@ def _check_names(job: Members, reader: Reader) -> None:
         for name, value in names.entries(kind).items():
             if not isinstance(value.value, str) or not _V1_NAME.fullmatch(value.value):
                 hint = "Remove the entry; it is written when a document is converted."
-                reader.fault((*names.path, kind, name), value.at, "this is no name of OpenPAI v1", hint)
+                reader.fault((*names.path, kind, name), value.at, "this is not a valid name in OpenPAI v1", hint)

@@ -107,7 +107,7 @@ class Reader:
         others = sorted(self._faults[self._flaws :], key=lambda fault: (fault.line or 0, fault.column or 0))
         found = [*self._faults[: self._flaws], *others]
         if self._more_faults:
-            found.append(Fault(path="$", message=f"and {self._more_faults} more faults", hint="Mend these first."))
+            found.append(Fault(path="$", message=f"and {self._more_faults} more faults", hint="Fix these first."))
         return tuple(found)
 
     @property
@@ -224,7 +224,7 @@ class Reader:
     def _kept(self, key: str, member: Node, path: Path, table: Table) -> tuple[str, object]:
         """The path and value of an unknown field that is kept."""
         if self.room_for_warning():
-            message = f"unknown field {shown(key)} in {table.name}; it is kept, and nothing follows it"
+            message = f"unknown field {shown(key)} in {table.name}; it is kept, but ignored"
             self.warn("unknown-field", (*path, key), message, f"Known here: {', '.join(table.fields)}.")
         return path_text((*path, key)), member.plain()
 
@@ -234,7 +234,7 @@ class Reader:
             return
         self._looked_at += 1
         likely = _likely(key, table) if self._looked_at <= MAX_KEPT else ""
-        message = f"unknown field {shown(key)} in {table.name}; nothing follows it"
+        message = f"unknown field {shown(key)} in {table.name}; it is ignored"
         self.warn("unknown-field", (*path, key), message, likely or f"Known here: {', '.join(table.fields)}.")
 
     def _check(self, node: Node, path: Path, name: str, rule: Field) -> Checked:
@@ -313,14 +313,14 @@ class Members:
         value = self.values[name]
         if value is None or isinstance(value, str):
             return value
-        raise Bug(f"{name} is no text field")
+        raise Bug(f"{name} is not a text field")
 
     def integer(self, name: str) -> int | None:
         """An integer field: its value or its default; None also for a null."""
         value = self.values[name]
         if value is None or isinstance(value, int):
             return value
-        raise Bug(f"{name} is no integer field")
+        raise Bug(f"{name} is not an integer field")
 
     def items(self, name: str) -> list[Node]:
         """The items of a list field; none when it was left out."""

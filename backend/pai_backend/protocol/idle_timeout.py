@@ -35,5 +35,5 @@ def read_idle_timeout(extras: Mapping[str, Node], own: Members | None, reader: R
         places.append(((*own.path, NAME), inner))
     if len(places) > 1:
         path, node = places[1]
-        reader.fault(path, node.at, f"{NAME} stands in extras too", "Keep one of the two.")
+        reader.fault(path, node.at, f"{NAME} is also given in extras", "Keep one of the two.")
     return read_duration(places[0][1], places[0][0], _SPAN, reader) if places else None

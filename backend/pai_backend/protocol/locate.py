@@ -132,7 +132,7 @@ class _Scanner:
             end = self._skip()
             if end < len(self.text):
                 message = "the document goes on after its end"
-                self._report(Trouble(end, message, "Remove what follows the last bracket, or mend the brackets."))
+                self._report(Trouble(end, message, "Remove what follows the last bracket, or fix the brackets."))
         except _Stop:
             return None
         return root

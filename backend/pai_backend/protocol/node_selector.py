@@ -29,11 +29,11 @@ def read_node_selector(own: Members, reader: Reader) -> dict[str, str]:
     found = {}
     for key, node in entries.items():
         if not is_label_key(key):
-            reader.fault((*path, key), node.key_at, f"{shown(key)} is no key of a label", f"It {KEY_RULE}.")
+            reader.fault((*path, key), node.key_at, f"{shown(key)} is not a valid label key", f"It {KEY_RULE}.")
         elif isinstance(node.value, str) and is_label_value(node.value):
             found[key] = node.value
         elif isinstance(node.value, str):
-            reader.fault((*path, key), node.at, f"the value of {key} is none of a label", f"It {VALUE_RULE}.")
+            reader.fault((*path, key), node.at, f"the value of {key} is not a valid label value", f"It {VALUE_RULE}.")
         elif not isinstance(node.value, Unreadable):
             _not_text(key, node, own, reader)
     return found

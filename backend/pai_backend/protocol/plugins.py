@@ -198,7 +198,7 @@ def _roles_of(owner: Members, name: str, reading: Reading) -> tuple[str, ...]:
     for text in found:
         if text.node.value not in reading.roles:
             word = str(text.node.value)
-            reading.no_such(text.path, text.node.at, "{} is no task role of this job", word, reading.roles)
+            reading.no_such(text.path, text.node.at, "{} is not a task role of this job", word, reading.roles)
     return tuple(dict.fromkeys(str(text.node.value) for text in found))
 
 
@@ -218,8 +218,8 @@ def _public_keys(members: Members, reading: Reading) -> tuple[str, ...]:
     keys = tuple(line.strip() for line in text.splitlines() if line.strip())
     if all(_PUBLIC_KEY.fullmatch(key) or any(tag.scope == "secrets" for tag in find(key)) for key in keys):
         return keys
-    hint = "Write the one line of a .pub file; a private key belongs nowhere in a document."
-    reading.reader.fault(path, node.at, "this is no public key of OpenSSH", hint)
+    hint = "Write the one line of a .pub file; never put a private key into a document."
+    reading.reader.fault(path, node.at, "this is not an OpenSSH public key", hint)
     return ()
 
 
@@ -227,7 +227,7 @@ def _cmd(plugin: Plugin, members: Members, reading: Reading) -> Plugin:
     """The cmd plugin in both of its forms: two lists, or callbacks for events."""
     before, after = reading.texts(members, "preCommands"), reading.texts(members, "postCommands")
     if members.items("callbacks") and (before or after):
-        message = "callbacks stand beside preCommands or postCommands"
+        message = "callbacks and preCommands or postCommands are both given"
         path = (*members.path, "callbacks")
         reading.reader.fault(path, members.at("callbacks"), message, "Use one of the two forms.")
     for number, node in enumerate(members.items("callbacks")):

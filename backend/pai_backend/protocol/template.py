@@ -194,7 +194,7 @@ class Template:
         self._reported.add((node.at, tag.start))
         if self._reader.room_for_fault():
             hint = "Tags are written <% $parameters.name %>; name one that the document has."
-            message = f"the tag {error.tag} stands for nothing: {error.reason}"
+            message = f"the tag {error.tag} has no value: {error.reason}"
             self._reader.fault(path, self._place(tag, node), message, hint)
 
     def _too_many_tags(self, node: Node, path: Path) -> None:

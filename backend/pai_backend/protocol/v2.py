@@ -330,7 +330,7 @@ def _deployed(job: Members, roles: Mapping[str, Node], reading: Reading) -> dict
         found.setdefault(name or "", added)
     if active and active not in found:
         at = job.entries("defaults")["deployment"].at
-        reading.no_such(("defaults", "deployment"), at, "{} is no deployment of this job", active, found)
+        reading.no_such(("defaults", "deployment"), at, "{} is not a deployment of this job", active, found)
     return found.get(active or "", {}) if active else {}
 
 
@@ -340,7 +340,7 @@ def _deployment_roles(deployment: Members, roles: Mapping[str, Node], reading: R
     for name, node in deployment.entries("taskRoles").items():
         path = (*deployment.path, "taskRoles", name)
         if name not in roles:
-            reading.no_such(path, node.key_at, "{} is no task role of this job", name, roles)
+            reading.no_such(path, node.key_at, "{} is not a task role of this job", name, roles)
         if node.value is None:
             continue
         members = reading.reader.members(node, path, tables.DEPLOYED)

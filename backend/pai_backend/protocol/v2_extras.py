@@ -89,7 +89,7 @@ def _hived(
     elif _OLD_HIVED in given:
         at = given[_OLD_HIVED].key_at
         hint = "Keep one of the two."
-        reading.reader.fault(("extras", _OLD_HIVED), at, "hivedscheduler stands beside hivedScheduler", hint)
+        reading.reader.fault(("extras", _OLD_HIVED), at, "hivedscheduler and hivedScheduler are both given", hint)
     members = reading.reader.members(node, path, tables.HIVED)
     if members is None:
         return Scheduling(), {}
@@ -103,7 +103,7 @@ def _hived(
     )
     if scheduling.gang_release:
         hint = "Remove it: the places of a gang are free again as its tasks end, one by one."
-        reading.reader.warn("gang-release-unused", (*path, "gangReleaseEnable"), "nothing follows it here", hint)
+        reading.reader.warn("gang-release-unused", (*path, "gangReleaseEnable"), "it has no effect here", hint)
     return scheduling, _hived_roles(members, roles, reading)
 
 
@@ -126,7 +126,7 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
     for name, node in hived.entries("taskRoles").items():
         path = (*hived.path, "taskRoles", name)
         if name not in roles:
-            reading.no_such(path, node.key_at, "{} is no task role of this job", name, roles)
+            reading.no_such(path, node.key_at, "{} is not a task role of this job", name, roles)
         if node.value is None:
             continue
         members = reading.reader.members(node, path, tables.HIVED_ROLE, keep_unknown=True)
@@ -139,7 +139,7 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
             within_one_cell=members.text("withinOneCell") or None,
         )
         if one.sku_type and one.pinned_cell_id:
-            message = "a SKU type stands beside a pinned cell; only one is allowed"
+            message = "a SKU type and a pinned cell are both given; only one is allowed"
             reading.reader.fault(path, node.key_at, message, "Remove one of the two.")
         if one.affinity_group is not None:
             first = groups.setdefault(one.affinity_group, one)
@@ -182,7 +182,7 @@ def _either(members: Members, name: str, old: str, reading: Reading) -> str | No
     """A field of two spellings, of which one may be used."""
     if members.text(name) and members.text(old):
         path = (*members.path, old)
-        reading.reader.fault(path, members.at(old), f"{old} stands beside {name}", f"Keep {name} alone.")
+        reading.reader.fault(path, members.at(old), f"{old} and {name} are both given", f"Keep {name} alone.")
     return members.text(name) or members.text(old) or None
 
 
@@ -196,7 +196,9 @@ def _storages(node: Node | None, reading: Reading) -> tuple[Mount, ...]:
         return ()
     if not node.value:
         hint = "Name the storages that the job needs."
-        reading.reader.warn("no-default-storage", path, "an empty list asks for default storages; there are none", hint)
+        reading.reader.warn(
+            "no-default-storage", path, "an empty list asks for default storages, but this site has none", hint
+        )
     found = []
     for number, item in enumerate(node.value):
         members = reading.reader.members(item, (*path, number), tables.STORAGE)
@@ -216,7 +218,7 @@ def _notify(node: Node | None, reading: Reading) -> tuple[str, ...]:
         return ()
     found = tuple(name for name in NOTIFICATIONS if reading.flag(members, name, False))
     if found:
-        message = "no mail is sent here: nothing follows jobStatusChangeNotification"
+        message = "no mail is sent here: jobStatusChangeNotification is ignored"
         hint = "Look at the job in the panel, or by pai show JOB."
         reading.reader.warn("notification-unused", members.path, message, hint)
     return found

@@ -331,7 +331,7 @@ def _password(node: Node, path: Path, reading: Reading) -> str:
     text = node.value if isinstance(node.value, str) else template.written(node)
     if template.names_all(text):
         hint = "Put the password into secrets, and write <% $secrets.name %> here."
-        reading.reader.fault(place, node.at, "all parameters together are no password", hint)
+        reading.reader.fault(place, node.at, "all parameters together are not a password", hint)
         return ""
     filled = template.fill(node, place)
     if template.exhausted or template.is_only_secrets(text):
@@ -370,7 +370,7 @@ def _check_required(found: Prerequisites, reading: Reading) -> None:
         for text in one.requires:
             name = str(text.node.value)
             if not found.named(name) and name not in found.faulty:
-                reading.no_such(text.path, text.node.at, "{} is no prerequisite of this job", name, found.names())
+                reading.no_such(text.path, text.node.at, "{} is not a prerequisite of this job", name, found.names())
     graph = {
         name: [str(text.node.value) for one in found.named(name) for text in one.requires] for name in found.names()
     }

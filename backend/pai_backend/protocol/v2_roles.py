@@ -58,7 +58,7 @@ def used_plugins(
         named = prerequisites.named(word)
         wanted += named
         if not named and word not in prerequisites.faulty:
-            message = "{} is no prerequisite of this job"
+            message = "{} is not a prerequisite of this job"
             reading.no_such(text.path, text.node.at, message, word, prerequisites.names())
     needed = prerequisites.with_required(dict.fromkeys(wanted))
     found = [made[one] for one in needed if one in made]
@@ -229,7 +229,7 @@ def _chosen(role: Members, around: Surroundings) -> dict[str, Prerequisite]:
             continue
         if word in around.prerequisites.faulty:
             continue
-        message = f"{name} names {{}}, which is no prerequisite of type {kind}"
+        message = f"{name} names {{}}, which is not a prerequisite of type {kind}"
         known = around.prerequisites.kinds[kind]
         around.reading.no_such((*role.path, name), role.at(name), message, word, known)
     return found

@@ -242,7 +242,7 @@ class _Builder:
         if isinstance(value, Trouble):
             return self._flaw(value)
         if type(value) not in _SCALAR_TAGS[tag]:
-            return self._flaw(Trouble(at, "the value is not what its tag says", "Remove the tag, or mend the value."))
+            return self._flaw(Trouble(at, "the value is not what its tag says", "Remove the tag, or fix the value."))
         return value
 
     def _unusual_key(self, above: _Open, event: yaml.ScalarEvent, at: int) -> None:
@@ -329,7 +329,7 @@ class _Builder:
             above.levels = max(above.levels, found.levels + 1)
         if above is not None and above.members is not None and above.key is None:
             if not isinstance(found.node.value, str):
-                raise self._stop(Trouble(at, "a key that is no text", "Write the key out instead."))
+                raise self._stop(Trouble(at, "a key that is not text", "Write the key out instead."))
             self._key(above, found.node.value, at)
             return
         self._attach(Node(found.node.value, found.node.at))

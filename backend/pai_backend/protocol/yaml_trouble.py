@@ -40,7 +40,7 @@ _SENTENCES: Final = (
     ),
     ("hexdecimal", "an escape without its hexadecimal digits", r"Write \x41, \u0041 or \U00000041."),
     ("hexadecimal", "an escape without its hexadecimal digits", r"Write \x41, \u0041 or \U00000041."),
-    ("invalid Unicode character", "an escape that is no character", "Write the character itself."),
+    ("invalid Unicode character", "an escape that is not a character", "Write the character itself."),
     (
         "expected ',' or",
         "no ',' and no closing bracket after this member",
@@ -48,7 +48,7 @@ _SENTENCES: Final = (
     ),
     ("did not find expected key", "this line fits nothing around it", "Indent it like the keys it belongs to."),
     ("expected <block end>", "this line fits nothing around it", "Indent it like the keys it belongs to."),
-    ("expected '-' indicator", "this line is no item of the list around it", "Begin it with '- ', or indent it."),
+    ("expected '-' indicator", "this line is not an item of the list around it", "Begin it with '- ', or indent it."),
     ("block sequence entries are not allowed", "a '- ' where no list can begin", "Put the list on lines of its own."),
     ("mapping keys are not allowed", "a '? ' where no key can begin", _QUOTE),
     ("expected node content", "a value is missing here", "Write a value, or remove what stands before it."),
@@ -94,7 +94,7 @@ def character(text: str) -> Trouble | None:
     if found is None:
         return None
     at = found.start()
-    message = f"the character U+{ord(text[at]):04X}, which no YAML document may hold"
+    message = f"the character U+{ord(text[at]):04X}, which YAML does not allow"
     return Trouble(at, message, 'Remove it, or write it as an escape in double quotes: "\\x1b".')
 
 

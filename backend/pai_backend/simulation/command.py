@@ -54,10 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("config", help="cluster configuration in HiveD's schema")
     parser.add_argument("trace", help="what happens, one JSON object a line")
     parser.add_argument("--compare", metavar="CONFIG", help="another cluster configuration, to play the same trace on")
-    parser.add_argument("--settings", metavar="FILE", help="settings of a backend, of which `queue` counts")
+    parser.add_argument("--settings", metavar="FILE", help="settings of a backend; only `queue` is used")
     parser.add_argument("--queue", metavar="KEY=VALUE", action="append", default=[], help="one of these settings")
     parser.add_argument("--grace", type=_grace, default=0.0, help="seconds that evicted groups keep their place")
-    parser.add_argument("--estimates", action="store_true", help="note what waiting groups are told of their start")
+    parser.add_argument("--estimates", action="store_true", help="note the start times that waiting groups are shown")
     parser.add_argument("--picture", metavar="FILE", help="write an SVG too")
     return parser
 
@@ -133,7 +133,7 @@ def _read(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        message = f"{file} is no UTF-8 text: byte {error.start} is not"
+        message = f"{file} is not UTF-8 text (byte {error.start})"
         raise DocumentError(message, hint="Save it as UTF-8.") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

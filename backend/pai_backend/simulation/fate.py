@@ -59,14 +59,14 @@ class Fate(Model):
     started_s: float | None = Field(description="The first time; null for one that never started.")
     ended_s: float | None = Field(description="When it had run to its end; null for one that did not.")
     cancelled_s: float | None = Field(description="When it was given up; null for one that was not.")
-    estimated_s: float | None = Field(description="When it was told, on arrival, that it would start; null: no time.")
+    estimated_s: float | None = Field(description="The start that was estimated on its arrival; null: none.")
     first_tasks: int = Field(description="Tasks with which it first started.")
     full_s: float | None = Field(description="When it had all its tasks for the first time; null for never.")
     grown: int = Field(description="How often it got more tasks.")
-    preempted: int = Field(description="How often it was ended for another, to begin anew.")
-    failed: int = Field(description="How often a node or GPU broke under it, so that it began anew.")
+    preempted: int = Field(description="How often it was preempted, to begin again.")
+    failed: int = Field(description="How often a node or GPU of it broke, so that it began again.")
     displaced: int = Field(description="How often it lost its quota and ran on opportunistically.")
-    lost_s: float = Field(description="Seconds that it ran in vain before it was ended for others.")
+    lost_s: float = Field(description="Seconds of its runs that ended by preemption.")
     overtaken: int = Field(
         description="Groups behind it in the queue of its virtual cluster that first started while it first waited."
     )

@@ -19,7 +19,7 @@ class Moment(NamedTuple):
     """Of these, without a claim."""
     broken: int
     gpus: int
-    """All there are."""
+    """All GPUs."""
     waiting: int
     """GPUs that waiting groups ask for."""
 

@@ -58,7 +58,7 @@ def _put(values: dict[str, Any], option: str) -> Loc:
     parts = name.split(".")
     hint = "Write --queue user.gpus=8, with a key of the queue's settings."
     if not equals or not all(parts):
-        raise DocumentError(f"{option} is no KEY=VALUE", hint=hint)
+        raise DocumentError(f"{option} is not KEY=VALUE", hint=hint)
     here = values
     for part in parts[:-1]:
         inner = here.setdefault(part, {})

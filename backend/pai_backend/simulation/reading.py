@@ -69,7 +69,7 @@ def _read(source: Source) -> Event | list[Fault]:
     try:
         value = json.loads(source.text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        fault = source.fault("", f"this is no JSON: {error.msg}", "Write one JSON object a line.")
+        fault = source.fault("", f"this is not JSON: {error.msg}", "Write one JSON object a line.")
         return [fault.model_copy(update={"path": "", "column": error.colno})]
     except _Twice as error:
         return [source.fault("", str(error), "Leave one of them.")]

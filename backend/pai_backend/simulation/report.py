@@ -49,7 +49,7 @@ class Point(Model):
     used: tuple[float, ...] = Field(description="GPUs by virtual cluster, in the order of `vcs`.")
     opportunistic: tuple[float, ...] = Field(description="Of these, without a claim.")
     broken: float
-    gpus: float = Field(description="All there are.")
+    gpus: float = Field(description="All GPUs.")
     waiting: float = Field(description="GPUs that waiting groups ask for.")
 
 
@@ -66,7 +66,7 @@ class Report(Model):
     fragmentation: float = Field(description="Share of the idle GPU time in free cells smaller than a machine.")
     total: Share
     vcs: tuple[Share, ...]
-    users: tuple[Share, ...] = Field(description="By name; groups without a user are nobody's.")
+    users: tuple[Share, ...] = Field(description="By name; groups without a user are left out.")
     refused: tuple[Waiting, ...] = Field(description="Groups that could not start in an empty cluster, and why.")
     left: tuple[str, ...] = Field(description="Groups that waited still when nothing more could happen.")
     fates: tuple[Fate, ...] = Field(description="All groups, by arrival.")

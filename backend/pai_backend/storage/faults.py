@@ -85,8 +85,8 @@ def explained(error: BaseException, place: Place, secrets: Iterable[str] = ()) -
     away = next((needle for needle in _AWAY if needle in said.lower()), None)
     if isinstance(error, ConnectionError | TimeoutError) or away is not None:
         said = (away and _AWAY[away]) or said
-        return Away(f"{place.shown} does not answer: {said}", "see that host and port are right and that it runs")
-    return StorageFault(f"{place.shown} cannot be used: {said}", "see whether the place is right")
+        return Away(f"{place.shown} does not answer: {said}", "check host and port, and that it runs")
+    return StorageFault(f"{place.shown} cannot be used: {said}", "check the path")
 
 
 def installing(scheme: str) -> str:

@@ -36,7 +36,7 @@ async def fetch(place: Place, user: str, max_bytes: int, options: Mapping[str, A
         async with asyncio.timeout(timeout_s):
             data, said = await process.communicate(json.dumps(request).encode())
     except TimeoutError:
-        raise Away(f"{place.shown} does not answer within {timeout_s:g} s", "see that its server runs") from None
+        raise Away(f"{place.shown} does not answer within {timeout_s:g} s", "check that its server runs") from None
     finally:
         if process.returncode is None:
             process.kill()

@@ -135,7 +135,7 @@ def shown(path: Parts) -> str:
 
 def absent(path: Parts) -> Absent:
     """Nothing is there."""
-    return Absent(f"there is nothing at {shown(path)}", "`pai fs ls` shows what there is")
+    return Absent(f"{shown(path)} does not exist", "`pai fs ls` lists the files")
 
 
 def time_of(seconds: float) -> datetime | None:
@@ -187,7 +187,7 @@ class PartFile:
         if sha256 and self._digest() != sha256:
             self._drop()
             self.close()
-            raise Conflict(f"{shown(self._path)} arrived damaged: its SHA-256 is another", "upload it again")
+            raise Conflict(f"{shown(self._path)} arrived damaged: its SHA-256 differs", "upload it again")
         os.fsync(self._file.fileno())
         self._publish(self._file.fileno())
         self.close()

@@ -223,11 +223,11 @@ def _faults(path: Parts) -> Iterator[None]:
             raise Conflict(message, "name a path of directories; links are not followed here") from None
         if error.errno == errno.ENOTEMPTY:
             raise Conflict(
-                f"{shown(path)} is not empty", "remove it with all that is in it, unfinished uploads too"
+                f"{shown(path)} is not empty", "remove it with all its content, unfinished uploads too"
             ) from None
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise NoRoom("no room is left in the default file system", "remove what is not needed") from None
-        raise StorageFault(f"{shown(path)}: {error.strerror}", "see whether the path is right") from None
+        raise StorageFault(f"{shown(path)}: {error.strerror}", "check the path") from None
 
 
 def _there(name: str, folder: int) -> bool:

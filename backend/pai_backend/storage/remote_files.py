@@ -137,7 +137,7 @@ class RemoteFiles:
             if kept and not system.exists(name):
                 return
             if not recursive and system.isdir(name) and self._entries(system, name):
-                raise Conflict(f"{shown(path)} is not empty", "remove it with all that is in it")
+                raise Conflict(f"{shown(path)} is not empty", "remove it with all its content")
             system.info(name)  # some libraries remove what is not there
             system.rm(name, recursive=recursive)  # and some have no rmdir
 

@@ -46,7 +46,7 @@ def stage(file: str) -> None:
         wanted_inputs = [(str(item["uri"]), str(item["name"]), int(item["max_bytes"])) for item in inputs]
     except (OSError, ValueError, KeyError, TypeError) as error:
         # Only the kind of error: the text of others may quote the file.
-        raise StorageFault(f"{file} is no staging file ({type(error).__name__})") from None
+        raise StorageFault(f"{file} is not a staging file ({type(error).__name__})") from None
     act_as(user)
     if wanted_inputs:
         from pai_backend.storage.staging import copy_all  # most tasks have an output and no input

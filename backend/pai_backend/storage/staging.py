@@ -155,7 +155,9 @@ def _write(reader: BinaryIO, entry: Entry, target: Path) -> None:
             writer.write(data)
             left -= len(data)
     if left or reader.read(1):
-        raise StorageFault(f"{entry.path or target.name} changed while it was copied", "submit again when it is still")
+        raise StorageFault(
+            f"{entry.path or target.name} changed while it was copied", "submit again when it no longer changes"
+        )
     target.chmod(READ_ONLY_PROGRAM if entry.executable else READ_ONLY)
 
 

@@ -94,7 +94,7 @@ def recent(conn: Connection, position: str | None, user: str | None, limit: int)
     if not (position.isascii() and position.isdigit() and len(position) < 19):
         raise InvalidParameters(
             f"{position[:40]!r} is not a position in the event log.",
-            hint="Give back the `position` of the last message, or none to start at the present.",
+            hint="Send the `position` of the last message, or none to start now.",
         )
     bounds: Values = {"after": int(position), "most": limit}
     if user is None:

@@ -33,14 +33,14 @@ _SQLITE_FULL = frozenset({13, 10 | 19 << 8})  # SQLITE_FULL, SQLITE_IOERR_SHMSIZ
 # SQLSTATE classes, https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRES = {
     "08": ("closed the connection", _RETRY),
-    "25P03": ("ended a transaction that was held up for too long", _RETRY),
+    "25P03": ("ended a transaction that was blocked for too long", _RETRY),
     "28": ("refused the login", "Check user and password in `database`, and the server's pg_hba.conf."),
     "3D": ("has no database of that name", "Create it with createdb, or correct `database`."),
     "42501": ("refused the operation", "Grant the backend's user the right to create tables in its schema."),
     "53": ("is out of resources", "Check the server's disk space and max_connections."),
     "55P03": ("is busy: another process holds its lock", _RETRY),
     "57": ("is shutting down or starting", "Try again in a moment."),
-    "58": ("has a system error", "Look into the server's log."),
+    "58": ("has a system error", "See the server's log."),
 }
 
 _NETWORK = ("cannot be reached", "Check that it runs and that `database` names its host and port.")

@@ -121,7 +121,7 @@ def _require_free(conn: Connection, key: UserKey) -> bool:
     if owner not in (None, key.user):
         raise InvalidParameters(
             f"The key {key.fingerprint} is registered by another user.",
-            hint="A key stands for one person: make a new pair with `ssh-keygen -t ed25519`.",
+            hint="A key belongs to one user: make a new pair with `ssh-keygen -t ed25519`.",
         )
     return owner is None
 

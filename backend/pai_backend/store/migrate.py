@@ -62,6 +62,6 @@ def upgrade(conn: Connection, found: str | None) -> None:
     if found is not None and found not in known:
         raise Unavailable(
             f"The database has schema {found}, which this version of jupyter-pai does not know: a newer one made it.",
-            hint="Upgrade jupyter-pai, or name another database.",
+            hint="Upgrade jupyter-pai, or use another database.",
         )
     command.upgrade(config, "head")

@@ -113,7 +113,7 @@ class PostgresBacking:
             end = partial(end_stalled_writer, key=WRITE_LOCK, patience_s=self._patience_s)
             if not await self._in_transaction(end):
                 raise
-        _log.warning("%s had a writer that stood still for over %.0f s; it was ended", self.place, self._patience_s)
+        _log.warning("%s had a writer that hung for over %.0f s; it was ended", self.place, self._patience_s)
         return await self._in_transaction(whole)
 
     async def _in_transaction(self, change: Callable[[Connection], T]) -> T:

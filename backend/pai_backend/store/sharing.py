@@ -62,7 +62,7 @@ def give(conn: Connection, share: Share, act: Act) -> None:
     if job is None:
         raise no_such_job(share.job)
     if job.state in _FINAL:
-        raise ReadOnlyJob("The job has ended: nobody can enter it any more.", hint="Share one that runs or waits.")
+        raise ReadOnlyJob("The job has ended and can no longer be entered.", hint="Share one that runs or waits.")
     conn.execute(_DELETE, {"job_": share.job, "username_": share.user})
     conn.execute(
         insert(table),

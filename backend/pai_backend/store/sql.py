@@ -135,7 +135,7 @@ class SqlStore:
     ) -> Job:
         """Insert a new job, sealed before its transaction; concurrent calls share one."""
         if self._reserve is not None and self._reserve.forbids_more():
-            raise Unavailable("The disk of the backend is full: no job is taken.", hint=FREE_SPACE)
+            raise Unavailable("The disk of the backend is full: no jobs are accepted.", hint=FREE_SPACE)
         cipher = self._ring.cipher
         prepare = partial(save.prepare, job, source, filename, media_type, events, secrets, cipher)
         submission = await asyncio.to_thread(prepare) if len(source) > LARGE_BYTES else prepare()
@@ -271,7 +271,7 @@ class SqlStore:
         await self._writer.run(partial(tagging.tag, uid=uid, tag=tag))
 
     async def untag(self, uid: JobUid, tag: str) -> None:
-        """Take a tag away."""
+        """Remove a tag from a job."""
         await self._writer.run(partial(tagging.untag, uid=uid, tag=tag))
 
     async def document(self, uid: JobUid) -> tuple[bytes, str, str]:

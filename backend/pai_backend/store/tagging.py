@@ -30,12 +30,12 @@ def tag(conn: Connection, uid: JobUid, tag: str) -> None:
     if tag in kept:
         return
     if len(kept) >= MOST:
-        raise InvalidParameters(f"The job has {MOST} tags already.", hint="Take one away first.")
+        raise InvalidParameters(f"The job has {MOST} tags already.", hint="Remove one first.")
     text = tags_text({*kept, tag})
     if len(text.encode()) > MOST_BYTES:
         raise InvalidParameters(
             f"The job's tags would take more than {MOST_BYTES} bytes together.",
-            hint="Take one away first, or choose a shorter one.",
+            hint="Remove one first, or choose a shorter one.",
         )
     conn.execute(_WRITE, {"uid_": uid, "text_": text})
 

@@ -123,5 +123,5 @@ def _owner(file: Path) -> str:
         owner = said.partition(": ")[0]
         return owner.removesuffix(":amd64").removesuffix(":arm64")
     raise BuildFailed(
-        f"{file} is of no Debian package, so nobody knows its licence; remove it, and install the package's"
+        f"{file} belongs to no Debian package, so its licence is not known; remove it, and install the package's"
     )

@@ -53,13 +53,13 @@ export interface components {
             readonly owned: number;
             /** @description In use on the virtual cluster's own quota. */
             readonly guaranteed: number;
-            /** @description In use without a claim, whoever owns them. */
+            /** @description In use without a claim on the quota. */
             readonly opportunistic: number;
             /** @description Reserved for jobs that wait until preempted jobs have stopped. */
             readonly reserved: number;
-            /** @description Owned, and not to be had in health. */
+            /** @description Owned, but unhealthy. */
             readonly bad: number;
-            /** @description Still free to claim; without configured cells, what nobody uses. */
+            /** @description Free to claim; without configured cells, all that is unused. */
             readonly free: number;
         };
         /** @description A change with which the group would have started at once when this was asked; tried, not guessed. */
@@ -269,11 +269,11 @@ export interface components {
             readonly stopAt: string | null;
             /** @description Whether its owner has been warned of that. */
             readonly warned: boolean;
-            /** @description What could not be looked at, and why. GPUs hold the clock as long as that lasts; the rest is no use. */
+            /** @description What could not be read, and why. Unreadable GPUs stop the clock; the rest counts as unused. */
             readonly unread: {
                 readonly [key: string]: string;
             };
-            /** @description The warning, or what holds the clock, in words; else empty. */
+            /** @description The warning, or what stops the clock, in words; else empty. */
             readonly sentence: string;
         };
         /** @description Credentials of a registry as the document gives them: texts may hold ``<% $secrets.x %>`` tags, never values. */
@@ -622,7 +622,7 @@ export interface components {
             readonly username: string;
             readonly tasks: number;
             readonly gpus: number;
-            /** @description Some of it runs without a claim, and ends when the owner comes. */
+            /** @description Some of it runs without a claim and is preempted when the owner needs it. */
             readonly opportunistic: boolean;
         };
         /** @description How a job wants to be scheduled (extras.hivedScheduler and extras.gangAllocation of OpenPAI v2). */
@@ -878,7 +878,7 @@ export interface components {
             readonly sentence: string;
             readonly remedy: string;
             /**
-             * @description What the time of the start is worth, and what it rests on; empty when none is told.
+             * @description What the time of the start is worth, and what it rests on; empty without an estimate.
              * @default
              */
             readonly estimate: string;

@@ -209,8 +209,8 @@ REQUESTS: list[Wrong] = [
     ("DELETE", "/api/v2/keys/SHA256:nothing", None, 404, "NoKeyError", ""),
     ("PATCH", "/api/v2/jobs/hello", b"{}", 405, "MethodNotAllowedError", "PATCH is not possible here."),
     ("DELETE", "/healthz", None, 405, "MethodNotAllowedError", "DELETE is not possible here."),
-    ("GET", "/api/v2/nothing", None, 404, "NoApiError", "There is nothing at /api/v2/nothing."),
-    ("GET", "/", None, 404, "NoApiError", "There is nothing at /."),
+    ("GET", "/api/v2/nothing", None, 404, "NoApiError", "/api/v2/nothing does not exist."),
+    ("GET", "/", None, 404, "NoApiError", "/ does not exist."),
 ]
 
 

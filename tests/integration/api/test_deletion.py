@@ -38,7 +38,7 @@ async def test_a_deleted_job_is_answered_like_one_that_never_was_and_its_name_is
 
         assert (answer.status_code, answer.json()) == (
             202,
-            {"status": 202, "message": "job hello is deleted; what it left in storages stays"},
+            {"status": 202, "message": "job hello is deleted; its outputs in storages are kept"},
         )
         for name in ("alice~hello", "hello", job.alias, job.uid):
             for path in ("", "/config", "/events", "/logs", "/ssh", "/job-attempts"):

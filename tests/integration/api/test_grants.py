@@ -132,7 +132,7 @@ async def test_a_certificate_is_listed_revoked_and_ends(api: ApiSite) -> None:
         assert await still_valid(api, who, job, now) == limits_of(["sftp"])
         revoked = [(await client.delete(f"/api/v2/certificates/{made['serial']}")).status_code for _ in range(2)]
         events = await audited(client)
-    assert nothing.json()["message"] == "You have no job that a certificate could be for."
+    assert nothing.json()["message"] == "You have no job to certify a key for."
     assert (foreign.status_code, not_his.status_code, revoked) == (400, 404, [204, 204])
     assert listed == [made["serial"], task["serial"]]
     assert made["principals"] == [job.alias]

@@ -72,7 +72,7 @@ async def test_a_job_is_not_called_like_anothers_uid(api: ApiSite, by_query: boo
     assert refused.status_code == 400
     fault = refused.json()["errors"][0]
     assert (fault["path"], fault["line"]) == (("?name", None) if by_query else ("$.jobName", 2))
-    assert "has the form of a job's uid" in fault["message"]
+    assert "has the form of a job uid" in fault["message"]
     assert (checked["valid"], checked["errors"][0]["path"]) == (False, "$.jobName")
     assert taken["name"] == "hello"
 

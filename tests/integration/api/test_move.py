@@ -45,7 +45,7 @@ async def test_users_change_places_among_their_own_jobs(api: ApiSite) -> None:
         {"id": "alice~a1", "place": 3, "was": 1},
         {"id": "alice~a2", "place": 4, "was": 3},
     ]
-    assert (again.json()["message"], again.json()["jobs"]) == ("job a3 stands there already", [])
+    assert (again.json()["message"], again.json()["jobs"]) == ("job a3 is there already", [])
     assert last.json()["message"] == "job a3 is number 4 of its priority now"
     assert await order(api) == ["alice~a1", "bob~b1", "alice~a2", "alice~a3"]
 

@@ -70,7 +70,7 @@ def test_a_file_is_written_once_unless_it_may_be_replaced(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--vc", "vision"], "--vc: 'vision' is no share; write NAME=PERCENT"),
+        (["--vc", "vision"], "--vc: 'vision' is not a share; write NAME=PERCENT"),
         (["--vc", "a=60", "--vc", "b=50"], "--vc: the shares are 110 percent"),
         (["--vc", "a=60", "--vc", "a=10"], "--vc: a has two shares"),
         (["--output", "no/such/place.yaml"], "--output: no/such/place.yaml cannot be written: No such file"),

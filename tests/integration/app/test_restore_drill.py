@@ -194,5 +194,5 @@ def test_a_backup_overwrites_nothing_and_a_restore_wants_the_backend_stopped(tmp
     (place / "backup.json").unlink()
     cut = run("restore", str(place), "--data-dir", str(data))
     assert cut.returncode == 1
-    assert "no complete backup" in cut.stderr
+    assert "not a complete backup" in cut.stderr
     shutil.rmtree(place)

@@ -53,7 +53,7 @@ def test_a_port_in_use_is_one_line_that_names_the_key(tmp_path: Path, key: str) 
             timeout=START_S,
         )
     assert ended.returncode == 2
-    assert ended.stderr == f"pai_backend: {key}: 127.0.0.1:{port} cannot be had: Address already in use\n"
+    assert ended.stderr == f"pai_backend: {key}: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     assert command_lines_with(f"{tmp_path}/") == []
 
 

@@ -527,7 +527,7 @@ async def test_a_connection_has_a_bounded_number_of_channels_and_one_program_on_
 
         async with asyncio.timeout(PATIENCE_S):
             first, *_ = [await opened() for _ in range(MOST_CHANNELS)]
-            with pytest.raises(asyncssh.ChannelOpenError, match="channels open, which is the most"):
+            with pytest.raises(asyncssh.ChannelOpenError, match="channels open, the maximum"):
                 await opened()
             assert await first._make_request(b"subsystem", String(b"sftp"))
             for name, args in ((b"subsystem", String(b"sftp")), (b"exec", String(b"true")), (b"shell", b"")):

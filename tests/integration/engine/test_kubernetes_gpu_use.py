@@ -130,7 +130,7 @@ def refused(status: int) -> Callable[[ApiServer], None]:
         (without_container, "no program can be run in its container now"),
         (cut, "its container does not answer"),
         (late, "its container does not answer"),
-        (endless, "what answers in its container is no nvidia-smi"),
+        (endless, "the program in its container is not nvidia-smi"),
         (refused(403), "the role needs `get` and `create` of pods/exec"),
         (refused(404), "its pod is gone"),
         (refused(500), "the cluster runs no program in its container now"),

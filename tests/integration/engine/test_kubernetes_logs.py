@@ -239,7 +239,7 @@ async def test_a_new_file_in_the_place_of_the_one_that_was_read(
     await kubelet.ends()
     await collectors().to_the_end(UID)
     assert await kept(sources) == b"old\nolder\nnew\n"
-    assert "was rotated while nobody read it" in caplog.text
+    assert "was rotated before it was read" in caplog.text
 
 
 async def test_a_new_file_that_is_still_empty_is_followed_from_its_beginning(

@@ -27,7 +27,7 @@ def test_the_document_is_on_stdout_and_what_it_loses_on_stderr(to: str, dialect:
     done = pai("convert", SCM, "--to", to)
     assert done.returncode == 0
     assert read_document(done.stdout).dialect is dialect
-    assert "! lost $.tmp: tmp, a picture of SCM's screen, is left out — Nothing follows it.\n" in done.stderr
+    assert "! lost $.tmp: tmp, a picture of SCM's screen, is left out — It is ignored.\n" in done.stderr
 
 
 def test_a_file_is_written_whole_and_stdout_stays_empty(tmp_path: Path) -> None:

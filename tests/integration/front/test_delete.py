@@ -74,7 +74,7 @@ def test_a_finished_job_is_deleted_with_its_files_and_keeps_its_outputs(
 
         deleted = pai("delete", "first", "--yes")
         assert deleted.returncode == 0, deleted.stderr
-        assert "what it left in storages stays" in deleted.stdout
+        assert "its outputs in storages are kept" in deleted.stdout
         with pytest.raises(NotFound):
             backend.job("first")
         shell = InteractiveShell()

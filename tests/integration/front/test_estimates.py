@@ -92,7 +92,7 @@ def test_behind_a_job_that_declares_its_run_time(private: Embedded, monkeypatch:
         at, rests_on, english, chinese = estimate(backend, "next")
         assert is_close(at, since + timedelta(hours=2, minutes=30))
         assert rests_on == ["declared"]
-        assert "estimate: it rests on run times that jobs declare," in english
+        assert "estimate based on run times that jobs declare." in english
         assert "估计值" in chinese
         assert "声明的运行时间" in chinese
 
@@ -129,5 +129,5 @@ def test_behind_jobs_of_a_user_with_history_also_after_a_restart(private: Embedd
         at, rests_on, english, chinese = estimate(backend, "next")
         assert is_close(at, since + timedelta(seconds=RUNS_S))
         assert rests_on == ["history"]
-        assert "estimate: it rests on how long earlier jobs of the same users ran," in english
+        assert "estimate based on how long earlier jobs of the same users ran." in english
         assert "以往同类作业" in chinese

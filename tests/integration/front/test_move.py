@@ -64,7 +64,7 @@ def test_moved_jobs_start_in_their_new_order(backend: Client, monkeypatch: pytes
     with capture_output():
         again = shell.run_cell("%pai move fourth --before third")
         unsaid = shell.run_cell("%pai move fourth")
-    assert repr(again.result) == "job fourth stands there already"
+    assert repr(again.result) == "job fourth is there already"
     assert "name one place" in str(unsaid.error_in_exec)
 
     refused = pai("move", "first", "--last")

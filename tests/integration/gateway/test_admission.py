@@ -210,7 +210,7 @@ async def _refusal(world: World, name: str | None = None) -> str:
 
 async def test_an_unknown_name_is_explained_to_a_registered_user(world: World) -> None:
     assert await _refusal(world, "typo") == (
-        'pai: No job that you may enter answers to the name "typo". The list of your jobs shows SSH names.'
+        'pai: No job that you may enter has the name "typo". The list of your jobs shows SSH names.'
     )
 
 
@@ -269,13 +269,13 @@ async def test_another_host_key_at_the_tasks_place_is_refused(world: World) -> N
 async def test_a_refusal_in_a_terminal_reads_the_same(world: World) -> None:
     outcome = await world.ssh(name="typo", options=("-tt",), stdin=b"")
     assert outcome.status == 255
-    assert 'No job that you may enter answers to the name "typo"' in outcome.stderr
+    assert 'No job that you may enter has the name "typo"' in outcome.stderr
     assert outcome.stdout == b""
 
 
 async def test_a_refused_forwarding_carries_the_reason(world: World) -> None:
     async with login(world, "typo") as conn:
-        with pytest.raises(asyncssh.ChannelOpenError, match="No job that you may enter answers"):
+        with pytest.raises(asyncssh.ChannelOpenError, match="No job that you may enter has"):
             await conn.open_connection("127.0.0.1", 1)
 
 

@@ -236,7 +236,7 @@ async def test_what_a_login_listens_with_counts_as_its_channels_do(tmp_path: Pat
         held = [await conn.forward_remote_port("", 0, "localhost", 1) for _ in range(3)]
         with pytest.raises(asyncssh.ChannelListenError):
             await conn.forward_remote_port("", 0, "localhost", 1)
-        with pytest.raises(asyncssh.ChannelOpenError, match="3 channels open, which is the most"):
+        with pytest.raises(asyncssh.ChannelOpenError, match="3 channels open, the maximum"):
             await conn.run("true")
         held[0].close()
         await held[0].wait_closed()

@@ -82,7 +82,7 @@ async def test_what_ends_a_right_ends_its_jumps(world: World, how: str) -> None:
 async def test_a_task_that_an_older_backend_started_takes_no_jumps_and_says_so(tmp_path: Path) -> None:
     async with make_world(tmp_path, "sshd") as old:
         outcome = await old.ssh(name="alice", options=("-W", "demo:22"))
-    assert "takes no jumps" in outcome.stderr
+    assert "does not support jumps" in outcome.stderr
 
 
 async def test_a_jump_whose_client_is_killed_ends(world: World) -> None:
@@ -105,7 +105,7 @@ def _runs(process: psutil.Process) -> bool:
 
 async def test_jumps_that_may_not_be_are_refused_with_a_reason(world: World) -> None:
     unknown = await world.ssh(name="alice", options=("-W", "nothing:22"))
-    assert 'No job that you may enter answers to the name "alice"' in unknown.stderr
+    assert 'No job that you may enter has the name "alice"' in unknown.stderr
     ended = running_job(world.task_port, name="over", uid=make_uid(3))
     world.store.put(ended.model_copy(update={"tasks": ()}))
     assert "Job over is running" in (await world.ssh(name="alice", options=("-W", "over:22"))).stderr
@@ -115,7 +115,7 @@ async def test_jumps_that_may_not_be_are_refused_with_a_reason(world: World) -> 
     assert "open failed" in strange.stderr
     share = Share(world.job.uid, "bob", limits_of(["sftp"]), datetime.now(UTC), "alice")
     world.store.grants.given.append(share)
-    assert "This login is limited" in (await world.ssh(name="bob", options=("-W", "demo:22"))).stderr
+    assert "This login is restricted" in (await world.ssh(name="bob", options=("-W", "demo:22"))).stderr
     world.store.grants.given[:] = [replace(share, limits=limits_of([]))]
     greeting = await world.ssh(name="bob", stdin=b"", options=("-W", "demo:22"))
     assert world.engine.dials == [(world.task().uid, world.task_port)], greeting.stderr

@@ -175,7 +175,7 @@ def test_a_killed_api_or_controller_costs_no_login(site: GatewaySite, role: str)
 def test_another_backend_does_not_get_into_the_port(site: GatewaySite, tmp_path: Path) -> None:
     settings = ("--gateway-processes", "2", "--gateway-port", str(site.port), "--log-dir", str(tmp_path / "log"))
     ended = subprocess.run(command(tmp_path / "data", *settings), capture_output=True, text=True, timeout=LIMIT_S)
-    reason = f"gateway.port: 127.0.0.1:{site.port} cannot be had: Address already in use"
+    reason = f"gateway.port: cannot listen on 127.0.0.1:{site.port}: Address already in use"
     assert (ended.returncode, ended.stderr) == (2, f"pai_backend: {reason}\n")
     assert command_lines_with(f"{tmp_path}/") == []
     assert site.alice.ssh("echo in").out == b"in\n"

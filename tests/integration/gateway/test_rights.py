@@ -74,7 +74,7 @@ async def test_an_administrators_certificate_opens_although_its_key_is_registere
     assert (outcome.status, outcome.stdout) == (0, b"in\n"), outcome.stderr
     store.grants.issued[serial] = replace(store.grants.issued[serial], revoked_at=datetime.now(UTC))
     outcome = await world.ssh("echo in")
-    assert outcome.stderr.startswith('pai: No job that you may enter answers to the name "demo".')
+    assert outcome.stderr.startswith('pai: No job that you may enter has the name "demo".')
 
 
 async def test_a_share_opens_the_door_and_its_end_shuts_it(world: World) -> None:
@@ -90,7 +90,7 @@ async def test_a_share_opens_the_door_and_its_end_shuts_it(world: World) -> None
         async with asyncio.timeout(CUT_S):
             assert b"no longer shared with you" in await process.stderr.read()
     outcome = await world.ssh("true")
-    assert outcome.stderr.startswith('pai: No job that you may enter answers to the name "demo".')
+    assert outcome.stderr.startswith('pai: No job that you may enter has the name "demo".')
 
 
 async def test_the_end_of_an_account_ends_its_logins(world: World) -> None:
@@ -292,7 +292,7 @@ async def test_a_jobs_own_key_opens_that_job_alone(world: World) -> None:
     assert "Log in as demo--TASK instead of root. Its tasks: main-0 to main-1." in several.stderr
     world.key = world.path / "id_ed25519"
     unnamed = await world.ssh("true", name="root")
-    assert 'No job that you may enter answers to the name "root"' in unnamed.stderr, "any other key is for many jobs"
+    assert 'No job that you may enter has the name "root"' in unnamed.stderr, "any other key is for many jobs"
 
 
 async def test_logins_and_their_ends_are_events_of_the_job(world: World) -> None:

@@ -127,7 +127,7 @@ async def test_channels_are_bounded_whatever_they_are_for_and_come_back(tmp_path
             before = here.num_fds()
             opened = [await open_one() for _ in range(most)]
             for _ in range(3 * most):
-                with pytest.raises(asyncssh.ChannelOpenError, match=f"has {most} channels open, which is the most"):
+                with pytest.raises(asyncssh.ChannelOpenError, match=f"has {most} channels open, the maximum"):
                     await open_one()
             if way == "jumps":
                 assert len(world.engine.dials) == most

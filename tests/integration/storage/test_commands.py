@@ -231,7 +231,7 @@ def test_another_storage_is_reached_directly(shell: Shell, code: Path, tmp_path:
 @pytest.mark.parametrize(
     ("words", "exit_code", "said"),
     [
-        (("fs", "cat", "pai://{user}/gone"), 2, "There is nothing at"),
+        (("fs", "cat", "pai://{user}/gone"), 2, "does not exist"),
         (("fs", "cat", "pai://{user}"), 2, "is a directory"),
         (("fs", "ls", "pai://{user}/../x"), 2, "holds . or .."),
         (("fs", "ls", "code"), 2, "path of this machine"),

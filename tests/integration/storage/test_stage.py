@@ -213,4 +213,4 @@ def test_a_file_that_is_none_is_refused(staging: Stage, text: str) -> None:
     staging.file.write_text(text)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "is no staging file" in done.stderr.splitlines()[-1]
+    assert "is not a staging file" in done.stderr.splitlines()[-1]

@@ -70,7 +70,7 @@ async def test_one_that_is_stopped_while_a_statement_is_prepared_is_ended(
 ) -> None:
     await writer.prepare("SELECT 18")  # and nothing follows it
     assert await write(database) == 17
-    assert "had a writer that stood still for over 1 s; it was ended" in caplog.text
+    assert "had a writer that hung for over 1 s; it was ended" in caplog.text
     await ended(writer)
 
 

@@ -20,7 +20,7 @@ from tests.support.postgres import PostgresServer, running_server
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 KILLS = 3
-DECIDES, ANEW = "controller with epoch", "controller starts anew"
+DECIDES, ANEW = "controller with epoch", "the controller restarts"
 
 
 @pytest.fixture(scope="module")

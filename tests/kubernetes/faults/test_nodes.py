@@ -61,7 +61,7 @@ async def test_a_node_that_is_silent_is_told_of_with_its_age(product: Product, f
     node = faulty.nodes[await product.running(steady)]
     await node.kill("kubelet")
     try:
-        said = re.compile(rf"node {node.name} has not been heard of for \d+ s")
+        said = re.compile(rf"node {node.name} has not reported for \d+ s")
         job = await product.until(steady, lambda job: said.search(str(job["doubt"])), "to tell that its node is silent")
         assert (job["state"], "not ready" in job["doubt"]) == ("RUNNING", False), job["doubt"]
         why = (await product.client.get(f"/api/v2/jobs/{steady.name}/why")).json()

@@ -46,7 +46,7 @@ def test_openssh_reads_names_key_and_life_of_a_certificate(tmp_path: Path) -> No
 
 
 def test_a_certificate_for_no_name_is_not_made() -> None:
-    with pytest.raises(ValueError, match="needs the names"):
+    with pytest.raises(ValueError, match="needs the host names"):
         certify_host(CA, HOST, key_id="j1-0-0", principals=(), now=NOW)
 
 

@@ -39,13 +39,13 @@ def test_a_node_that_is_not_ready_is_told_with_its_reason() -> None:
     assert doubts(job, nodes, (), {}) == f"What is shown of its tasks may be out of date: {said}."
     names = [f"n{number}" for number in range(5)]
     many = doubts(running(*names), [node(name, ready=False) for name in names], (), {})
-    assert many.endswith("node n2 is not ready (it does not say why), so it is with 2 more nodes.")
+    assert many.endswith("node n2 is not ready (no reason is given), the same for 2 more nodes.")
 
 
 def test_a_node_that_is_silent_is_told_before_the_cluster_calls_it_not_ready() -> None:
     job = running("carol", "dan")
     nodes = [node("carol"), node("dan")]
-    said = "node dan has not been heard of for 12 s"
+    said = "node dan has not reported for 12 s"
     assert doubts(job, nodes, (), {"dan": 12.4}) == f"What is shown of its tasks may be out of date: {said}."
     later = [node("carol"), node("dan", ready=False, reason="NodeStatusUnknown")]
     assert f"{said} and is not ready (NodeStatusUnknown)" in doubts(job, later, (), {"dan": 12.4})

@@ -158,8 +158,8 @@ MISTAKES = [
     ("log_level: loud\n", "{file}:1: log_level must be one of 'debug', 'info', 'warning' or 'error'."),
     ("api:\n  public_url: http://[::1\n", "{file}:2: api.public_url must be a URL such as https://pai.example.org."),
     ("ports: {first: 20000, last: 15000}\n", "{file}:1: ports last must not be below first."),
-    ("processes: [[api], [api]]\n", "configuration: processes: the role api stands in two places."),
-    ("api: {port: 1}\napi: {port: 2}\n", "{file}:2: the key api stands twice, first in line 1"),
+    ("processes: [[api], [api]]\n", "configuration: processes: the role api is listed twice."),
+    ("api: {port: 1}\napi: {port: 2}\n", "{file}:2: the key api is given twice, first in line 1"),
     ("- a\n", "{file}:1: the file must hold keys and values"),
     ("api: [\n", "{file}:2: not valid YAML: expected the node content, but found '<stream end>'"),
 ]

@@ -95,8 +95,12 @@ NODES = "engine:\n  nodes:\n    - {{name: a, {0}}}\n"
 RULES = "cluster:\n  sku_scheduling:\n    V100: {0}\n"
 MISTAKES = [
     (NODES.format("labels: {gpu: true}"), 3, "engine.nodes[0].labels.gpu must be text."),
-    (NODES.format("labels: {a b: c}"), 3, "engine.nodes[0].labels has a key that is none: 'a b' must be 1 to 63"),
-    (NODES.format("labels: {a: b/c}"), 3, "engine.nodes[0].labels has a value that is none: that of a must be at most"),
+    (NODES.format("labels: {a b: c}"), 3, "engine.nodes[0].labels has an invalid label key: 'a b' must be 1 to 63"),
+    (
+        NODES.format("labels: {a: b/c}"),
+        3,
+        "engine.nodes[0].labels has an invalid label value: that of a must be at most",
+    ),
     (NODES.format("taints: [{key: a}]"), 3, "engine.nodes[0].taints[0].effect is required."),
     (
         NODES.format("taints: [{key: a, effect: Never}]"),

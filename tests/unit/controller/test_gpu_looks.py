@@ -99,7 +99,7 @@ async def test_the_one_that_works_is_found_among_thousands_and_asked_first_from_
     job = Watched(meter, 2000, SHORT)
     sights = [await job.look() for _ in range(5)]  # a quarter of the idle timeout
     assert GpuSight(works=True) in sights
-    assert all(sight.works or "its turn has not come yet" in sight.unread for sight in sights)
+    assert all(sight.works or "it has not been checked yet" in sight.unread for sight in sights)
     assert await job.asked() == [1234]
     assert meter.most <= AT_ONCE_OF_A_JOB
 
@@ -173,7 +173,7 @@ async def test_tasks_that_hang_delay_a_look_for_a_bounded_time(monkeypatch: pyte
 
 
 async def test_jobs_without_gpus_and_engines_without_a_meter_are_not_asked() -> None:
-    assert await Watched(object(), 1).look() == GpuSight(works=False, unread="this engine does not tell")
+    assert await Watched(object(), 1).look() == GpuSight(works=False, unread="this engine does not report it")
     job = Watched(Meter({0: 99}), 1)
     assert await job.looks.look(JOB, [], LONG) == GpuSight(works=False)
 

@@ -128,7 +128,7 @@ async def test_tasks_start_as_room_appears_and_the_others_say_what_they_wait_for
         submitted = await lab.submit(workers())
         job = await lab.until(submitted.uid, lambda now: of_phase(now, Phase.RUNNING) == ["worker-0", "worker-1"])
         assert job.state is State.RUNNING
-        assert job.why.startswith("1 of 3 tasks wait: waits for 1 GPU: what could serve it is in use: held by alice~")
+        assert job.why.startswith("1 of 3 tasks wait: waits for 1 GPU: suitable resources are in use: held by alice~")
         await lab.engine.exit(job.tasks[0].uid, 0)
         job = await lab.until(job.uid, lambda now: "worker-2" in of_phase(now, Phase.RUNNING))
         assert job.why == ""

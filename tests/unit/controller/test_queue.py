@@ -74,7 +74,7 @@ async def test_a_gang_that_was_overtaken_often_enough_has_gpus_kept_until_it_sta
         overtakes = await lab.running(await lab.submit(job_in("default", TEST)))
         later = await told(lab, job_in("default", TEST))
         await lab.engine.exit(first.tasks[0].uid, 0)
-        until = f"has GPUs kept for it, and starts when these have ended: {overtakes.id}"
+        until = f"has GPUs reserved, and starts when these have ended: {overtakes.id}"
         await lab.until(gang.uid, lambda now: now.why == until)
         asked = await explained(lab, gang)
         assert (asked.cause, [holder.group for holder in asked.holders]) == (Cause.KEPT, [overtakes.id])

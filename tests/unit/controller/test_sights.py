@@ -109,11 +109,14 @@ async def test_a_kernel_that_computes_is_use_however_long_ago_it_began() -> None
 @pytest.mark.parametrize(
     ("rest", "why"),
     [
-        (Rest(403), "the Jupyter server of task worker-0 refuses the token that is known of it"),
-        (Rest(cast("list[dict[str, str]]", {"a": 1})), "the Jupyter server of task worker-0 answers something else"),
-        (Rest(404), "the Jupyter server of task worker-0 answers something else"),
-        (Rest([{"last_activity": "soon"}]), "the Jupyter server of task worker-0 answers something else"),
-        (Rest("[" * 100_000), "the Jupyter server of task worker-0 answers something else"),
+        (Rest(403), "the Jupyter server of task worker-0 rejects its known token"),
+        (
+            Rest(cast("list[dict[str, str]]", {"a": 1})),
+            "the Jupyter server of task worker-0 gives an unexpected answer",
+        ),
+        (Rest(404), "the Jupyter server of task worker-0 gives an unexpected answer"),
+        (Rest([{"last_activity": "soon"}]), "the Jupyter server of task worker-0 gives an unexpected answer"),
+        (Rest("[" * 100_000), "the Jupyter server of task worker-0 gives an unexpected answer"),
     ],
     ids=["refused", "no list", "no Jupyter", "no time", "too deep"],
 )

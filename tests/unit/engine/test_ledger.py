@@ -163,7 +163,7 @@ def test_a_record_that_was_tampered_with_is_an_error_in_words(ledger: Ledger) ->
     ledger.stop(UID, 0)
     (ledger.live(UID) / layout.EXIT).write_text("nonsense")
     for act in (lambda: ledger.stop(UID, 0), lambda: ledger.forget(UID)):
-        with pytest.raises(EngineError, match=r"is no JSON; remove exit\.json"):
+        with pytest.raises(EngineError, match=r"is not JSON; remove exit\.json"):
             act()
 
 

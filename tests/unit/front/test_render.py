@@ -164,7 +164,7 @@ def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() ->
         "or: virtual cluster tools",
         "or: 2 tasks instead of 4",
         "or: 2 GPUs a task instead of 4",
-        "or: as an opportunistic job, which may be stopped for others",
+        "or: as an opportunistic job, which may be preempted",
         "or: not within one zone=a",
         "or: without asking for the label zone=a of nodes",
         "or: an administrator lets it tolerate the taint zone=a",
@@ -194,8 +194,8 @@ def test_a_job_that_waits_for_no_gpu_has_its_sentence() -> None:
     assert render.why_text(cast(Why, why_body() | {"waiting": None})) == "ann~job: short"
     ran = why_body() | {"waiting": None, "state": "RUNNING", "sentence": ""}
     assert render.why_text(cast(Why, ran)) == "ann~job: it does not wait"
-    silent = cast(Why, ran | {"doubt": "node dan has not been heard of for 12 s."})
-    assert render.why_text(silent).splitlines()[-1] == "! node dan has not been heard of for 12 s."
+    silent = cast(Why, ran | {"doubt": "node dan has not reported for 12 s."})
+    assert render.why_text(silent).splitlines()[-1] == "! node dan has not reported for 12 s."
 
 
 def test_a_job_page_tells_since_when_nothing_has_used_it_or_warns() -> None:

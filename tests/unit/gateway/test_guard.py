@@ -196,7 +196,7 @@ def test_channels_are_counted_until_both_ends_have_closed_them_or_they_are_refus
     refusal = _refusal(guard, _open("direct-streamlocal@openssh.com", number=3))
     assert refusal is not None
     assert refusal[:2] == (3, OPEN_RESOURCE_SHORTAGE)
-    assert "has 2 channels open, which is the most" in refusal[2]
+    assert "has 2 channels open, the maximum" in refusal[2]
     guard.from_task(MSG_CHANNEL_CLOSE, UInt32(1))
     assert _refusal(guard, _open("session", number=3)) is not None
     guard.from_client(MSG_CHANNEL_CLOSE, UInt32(11))

@@ -94,7 +94,7 @@ PUBLIC = PRIVATE.export_public_key().decode().strip()
         ("ssh-ed25519", "no key data"),
         ("ssh-ed25519 not*base64", "not base64"),
         (f"ssh-ed25519 {PUBLIC.split()[1][:-8]}", "damaged or cut short"),
-        ("ssh-ed25519 AAAA", "another type than accepted, or damaged"),
+        ("ssh-ed25519 AAAA", "an unsupported type or is damaged"),
         ("ssh-dss AAAAB3NzaC1kc3MAAA", "DSA keys are too weak"),
         (f'command="ls" {PUBLIC}', "Options before the key"),
         ("ssh-ed25519-cert-v01@openssh.com AAAA", "certificate, not a public key"),

@@ -119,7 +119,7 @@ def test_every_failure_that_is_not_retried_by_itself_comes_with_a_remedy() -> No
         ),
         (
             exit_of(None, 11, "signalled"),
-            "it reached for memory that is not its own (ended by signal 11 (SEGV))",
+            "it accessed invalid memory (ended by signal 11 (SEGV))",
         ),
         (
             exit_of(137, None, "exited"),

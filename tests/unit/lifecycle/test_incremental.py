@@ -47,7 +47,7 @@ def test_a_task_that_is_placed_already_or_unknown_cannot_be_placed() -> None:
     job = placed(three(), [0])
     with pytest.raises(IllegalTransition):
         placed(job, [0])
-    with pytest.raises(IllegalTransition, match="no task of this job"):
+    with pytest.raises(IllegalTransition, match="not a task of this job"):
         step(job, Placed({TaskUid("j0-0-0-0"): HERE}), T0)
 
 
@@ -184,6 +184,6 @@ def test_a_task_retry_is_an_event_that_says_who_is_charged() -> None:
     retry = events["task.retry"]
     assert (retry["role"], retry["index"], retry["attempt"]) == ("worker", 1, 1)
     assert (retry["charged"], retry["free"]) == ("platform", True)
-    assert str(retry["reason"]).startswith("the node, or what kept the task there, was lost")
+    assert str(retry["reason"]).startswith("the node, or the process that kept the task there, was lost")
     assert retry["backoff_until"] == (T0 + timedelta(seconds=4)).isoformat()
     assert events["task.state"]["phase"] == "backing off"

@@ -49,7 +49,7 @@ def test_the_job_goes_on_in_a_phase_of_its_own_and_says_until_when() -> None:
     job = kept_job()
     assert (job.state, job.phase) == (State.RUNNING, Phase.KEPT)
     assert job.why == (
-        "task worker-0 failed and is kept for debugging until 2026-01-09 03:04 UTC; `pai release` lets it go"
+        "task worker-0 failed and is kept for debugging until 2026-01-09 03:04 UTC; release it with `pai release`"
     )
 
 

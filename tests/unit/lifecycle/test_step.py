@@ -71,7 +71,7 @@ def test_a_job_runs_when_its_tasks_run_and_remembers_when_that_was() -> None:
 
 def test_what_was_waited_for_is_forgotten_when_everything_runs() -> None:
     job = placed(two_roles())
-    job, _ = step(job, Waiting("starting is being tried again: the disk is busy"), T0)
+    job, _ = step(job, Waiting("the start is tried again: the disk is busy"), T0)
     for task in job.tasks[:2]:
         job, _ = step(job, TaskRunning(task.uid, T0), T0)
     assert job.why

@@ -45,7 +45,7 @@ def test_a_chosen_port_is_kept_and_given_up_when_another_has_it(tmp_path: Path) 
 def test_a_configured_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with (
         bind(HOST, 0) as taken,
-        pytest.raises(NoPort, match=r"gateway\.port: 127\.0\.0\.1:\d+ cannot be had: .*in use"),
+        pytest.raises(NoPort, match=r"gateway\.port: cannot listen on 127\.0\.0\.1:\d+: .*in use"),
     ):
         take({"host": HOST, "port": taken.getsockname()[1], "processes": 1}, tmp_path)
 

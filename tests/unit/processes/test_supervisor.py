@@ -14,7 +14,7 @@ SETTINGS: dict[str, object] = {"processes": [["api"], ["gateway"]], "log_file_by
 def test_a_child_that_says_why_it_never_will_be_ready_is_not_ready() -> None:
     supervisor = Supervisor(SETTINGS, settings_fd=0, processes_lock=0)
     api, gateway = supervisor._children
-    api.ready = {"error": "api.port: 127.0.0.1:80 cannot be had"}
+    api.ready = {"error": "api.port: cannot listen on 127.0.0.1:80"}
     gateway.ready = {"pid": 1}
     supervisor._announce(None)
     assert not supervisor._announced

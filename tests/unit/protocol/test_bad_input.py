@@ -67,7 +67,7 @@ def test_the_table_starts_from_a_document_that_is_good() -> None:
         ('{"a": [' + "0," * 25_001 + "0]}", "more than 25000 values"),
         ('{"a": [' + "{}," * 6_001 + "{}]}", "more than 6000 objects and lists"),
         (" " * 1_048_577, "the document has 1048577 bytes; at most 1048576 are read"),
-        ('{"a": "\ud800"}', "half of a character pair, which is no character"),
+        ('{"a": "\ud800"}', "half of a surrogate pair"),
     ],
 )
 def test_what_is_no_job_document_at_all_is_one_fault(text: str, message: str) -> None:

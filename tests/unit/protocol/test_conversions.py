@@ -221,7 +221,7 @@ def test_a_tag_is_refused() -> None:
 def test_a_draft_is_refused_for_v2() -> None:
     draft = read_document(V2.replace("protocolVersion", "protocol_version", 1))
     assert draft.dialect is Dialect.OPENPAI_V2_DRAFT
-    with pytest.raises(DocumentError, match="it is a draft of v2 already"):
+    with pytest.raises(DocumentError, match="it is already a draft of v2"):
         to_v2(draft)
 
 

@@ -24,7 +24,7 @@ extras:
   other: 1
   jupyterPai:
 """
-UNKNOWN_TIME = "expectedRunTime is no time that is known here"
+UNKNOWN_TIME = "expectedRunTime is not a known duration"
 OUT_OF_RANGE = "expectedRunTime must be from 1 second to 365 days"
 
 
@@ -123,9 +123,14 @@ def test_a_document_without_it_is_as_it_was() -> None:
             "the value of gpu must be text, not true or false",
             25,
         ),
-        ("nodeSelector: {z e: a}", '$.extras.jupyterPai.nodeSelector["z e"]', '"z e" is no key of a label', 20),
-        ("nodeSelector: {z: a/b}", "$.extras.jupyterPai.nodeSelector.z", "the value of z is none of a label", 23),
-        ("taskRoles: {ps: {}}", "$.extras.jupyterPai.taskRoles.ps", "this is no task role of the job", 17),
+        ("nodeSelector: {z e: a}", '$.extras.jupyterPai.nodeSelector["z e"]', '"z e" is not a valid label key', 20),
+        (
+            "nodeSelector: {z: a/b}",
+            "$.extras.jupyterPai.nodeSelector.z",
+            "the value of z is not a valid label value",
+            23,
+        ),
+        ("taskRoles: {ps: {}}", "$.extras.jupyterPai.taskRoles.ps", "this is not a task role of the job", 17),
         (
             "taskRoles: {worker: {beginAt: {c: 1}}}",
             "$.extras.jupyterPai.taskRoles.worker.beginAt.c",
@@ -153,7 +158,7 @@ def test_a_document_without_it_is_as_it_was() -> None:
         (
             "names: {taskRoles: {worker: a b}}",
             "$.extras.jupyterPai.names.taskRoles.worker",
-            "this is no name of OpenPAI v1",
+            "this is not a valid name in OpenPAI v1",
             33,
         ),
         ("names: {jobName: a/b}", "$.extras.jupyterPai.names.jobName", 'jobName holds "/" as character 2', 22),

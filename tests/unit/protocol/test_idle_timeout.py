@@ -52,13 +52,13 @@ def test_a_job_without_it_is_never_idle() -> None:
     ("extras", "path", "said"),
     [
         ({"idleTimeout": 3600}, "$.extras.idleTimeout", "idleTimeout has no unit"),
-        ({"idleTimeout": "soon"}, "$.extras.idleTimeout", "idleTimeout is no time that is known here"),
+        ({"idleTimeout": "soon"}, "$.extras.idleTimeout", "idleTimeout is not a known duration"),
         ({"idleTimeout": "9s"}, "$.extras.idleTimeout", "idleTimeout must be from 10 seconds to 365 days"),
         ({"jupyterPai": {"idleTimeout": "366d"}}, "$.extras.jupyterPai.idleTimeout", "must be from 10 seconds to 365"),
         (
             {"idleTimeout": "1h", "jupyterPai": {"idleTimeout": "1h"}},
             "$.extras.jupyterPai.idleTimeout",
-            "idleTimeout stands in extras too",
+            "idleTimeout is also given in extras",
         ),
     ],
 )

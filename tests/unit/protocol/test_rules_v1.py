@@ -404,7 +404,7 @@ def test_fields_of_scm_are_kept_up_to_a_bound() -> None:
 
 def test_warnings_of_unknown_fields_say_that_nothing_follows_them() -> None:
     (warning,) = read(tmp={}, vgId=1).warnings
-    assert warning.message == 'unknown field "vgId" in the job; it is kept, and nothing follows it'
+    assert warning.message == 'unknown field "vgId" in the job; it is kept, but ignored'
     assert "jobName" in warning.hint
 
 

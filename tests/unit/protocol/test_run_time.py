@@ -44,7 +44,7 @@ def test_v1_follows_it_and_keeps_what_else_stands_there_with_a_warning() -> None
     ("own", "path", "said"),
     [
         ({"expectedRunTime": 7200}, "$.extras.jupyterPai.expectedRunTime", "expectedRunTime has no unit"),
-        ({"expectedRunTime": "soon"}, "$.extras.jupyterPai.expectedRunTime", "no time that is known"),
+        ({"expectedRunTime": "soon"}, "$.extras.jupyterPai.expectedRunTime", "not a known duration"),
         ({"expectedRuntime": "2h"}, "$.extras.jupyterPai.expectedRuntime", "unknown field"),
         ("2h", "$.extras.jupyterPai", "must be an object"),
     ],

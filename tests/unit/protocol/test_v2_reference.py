@@ -77,7 +77,7 @@ def test_a_public_key_may_be_a_secret_and_stays_one(key: str) -> None:
 def test_a_tag_beside_a_key_that_is_none_is_no_way_around_the_check() -> None:
     for key in ("nonsense", "<% $parameters.quote %>", "-----BEGIN OPENSSH PRIVATE KEY-----"):
         (fault,) = faults_of(plugin(f'{{userssh: {{type: custom, value: "{key}"}}}}'))
-        assert fault.message == "this is no public key of OpenSSH"
+        assert fault.message == "this is not an OpenSSH public key"
 
 
 # Upstream leaves such a plugin out: "parameters is empty, ignore this".
@@ -121,7 +121,7 @@ def test_no_barrier_where_upstream_has_none() -> None:
 def test_a_barrier_for_a_role_that_is_not_there_is_a_fault() -> None:
     for parameters in ("{jobssh: true, sshbarrier: [sp]}", "{sshbarrier: true, sshbarriertaskroles: [sp]}"):
         (fault,) = faults_of(plugin(parameters))
-        assert fault.message == '"sp" is no task role of this job'
+        assert fault.message == '"sp" is not a task role of this job'
 
 
 # Upstream's schema leaves these objects open.
@@ -225,7 +225,7 @@ def test_all_parameters_are_named_where_there_are_none_and_where_a_password_is_a
     text = DOCUMENT.replace("commands: [run]", "commands: [<% $parameters %>]")
     start, end = text.index("parameters: {rate"), text.index("secrets:")
     (fault,) = faults_of("", text[:start] + text[end:])
-    assert fault.message == "the tag <% $parameters %> stands for nothing: the document has no parameters"
+    assert fault.message == "the tag <% $parameters %> has no value: the document has no parameters"
     auth = DOCUMENT.replace("uri: a}", 'uri: a, auth: {username: u, password: "<% $parameters %>"}}')
     (fault,) = faults_of("", auth)
     assert fault.path == "$.prerequisites[0].auth.password"

@@ -32,7 +32,7 @@ def ppk(private_pem: str, comment: str, version: Version = 3) -> str:
     """The ``.ppk`` file of an OpenSSH private key of ours (Ed25519 or RSA). ``comment`` is one printable line."""
     key = load_ssh_private_key(private_pem.encode("ascii"), password=None)
     if not isinstance(key, Ed25519PrivateKey | RSAPrivateKey):
-        raise Bug(f"a key of type {type(key).__name__} was never made here")
+        raise Bug(f"keys of type {type(key).__name__} are not supported here")
     line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")
     algorithm, encoded = line.split()[:2]
     public, private = base64.b64decode(encoded), _private(key)

@@ -51,7 +51,7 @@ def read_announcement(data: bytes) -> Announcement | None:
         return _version_2(data)
     if data[:6] == b"PROXY "[: len(data)]:
         return _version_1(data)
-    raise NotAnnouncedError("it does not begin as one")
+    raise NotAnnouncedError("it has no PROXY signature")
 
 
 def _version_1(data: bytes) -> Announcement | None:
@@ -73,7 +73,7 @@ def _version_1(data: bytes) -> Announcement | None:
         raise NotAnnouncedError(str(exc)) from None
     ports = [int(word) for word in words[4:] if word.isascii() and word.isdigit() and len(word) <= 5]
     if len(ports) != 2 or max(ports) > 65535:
-        raise NotAnnouncedError("a port is not one")
+        raise NotAnnouncedError("a port is invalid")
     return Announcement((str(source), ports[0]), size)
 
 

@@ -26,7 +26,7 @@ from pai_backend.access.gateway.upstream import Upstream
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.store.base import Store
 
-FAULT = Refused("The gateway has an internal error; it is in its log. Try again in a moment.", Reason.FAULT)
+FAULT = Refused("Internal error of the gateway; see its log. Try again in a moment.", Reason.FAULT)
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class Entering:
 
     async def _open_way(self, host: str, entry: Entry, limits: Limits) -> None:
         if limits != EVERYTHING:
-            raise Refused("This login is limited, and a jump cannot be: connect without it.", Reason.DENIED)
+            raise Refused("This login is restricted, and jumps cannot be. Connect without a jump.", Reason.DENIED)
         ride = await self._room.upstream.ride(entry, self._public_key)
         if host in self._ways:  # opened for a channel that never was
             self._ways[host][1].close()

@@ -215,7 +215,7 @@ class Guard:
 
 def full(number: int, most: int) -> Message:
     """The refusal of a channel that a connection which has ``most`` open wants beside them."""
-    text = f"This connection has {most} channels open, which is the most. Close some, or open another connection."
+    text = f"This connection has {most} channels open, the maximum. Close some, or open another connection."
     return _refused(number, text, OPEN_RESOURCE_SHORTAGE)
 
 

@@ -120,7 +120,7 @@ def gone(job: Job, uid: TaskUid) -> Refused | None:
 
 def unknown(name: str, reason: Reason = Reason.UNKNOWN) -> Refused:
     """The sentence for a name that leads to nothing its reader may know of, the same for a job of another user."""
-    text = f'No job that you may enter answers to the name "{plain(name)}". The list of your jobs shows SSH names.'
+    text = f'No job that you may enter has the name "{plain(name)}". The list of your jobs shows SSH names.'
     return Refused(text, reason)
 
 

@@ -56,7 +56,7 @@ class Record:
     def _put(self, write: _Write) -> None:
         if len(self._writes) >= MOST_WAITING:
             self._writes.popleft()
-            log.error("the store has been away for too long; an event of a login is given up")
+            log.error("the store was unavailable for too long; a login event is dropped")
         self._writes.append(write)
         self._news.set()
 
@@ -77,7 +77,7 @@ class Record:
                 self._news.set()
         self._fold(float("inf"))
         if not await self._write_all():
-            log.error("the store does not answer; %d events of logins are given up", len(self._writes))
+            log.error("the store does not answer; %d login events are dropped", len(self._writes))
 
     def finish(self) -> None:
         """Let :meth:`run` end: there are no more logins."""
@@ -94,13 +94,13 @@ class Record:
             try:
                 await write()
             except NoSuchJob:
-                log.debug("a job was removed before an event of a login could be written")
+                log.debug("a job was removed before a login event could be written")
             except Unavailable as exc:
-                log.warning("the store does not answer (%s); events of logins wait", exc.message)
+                log.warning("the store does not answer (%s); login events wait", exc.message)
                 self._writes.appendleft(write)
                 return False
             except Exception:
-                log.exception("an event of a login cannot be written and is given up")
+                log.exception("a login event cannot be written and is dropped")
         return True
 
 

@@ -88,7 +88,7 @@ class _Gateway:
             return str(STOPPING)
         most = self._options.max_logins_per_user
         if self.watch.count(credential.user) >= most:
-            return f"You have {most} connections open here, which is the most one user may have. Close some."
+            return f"You have {most} connections open here, the maximum for one user. Close some."
         self._arrivals.leave(login)
         self.watch.add(login, credential)
         return ""

@@ -74,8 +74,8 @@ class Upstream:
         except EngineError as exc:
             raise _unreachable(f"Task {entry.name} cannot be reached: {exc}. Try again in a moment.") from exc
         except asyncssh.HostKeyNotVerifiable as exc:
-            log.error("task %s at %s showed another host key than its own", entry.task, entry.placement.node)
-            text = f"Something else than {entry.name} answers at its place (wrong host key); refused."
+            log.error("task %s at %s presented the wrong host key", entry.task, entry.placement.node)
+            text = f"The host key of {entry.name} is wrong: another program answers at its address. Connection refused."
             raise _unreachable(text) from exc
         except TimeoutError as exc:
             raise _unreachable(f"The SSH server of {entry.name} does not answer. Try again in a moment.") from exc
@@ -95,9 +95,10 @@ class Upstream:
                 await ride.begin(back, public_key)
         except (asyncssh.Error, OSError, TimeoutError) as exc:
             back.close()
-            log.warning("no ride to task %s: %s", entry.task, exc)
+            log.warning("no jump to task %s: %s", entry.task, exc)
             text = (
-                f"Task {entry.name} takes no jumps: it was started by an older version. Start it again, or do not jump."
+                f"Task {entry.name} does not support jumps: it was started by an older version. "
+                "Start it again, or do not jump."
             )
             raise _unreachable(text) from exc
         except BaseException:

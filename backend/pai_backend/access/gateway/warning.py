@@ -43,7 +43,7 @@ class Warnings:
                 log.warning("the store does not answer (%s); warnings of idle jobs wait", exc.message)
                 await asyncio.sleep(RETRY_S)
             except Exception:  # a fault of ours must not end the warnings, nor pass for one of the store
-                log.exception("warnings of idle jobs are looked for again")
+                log.exception("checking for idle jobs again")
                 await asyncio.sleep(RETRY_S)
 
     async def _look(self) -> None:
@@ -63,4 +63,4 @@ class Warnings:
 
 def _sentence(clock: IdleClock, timeout_s: int) -> str:
     ends = stop_at(clock, timedelta(seconds=timeout_s))
-    return f"Nothing uses this job. It is stopped at {ends:%H:%M:%S} UTC; type something to keep it."
+    return f"This job is idle and will be stopped at {ends:%H:%M:%S} UTC. Type something to keep it running."

@@ -71,7 +71,7 @@ class Exchange(HTTPMessageDelegate):
         except (Refused, PaiError, h11.LocalProtocolError) as error:
             self._reply = self._refusal(error)
         except Exception as error:
-            log.exception("a request for a service failed before it was passed on")
+            log.exception("a request for a service failed before it was forwarded")
             self._reply = self._refusal(error)
         if self._reply is not None and not self._small_body():
             self._reply.headers["Connection"] = "close"
@@ -157,10 +157,10 @@ class Exchange(HTTPMessageDelegate):
                 if await self._still():
                     continue
             except Unavailable as error:
-                log.warning("whether a visitor may stay is not known (%s); it is asked again", error.message)
+                log.warning("a visitor's rights are not known (%s); they are checked again", error.message)
                 continue
             except Exception:  # nobody would ask again: better closed than open for ever
-                log.exception("whether a visitor may stay cannot be asked")
+                log.exception("a visitor's rights cannot be checked")
             giving.cancel()
             self._client.close()
             return
@@ -175,7 +175,7 @@ class Exchange(HTTPMessageDelegate):
             log.debug("the client went away before its answer was complete")
         except Exception as error:
             if not isinstance(error, Refused):
-                log.exception("a service's answer could not be passed on")
+                log.exception("a service's answer could not be forwarded")
             if answer.begun:
                 self._client.close()  # the one way left to say that the answer is not complete
             else:

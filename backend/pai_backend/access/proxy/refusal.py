@@ -69,7 +69,7 @@ class Notice(Enum):
         403,
         Forbidden.code,
         False,
-        Texts("Request from another site", "Another web site sent this request; it was not passed on."),
+        Texts("Request from another site", "Another web site sent this request; it was not forwarded."),
         Texts("来自其他网站的请求", "此请求由其他网站发出，未予转发。"),
     )
     UNKNOWN = _Kind(
@@ -83,7 +83,7 @@ class Notice(Enum):
         503,
         Unavailable.code,
         True,
-        Texts("Not running yet", "This page goes on by itself as soon as the service answers."),
+        Texts("Not running yet", "This page continues automatically when the service answers."),
         Texts("尚未运行", "服务可用后，本页面会自动继续。"),
     )
     STARTING = _Kind(
@@ -92,7 +92,7 @@ class Notice(Enum):
         True,
         Texts(
             "Starting",
-            "The task is running, but nothing answers on its port yet. This page goes on by itself.",
+            "The task is running, but nothing answers on its port yet. This page continues automatically.",
         ),
         Texts("正在启动", "任务已在运行，但其端口尚无响应。本页面会自动继续。"),
     )
@@ -100,7 +100,7 @@ class Notice(Enum):
         503,
         Unavailable.code,
         False,
-        Texts("This job has ended", "Its services ended with it. Submit the job again to have them back."),
+        Texts("This job has ended", "Its services ended with it. Submit the job again to restore them."),
         Texts("此作业已结束", "其服务也随之结束。重新提交作业即可恢复。"),
     )
     NO_ANSWER = _Kind(
@@ -121,21 +121,21 @@ class Notice(Enum):
         400,
         InvalidParameters.code,
         False,
-        Texts("This request cannot be passed on", "Its address or one of its headers is not valid HTTP/1.1."),
+        Texts("This request cannot be forwarded", "Its address or one of its headers is not valid HTTP/1.1."),
         Texts("无法转发此请求", "其地址或某个标头不符合 HTTP/1.1。"),
     )
     AWAY = _Kind(
         503,
         Unavailable.code,
         True,
-        Texts("The backend cannot look this up now", "Its database is away. This page tries again by itself."),
+        Texts("The backend cannot look this up now", "Its database is unavailable. This page retries automatically."),
         Texts("后端暂时无法查询", "数据库暂不可用。本页面会自动重试。"),
     )
     BROKEN = _Kind(
         500,
         "UnknownError",
         False,
-        Texts("Something went wrong here", "The fault is in the service proxy, and it has been logged."),
+        Texts("Something went wrong here", "The error is in the service proxy and was logged."),
         Texts("此处出现错误", "服务代理发生错误，已记录到日志。"),
     )
 

@@ -87,7 +87,7 @@ class ServiceProxy:
     ``entrants`` tells who a token or a session stands for now, at each request. ``signing_key`` is the store's secret
     ``service-signing``, the same in all replicas and for the tokens that tasks are given
     (``launch.jupyter.made_token``). ``uses`` are told of what passes. ``public_url`` is where users are told that the
-    api is, when a proxy stands in front.
+    api is, behind a proxy.
     """
 
     def __init__(

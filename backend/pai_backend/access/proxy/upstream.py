@@ -95,7 +95,7 @@ class UpstreamRequest:
         with _no_response():
             while not isinstance(event := self._http.next_event(), h11.Event):
                 if event is h11.PAUSED:
-                    raise NoResponse("the answer was followed by something else")
+                    raise NoResponse("the answer was followed by more data")
                 self._http.receive_data(await self._reader.read(READ_BYTES))
         return event
 

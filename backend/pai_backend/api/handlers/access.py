@@ -109,7 +109,7 @@ class ServiceTicket(_AccessHandler):
 class Gateway(_AccessHandler):
     """``/api/v2/gateway``."""
 
-    @operation(Operation("The SSH front door and its host key.", answer=GatewayWire, raises=(Unavailable,)))
+    @operation(Operation("The SSH gateway and its host key.", answer=GatewayWire, raises=(Unavailable,)))
     async def get(self) -> GatewayWire:
         """Address and key."""
         return await self.access.gateway()

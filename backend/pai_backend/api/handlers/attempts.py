@@ -68,7 +68,7 @@ class AllAttempts(_AttemptHandler):
 class AllAttemptsHealth(ApiHandler):
     """``/api/v2/jobs/{job}/job-attempts/healthz``."""
 
-    @operation(Operation("Whether retry histories can be had.", answer=AttemptsHealth))
+    @operation(Operation("Whether retry histories are available.", answer=AttemptsHealth))
     async def get(self, _job: str) -> AttemptsHealth:
         """They are kept with the jobs, so they always can."""
         return AttemptsHealth()

@@ -102,7 +102,7 @@ class Readyz(_ClusterHandler):
 
     public = True
 
-    @operation(Operation("Whether jobs can be taken and run; 503 when not.", query=ReadyQuery, answer=Readiness))
+    @operation(Operation("Whether jobs are accepted and run; 503 when not.", query=ReadyQuery, answer=Readiness))
     async def get(self, query: ReadyQuery) -> Readiness:
         """Every check, or the one that is asked for."""
         readiness = await self.cluster.readiness(query.check)
@@ -115,7 +115,7 @@ class MetricsHandler(_ClusterHandler):
 
     public = True
 
-    @operation(Operation("Figures for Prometheus.", media_type="text/plain"))
+    @operation(Operation("Metrics for Prometheus.", media_type="text/plain"))
     async def get(self) -> None:
         """The text exposition."""
         self.set_header("Content-Type", CONTENT_TYPE_LATEST)

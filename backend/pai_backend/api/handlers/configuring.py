@@ -49,7 +49,7 @@ class ClusterConfigHandler(ApiHandler):
 
     @operation(
         Operation(
-            "Change the cluster configuration while jobs run; or tell what that would do.",
+            "Change the cluster configuration while jobs run, or plan the change.",
             query=ChangeQuery,
             takes_document=True,
             document="A cluster configuration, as it is.",
@@ -72,7 +72,7 @@ class ClusterConfigHandler(ApiHandler):
         found = _NUMBER.fullmatch(given.strip())
         if found is None:
             raise InvalidParameters(
-                f"If-Match has {given[:40]!r}, which is no version.", hint="Give the number of a version."
+                f"If-Match has {given[:40]!r}, which is not a version.", hint="Give the number of a version."
             )
         return int(found[1])
 

@@ -113,7 +113,7 @@ class TokenCheck(ApiHandler):
 class OneToken(_IdentityHandler):
     """``/api/v2/tokens/{token}``."""
 
-    @operation(Operation("Revoke a token of one's own.", answer=Message, raises=(NoSuchToken, Forbidden)))
+    @operation(Operation("Revoke a token of the caller.", answer=Message, raises=(NoSuchToken, Forbidden)))
     async def delete(self, token: str) -> Message:
         """Named by itself or by its id."""
         await self.identity.revoke(self.user, token, self.request.remote_ip or "")
@@ -123,7 +123,7 @@ class OneToken(_IdentityHandler):
 class Users(_IdentityHandler):
     """``/api/v2/users``."""
 
-    @operation(Operation("The users that the caller may know.", answer=UserList))
+    @operation(Operation("The users that the caller may see.", answer=UserList))
     async def get(self) -> UserList:
         """All for an admin, oneself for others."""
         return await self.identity.users(self.user)
@@ -139,7 +139,7 @@ class OneUser(_IdentityHandler):
 
     @operation(
         Operation(
-            "Change one's own profile: the SSH public keys.",
+            "Change the caller's profile: the SSH public keys.",
             body=UserChange,
             answer=ChangedUser,
             raises=(NoSuchUser, Forbidden, NotSupported),

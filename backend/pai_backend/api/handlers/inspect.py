@@ -57,7 +57,7 @@ class CellsOfOne(_InspectHandler):
 class Groups(_InspectHandler):
     """``/v1/inspect/affinitygroups/``."""
 
-    @operation(Operation("Affinity groups that have cells, of one's own jobs.", answer=AffinityGroups))
+    @operation(Operation("Affinity groups of the caller's jobs that have cells.", answer=AffinityGroups))
     async def get(self) -> None:
         """The groups."""
         self.write_made(await self.inspect.groups(self.user))

@@ -138,7 +138,7 @@ class OneJob(JobHandler):
 
     @operation(Operation("Delete a job that has ended.", answer=Said, status=202, raises=(NoSuchJob, NotFinished)))
     async def delete(self, job: str) -> Said:
-        """Its document, history, logs and files go; what it left in storages stays."""
+        """Its document, history, logs and files go; its outputs in storages are kept."""
         return await self.jobs.delete(self.user, job)
 
 
@@ -159,7 +159,7 @@ class JobTag(JobHandler):
         """Tag it."""
         return await self.jobs.tag(self.user, job, tag.value)
 
-    @operation(Operation("Take a tag away.", body=TagBody, answer=Said, raises=(NoSuchJob, NoSuchTag)))
+    @operation(Operation("Remove a tag from a job.", body=TagBody, answer=Said, raises=(NoSuchJob, NoSuchTag)))
     async def delete(self, job: str, tag: TagBody) -> Said:
         """Untag it."""
         return await self.jobs.untag(self.user, job, tag.value)

@@ -60,7 +60,7 @@ class GroupMembers(_SiteHandler):
     """``/api/v2/groups/{group}/userlist``."""
 
     @operation(
-        Operation("Those of a group whom the caller may know.", answer=UserList, raises=(NoSuchGroup,)),
+        Operation("The users of a group that the caller may see.", answer=UserList, raises=(NoSuchGroup,)),
     )
     async def get(self, group: str) -> UserList:
         """All for an admin, oneself for others."""
@@ -71,9 +71,7 @@ class KubernetesNodes(_SiteHandler):
     """``/api/v2/kubernetes/nodes``."""
 
     @operation(
-        Operation(
-            "All nodes, as Kubernetes tells of them; for administrators.", answer=NodeObjects, raises=(Forbidden,)
-        )
+        Operation("All nodes in Kubernetes' format; for administrators.", answer=NodeObjects, raises=(Forbidden,))
     )
     async def get(self) -> NodeObjects:
         """The nodes, on whatever engine."""

@@ -1,4 +1,4 @@
-"""Tasks that run and that the database does not know."""
+"""Running tasks that are not in the database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Orphans(ApiHandler):
 
     @operation(
         Operation(
-            "Tasks that run and that the database does not know; for administrators.",
+            "Running tasks that are not in the database; for administrators.",
             answer=OrphanList,
             raises=(Forbidden,),
         )

@@ -15,7 +15,7 @@ class JobRelease(ApiHandler):
 
     @operation(
         Operation(
-            "Let go of tasks that are kept for debugging.",
+            "Release tasks that are kept for debugging.",
             query=ReleaseQuery,
             answer=Released,
             status=202,

@@ -111,7 +111,7 @@ class FileHandler(ApiHandler):
         try:
             await receiving.close()
         except PaiError as error:
-            log.warning("what was left of an upload could not be kept: %s", error.message)
+            log.warning("the rest of an upload could not be kept: %s", error.message)
 
     @operation(
         Operation(

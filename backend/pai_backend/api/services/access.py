@@ -79,7 +79,7 @@ async def enter_as_admin(ctx: ApiContext, user: User, job: Job, reason: str, way
         raise Forbidden(f"Only {job.user} may enter the job {job.id}.", hint="Ask its owner to share it.")
     if not reason.strip() or not reason.isprintable():
         raise Forbidden(
-            f"The job {job.id} is {job.user}'s. An administrator enters it with a reason that the owner is told.",
+            f"The job {job.id} is {job.user}'s. An administrator must give a reason, which the owner sees.",
             hint="`pai keys certify FILE --job JOB --as-admin --reason TEXT`; for a service the parameter `reason`.",
         )
     said = {"user": user.name, "way": way, "reason": reason.strip()}

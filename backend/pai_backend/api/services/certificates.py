@@ -96,7 +96,7 @@ class CertificateService:
         jobs, _ = await self._ctx.store.list_jobs(wanted)
         if not jobs:
             raise InvalidParameters(
-                "You have no job that a certificate could be for.", hint="Submit one first, or name one that is shared."
+                "You have no job to certify a key for.", hint="Submit one first, or name one that is shared."
             )
         return replace(terms, principals=tuple(job.alias for job in jobs))
 
@@ -121,7 +121,7 @@ def _named(terms: Certificate, wanted: Sequence[str] | None, more: Collection[st
         return terms
     foreign = [name for name in wanted if name not in terms.principals and name not in more]
     if foreign or not wanted:
-        named = f"{foreign[0][:100]!r} is no alias that you may enter" if foreign else "No alias is named"
+        named = f"{foreign[0][:100]!r} is not an alias that you may enter" if foreign else "No alias is named"
         raise InvalidParameters(f"{named}.", hint="Name aliases of your jobs; for a task's, name its job too.")
     return replace(terms, principals=tuple(dict.fromkeys(wanted)))
 

@@ -33,8 +33,7 @@ PATIENCE_S = 3.0
 """How long an answer waits for the controller to take a version over."""
 
 LAST_WINS = (
-    "After a restart this version is still in force, unless `cluster.config` says something else than it did when it "
-    "last was taken over."
+    "After a restart this version is still in force, unless `cluster.config` has changed since it was last applied."
 )
 FIXED = "`cluster.fixed` is on: what `cluster.config` says is in force after a restart, whatever was applied before."
 
@@ -47,7 +46,7 @@ class ConfigService:
         if not user.admin:
             raise Forbidden(
                 "Only administrators see and change the cluster configuration.",
-                hint="`GET /api/v2/cluster/cells` shows the cells to everybody.",
+                hint="`GET /api/v2/cluster/cells` shows the cells to every user.",
             )
         self._ctx = ctx
         self._user = user
@@ -104,7 +103,7 @@ class ConfigService:
             )
         if expected is None:
             raise InvalidParameters(
-                "A change must name the newest version that it has seen.",
+                "A change must name the version that it is based on.",
                 hint="Plan it with `dryRun=true`, and give that answer's `newestVersion` as `expectedVersion`.",
             )
         state = await self._expected(expected)
@@ -176,7 +175,7 @@ async def _read(text: bytes) -> ClusterConfig:
     try:
         return await in_turn(partial(read_config, text.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
-        message = f"this is not UTF-8 text: byte {error.start} is not"
+        message = f"this is not UTF-8 text (byte {error.start})"
         fault = Fault(path="$", message=message, line=text.count(b"\n", 0, error.start) + 1, hint="Save it as UTF-8.")
         raise DocumentError(message, errors=[fault], hint=fault.hint) from error
 

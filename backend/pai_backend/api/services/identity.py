@@ -80,7 +80,7 @@ class IdentityService:
         """
         account = self._account(user, name)
         if account.name != user.name:
-            raise Forbidden("A profile is changed by its user alone.", hint=f"Ask {account.name}.")
+            raise Forbidden("Only its user may change a profile.", hint=f"Ask {account.name}.")
         data = change.data
         changes_account = data.username not in (None, account.name) or data.email not in (None, account.email)
         if changes_account or data.new_password is not None:

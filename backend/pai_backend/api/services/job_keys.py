@@ -102,7 +102,7 @@ class JobKeyService:
     async def redeem(self, ticket: str, name: str, source: str) -> str:
         """The private key that a link is about, once. Raises Forbidden for a link that is no longer valid."""
         spent = Forbidden(
-            "This link has been used, has expired, or was never given.", hint="Ask for the job's SSH answer again."
+            "This link is invalid, has expired, or was used already.", hint="Ask for the job's SSH answer again."
         )
         try:
             claims = await (await self._office()).redeem(ticket, _service(name))

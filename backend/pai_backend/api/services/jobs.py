@@ -47,7 +47,7 @@ from pai_backend.store.base import NewEvent
 LARGE_DOCUMENT_BYTES = 16_384  # above this, reading takes long enough (over 5 ms) to keep it off the event loop
 MAX_SECRET_BYTES = 65_536  # what one scrubber searches for with tables of about 10 MiB (model.scrub)
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}", re.ASCII)  # Source: OpenPAI protocol v1, jobName
-_READS_AS_UID = "has the form of a job's uid, j and 16 hexadecimal digits, by which only that job is meant"
+_READS_AS_UID = "has the form of a job uid (j and 16 hexadecimal digits), which is reserved"
 _ANOTHER_NAME = "Choose another name."
 MEDIA_TYPES = {"json": "application/json", "yaml": "application/yaml", "yml": "application/yaml"}
 
@@ -145,19 +145,19 @@ class JobService:
         job = await self.own(user, name, "delete")
         gone = await self._ctx.store.deletion.request(job.uid, user.name, self._ctx.clock())
         when = "is deleted" if gone else "is deleted as soon as the engine has removed its tasks"
-        return Said(status=202, message=f"job {job.name} {when}; what it left in storages stays")
+        return Said(status=202, message=f"job {job.name} {when}; its outputs in storages are kept")
 
     async def tag(self, user: User, name: str, tag: str) -> Said:
         """Give a job a tag. Idempotent. Raises NoSuchJob, Forbidden, InvalidParameters when it has too many."""
         job = await self.own(user, name, "tag")
         await self._ctx.store.tag(job.uid, tag)
-        return Said(status=200, message=f"job {job.name} has the tag {tag}")
+        return Said(status=200, message=f"tag {tag} added to job {job.name}")
 
     async def untag(self, user: User, name: str, tag: str) -> Said:
         """Take a tag away. Raises NoSuchJob, Forbidden, NoSuchTag."""
         job = await self.own(user, name, "untag")
         await self._ctx.store.untag(job.uid, tag)
-        return Said(status=200, message=f"job {job.name} has the tag {tag} no more")
+        return Said(status=200, message=f"tag {tag} removed from job {job.name}")
 
     async def document(self, user: User, name: str) -> tuple[bytes, str]:
         """The submitted bytes and their media type; with its secrets masked for all but the owner. Raises NoSuchJob."""
@@ -239,7 +239,7 @@ def check_outputs(document: Document, reach: TaskReach) -> None:
         return
     field, words = lost
     why = (
-        "is a place in its container, which goes with it"
+        "is a path in its container, which is removed with it"
         if words.startswith("/") or words.startswith("file:")
         else "is the default file system, a directory of the backend's machine, which tasks do not reach"
     )

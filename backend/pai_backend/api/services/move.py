@@ -33,5 +33,5 @@ class MoveService:
             moved = named.get(each.uid) or await self._ctx.store.job(each.uid)
             changed.append(MovedJob(id=moved.id, place=each.place, was=each.was))
         place = next((each.place for each in moves if each.uid == job.uid), None)
-        said = "stands there already" if place is None else f"is number {place} of its priority now"
+        said = "is there already" if place is None else f"is number {place} of its priority now"
         return MovedJobs(status=202, message=f"job {job.name} {said}", jobs=tuple(changed))

@@ -78,7 +78,7 @@ class OpenpaiSiteService:
         return Group(groupname=name, description=_ABOUT[name], extension=GroupExtension(acls=acls))
 
     async def members(self, user: User, name: str) -> UserList:
-        """Those of a group whom the caller may know. Raises NoSuchGroup."""
+        """The users of a group that the caller may see. Raises NoSuchGroup."""
         self.group(user, name)
         known = (await IdentityService(self._ctx).users(user)).root
         return UserList(tuple(each for each in known if name in each.grouplist))

@@ -260,7 +260,7 @@ class Receiving:
         """Take bytes; what is returned must be awaited before more come. Raises TooLarge, NoEnoughQuota."""
         size = self._upload.size + len(self._waiting) + len(data)
         if self._length is not None and size > self._length:
-            raise InvalidParameters("More bytes came than the file has.", hint="See that `size` is right.")
+            raise InvalidParameters("The body is longer than `size`.", hint="Correct `size`.")
         _check_size(size, self._service.room)
         self._take(len(data) + len(self._waiting) - self._held.size)
         self._waiting += data
@@ -375,7 +375,7 @@ def _check_size(size: int, room: FileRoom) -> None:
     if size > room.max_file_bytes:
         raise TooLarge(
             f"A file may have {room.max_file_bytes} bytes at most.",
-            hint="Split it, or ask for storage.max_file_bytes.",
+            hint="Split it, or ask the administrator to raise storage.max_file_bytes.",
         )
 
 
@@ -383,8 +383,8 @@ def no_quota(pool: Pool, free: int) -> NoEnoughQuota:
     """What does not fit into a quota."""
     places = " and ".join(shown(root) for root in pool.roots)
     return NoEnoughQuota(
-        f"{places} may hold {pool.bytes} bytes; {free} of a new file fit in, besides what is being uploaded now.",
-        hint="Remove what is not needed, or ask the administrator for storage.quota_bytes.",
+        f"{places} may hold {pool.bytes} bytes; {free} are left for a new file besides the current uploads.",
+        hint="Remove what is not needed, or ask the administrator to raise storage.quota_bytes.",
     )
 
 

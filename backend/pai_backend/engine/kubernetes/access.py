@@ -139,7 +139,7 @@ def _paths(access: Access, environ: Mapping[str, str], service_account: Path) ->
     default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
     if not default.exists():
         raise AccessError(
-            f"no Kubernetes cluster is known: there is no {default}, KUBECONFIG is not set, and this is no pod; "
+            f"no Kubernetes cluster is known: there is no {default}, KUBECONFIG is not set, and this is not a pod; "
             "set kubernetes.kubeconfig to a kubeconfig file"
         )
     return [default]

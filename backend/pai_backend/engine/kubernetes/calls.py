@@ -201,7 +201,7 @@ class Calls:
                     left_s = until - self._clock()
                     if left_s <= 0:
                         raise tries.last or Unreachable(
-                            f"{ask.request}: {deadline_s:.0f} s passed before its turn came", sent=False
+                            f"{ask.request}: no free slot within {deadline_s:.0f} s", sent=False
                         )
                     return await self._transport.send(replace(ask, timeout_s=min(ask.timeout_s, left_s)))
             except ClusterError as error:
@@ -234,5 +234,5 @@ def _object(answer: bytes) -> Object:
     except ValueError:
         raise Malformed("the API server's answer is not JSON") from None
     if not isinstance(found, dict):
-        raise Malformed("the API server's answer is no object")
+        raise Malformed("the API server's answer is not an object")
     return found

@@ -57,7 +57,7 @@ class Keys(Protocol):
 
     @property
     def nodes(self) -> NodeReading:
-        """What is to be known of nodes."""
+        """Facts about nodes."""
         ...
 
 

@@ -52,9 +52,7 @@ async def run_program(config: dict[str, Any], cluster: dict[str, Any], folder: P
             raise ValueError
         return Given(_user(status), _expiry(status))
     except (ValueError, LookupError, TypeError):
-        raise AccessError(
-            f"{who} gives something else than an ExecCredential of {api or 'a named apiVersion'}"
-        ) from None
+        raise AccessError(f"{who} did not return an ExecCredential of {api or 'a named apiVersion'}") from None
 
 
 async def _output(words: list[str], environ: dict[str, str], who: str) -> bytes:
@@ -65,7 +63,7 @@ async def _output(words: list[str], environ: dict[str, str], who: str) -> bytes:
             *words, env=environ, stdin=null, stdout=asyncio.subprocess.PIPE, stderr=null
         )
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no command"
+        reason = getattr(error, "strerror", None) or "it is not a command"
         raise AccessError(f"{who} cannot be run: {reason}; install it, or use another context") from None
     try:
         async with asyncio.timeout(COMMAND_S):

@@ -83,7 +83,7 @@ class Ender:
                 continue
             marks = marks_of(found)
             if marks is None:
-                raise EngineError(f"a Secret {name} that is no task's is in the way; delete it")
+                raise EngineError(f"a Secret {name} exists and does not belong to jupyter-pai; delete or rename it")
             return marks
         raise EngineError(f"the Secret {name} keeps changing while task {uid} is to be stopped")
 

@@ -406,7 +406,7 @@ class KubernetesEngine:
             except Forbidden as error:
                 if self._options.namespace_per is NamespacePer.CLUSTER:
                     raise
-                _log.warning("whoever has this namespace waits until the backend may work in it: %s", error)
+                _log.warning("jobs of a namespace wait until the backend may work in it: %s", error)
         return [marks for marks in found if marks is not None and self._is_of_ours(marks.database)]
 
     def _is_ours(self, found: Object) -> bool:

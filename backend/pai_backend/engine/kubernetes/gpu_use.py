@@ -84,7 +84,7 @@ def told(ran: Ran) -> GpuUse:
     numbers = [int(match[1]) for match in found if match[1]]
     failed = _failure(ran, any_line=bool(found))
     if any(number > 100 for number in numbers):
-        numbers, failed = [], failed or "nvidia-smi tells of more than 100 percent, which NVIDIA's does not"
+        numbers, failed = [], failed or "nvidia-smi reports more than 100 percent"
     silent = "NVIDIA's driver does not tell how much a GPU of it works, as it does not for those in MIG mode"
     unread = failed or (silent if len(numbers) < len(found) else "")
     if not numbers:
@@ -98,7 +98,7 @@ def _failure(ran: Ran, *, any_line: bool) -> str:
         return "no program can be run in its container now"
     if ran.code not in WHOLE:
         return _WORDS.get(ran.code, f"nvidia-smi failed with exit code {ran.code}")
-    return "" if any_line else "nvidia-smi does not tell of any GPU"
+    return "" if any_line else "nvidia-smi reports no GPU"
 
 
 async def gpu_use(client: Client, pod_path: str) -> GpuUse:
@@ -106,12 +106,12 @@ async def gpu_use(client: Client, pod_path: str) -> GpuUse:
     try:
         return told(await execute(client, pod_path, layout.TASK_CONTAINER, command(), LIMIT_S))
     except Forbidden:
-        words = "the cluster lets the backend run no program in its pod: the role needs `get` and `create` of pods/exec"
+        words = "the backend may not run programs in its pod: the role needs `get` and `create` of pods/exec"
         raise EngineError(words) from None
     except NotFound:
         raise EngineError("its pod is gone") from None
     except Malformed:
-        raise EngineError("what answers in its container is no nvidia-smi") from None
+        raise EngineError("the program in its container is not nvidia-smi") from None
     except Unreachable:
         raise EngineError("its container does not answer") from None
     except ClusterError:

@@ -63,12 +63,12 @@ def read_kubeconfig(paths: Sequence[Path], context: str | None) -> Kubeconfig:
     cluster_name, user_name = about.get("cluster"), about.get("user")
     cluster, folder = _entry(documents, "clusters", cluster_name)
     if cluster is None:
-        raise AccessError(f"{where}: the context {wanted} names the cluster {cluster_name}, which is not there")
+        raise AccessError(f"{where}: the context {wanted} names the cluster {cluster_name}, which does not exist")
     user: dict[str, Any] | None = {}
     if user_name:
         user, folder = _entry(documents, "users", user_name)
     if user is None:
-        raise AccessError(f"{where}: the context {wanted} names the user {user_name}, which is not there")
+        raise AccessError(f"{where}: the context {wanted} names the user {user_name}, which does not exist")
     namespace = str(about["namespace"]) if about.get("namespace") else None
     found = Kubeconfig(tuple(paths), str(wanted), namespace, cluster, user, folder)
     _check_server(found, has_credentials=bool(user))
@@ -82,7 +82,7 @@ def _check_server(found: Kubeconfig, *, has_credentials: bool) -> None:
         raise AccessError(f"{where} has no usable server; it must be like https://HOST:6443")
     parts = urlsplit(found.server)
     if parts.scheme == "http" and has_credentials and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-        raise AccessError(f"{where} is reached over plain http, where credentials can be read along; use https")
+        raise AccessError(f"{where} uses plain http, which exposes credentials; use https")
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _load_some(folders: list[str]) -> Library | None:
         found = _load(folders)
         if all(isinstance(kind, type) for kind in vars(found).values()):
             return found
-        why = "a name is no class"
+        why = "a name is not a class"
     except (AttributeError, ImportError, TypeError) as error:
         why = str(error)
     log.warning("this release of %s is imported whole, which takes more memory: %s (ADR 0032)", NAME, why)

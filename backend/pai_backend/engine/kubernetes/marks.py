@@ -78,7 +78,7 @@ def recalled(marks: Marks) -> TaskSeen | None:
     """The end of a forgotten task, once more; None for one that is not forgotten."""
     if marks.forgotten is None:
         return None
-    message = "it ended, and how is no longer known"
+    message = "it ended; its exit status is lost"
     unknown = TaskExit(reason="lost", message=message, causer=Causer.PLATFORM, at=marks.forgotten)
     return TaskSeen(marks.uid, TaskState.EXITED, marks.exit or unknown, message=(marks.exit or unknown).message)
 

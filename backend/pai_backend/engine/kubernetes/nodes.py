@@ -103,7 +103,7 @@ def quantity(value: object) -> Decimal:
     text = value if isinstance(value, str) else ""
     match = _QUANTITY.fullmatch(text)
     if match is None or match[1].count(".") > 1 or not any(char.isdigit() for char in match[1]):
-        raise ValueError(f"{text[:40]!r} is no quantity")
+        raise ValueError(f"{text[:40]!r} is not a quantity")
     number, unit, exponent = match.groups()
     return Decimal(number) * (_SCALES[unit] if unit else Decimal(10) ** int(exponent or 0))
 
@@ -144,7 +144,7 @@ def _ready(found: Object) -> Condition:
 
 
 def _why(condition: Condition) -> str:
-    return condition.message or condition.reason or "it does not say why"
+    return condition.message or condition.reason or "no reason is given"
 
 
 def _address(found: Object) -> str:

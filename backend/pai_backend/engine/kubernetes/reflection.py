@@ -114,7 +114,7 @@ class Reflection:
         items, about = document.get("items"), metadata(document)
         try:
             if not isinstance(items, list) or not all(isinstance(obj, dict) for obj in items):
-                raise Malformed("the API server's answer is no list")
+                raise Malformed("the API server's answer is not a list")
             for obj in items:
                 self._arriving.objects[uid_of(obj)] = self._slim(obj)
             version = version_of(document)
@@ -229,7 +229,7 @@ class Reflection:
 def _fault(kind: object, obj: object) -> StreamFault:
     """What an ERROR event, or a line that is no event, means."""
     if kind != "ERROR" or not isinstance(obj, dict):
-        return StreamFault("a line of the watch is no event")
+        return StreamFault("a line of the watch is not an event")
     code, details = obj.get("code"), obj.get("details")
     seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
     return StreamFault(

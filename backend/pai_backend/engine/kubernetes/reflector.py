@@ -220,7 +220,7 @@ def _event(line: bytes) -> Object:
     except ValueError:
         event = None
     if not isinstance(event, dict):
-        raise StreamFault("a line of the watch is no event")
+        raise StreamFault("a line of the watch is not an event")
     return event
 
 

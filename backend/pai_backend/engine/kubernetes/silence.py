@@ -54,7 +54,7 @@ class Silences:
         except Forbidden as error:
             self._forbidden = True
             _log.warning(
-                "leases of nodes may not be read, so a silent node is told only once it is not ready: %s", error
+                "leases of nodes may not be read, so a silent node is noticed only once it is not ready: %s", error
             )
         except NotFound:
             known = {}

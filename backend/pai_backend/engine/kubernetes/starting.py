@@ -138,7 +138,9 @@ class Starter:
             found = await self._calls.get(self._places.one(Kind.SECRET, name_of(secret)))
         marks = marks_of(found)
         if marks is None:
-            raise StartRefused(f"a Secret {name_of(secret)} that is no task's is in the way; delete it")
+            raise StartRefused(
+                f"a Secret {name_of(secret)} exists and does not belong to jupyter-pai; delete or rename it"
+            )
         if not marks.final:
             _refuse_deleted(found, f"the Secret {name_of(secret)} of its plan")
         return _Made(found, marks)

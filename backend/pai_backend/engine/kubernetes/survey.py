@@ -92,8 +92,8 @@ def _doubts(node: Node, raw: Object, pods: PodSettings) -> Iterator[str]:
         yield _why_without(node, raw, pods)
     elif any(gpu.type == UNNAMED for gpu in node.gpus):
         yield (
-            f"Nothing says of which type the GPUs are, so that they are all {UNNAMED}; where documents ask for a type, "
-            f"set `kubectl label node NAME {GPU_TYPE}=WORD` and make this file anew"
+            f"The type of the GPUs is not known, so they are all {UNNAMED}; where documents ask for a type, "
+            f"set `kubectl label node NAME {GPU_TYPE}=WORD` and make this file again"
         )
 
 
@@ -102,14 +102,14 @@ def _why_without(node: Node, raw: Object, pods: PodSettings) -> str:
     offered = [name for name in GPU_RESOURCES if _count(allocatable.get(name))]
     if pods.gpus.by == "visible-devices":
         if offered or any(label in node.labels for label in PRODUCTS):
-            return f"Without cells until somebody says how many GPUs it has: `kubectl label node NAME {GPU_COUNT}=N`"
+            return f"Without cells until its number of GPUs is set: `kubectl label node NAME {GPU_COUNT}=N`"
     elif offered:
         return (
             f"Without cells, because GPUs are counted by {pods.gpus.resource} and these are {', '.join(offered)}; "
             "set kubernetes.pods.gpus.resource, or resources for their type"
         )
     elif any(label in node.labels for label in PRODUCTS):
-        return f"Without cells, because its labels tell of GPUs and no device plugin offers {pods.gpus.resource} there"
+        return f"Without cells, because its labels name GPUs and no device plugin offers {pods.gpus.resource} there"
     return "Without GPUs, hence without cells; tasks that ask for no GPU run there by CPU and memory"
 
 

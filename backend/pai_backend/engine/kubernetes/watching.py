@@ -167,7 +167,7 @@ class Watcher:
         self._read(self._due)
         for uid, known in self._tasks.items():
             if known.told is None:
-                self._report(TaskSeen(uid, TaskState.STARTING, message="the cluster cannot tell more of it now"))
+                self._report(TaskSeen(uid, TaskState.STARTING, message="the cluster reports nothing further now"))
         for event in self._take():
             yield event
         self._listed = True

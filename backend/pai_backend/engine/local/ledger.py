@@ -439,7 +439,7 @@ def _control(directory: Path) -> str:
 
 
 def _unreadable(uid: TaskUid) -> EngineError:
-    return EngineError(f"the exit record of task {uid} is no JSON; remove {layout.EXIT} from its directory")
+    return EngineError(f"the exit record of task {uid} is not JSON; remove {layout.EXIT} from its directory")
 
 
 def _exit_now(reason: str, message: str, causer: Causer, *, unexplained: bool = False) -> TaskExit:
@@ -458,8 +458,8 @@ def _last_line(path: Path) -> str:
 def _os_error(exc: OSError) -> str:
     """Place, reason and, where there is a usual one, remedy."""
     remedy = {
-        errno.ENOSPC: "; make room on the disk",
-        errno.EDQUOT: "; make room in the disk quota",
+        errno.ENOSPC: "; free some disk space",
+        errno.EDQUOT: "; free some disk quota",
         errno.EAGAIN: "; the machine's limit of processes is reached",
         errno.EMFILE: "; raise the limit of open files (ulimit -n)",
     }.get(exc.errno or 0, "")

@@ -26,7 +26,7 @@ def require_own(directory: Path, port: int) -> None:
         account = by_record((read_record(directory / layout.PLAN) or {}).get("account"))
         strangers = listening_uids(port) - {0, account.uid} if account is not None else set()
     except (OSError, ValueError) as exc:
-        raise EngineError(f"who listens on port {port} of task {directory.name} cannot be told: {exc}") from exc
+        raise EngineError(f"the listener on port {port} of task {directory.name} cannot be determined: {exc}") from exc
     if strangers:
         raise EngineError(f"a program of another user listens on port {port} of task {directory.name}")
 

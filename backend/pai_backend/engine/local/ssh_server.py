@@ -70,7 +70,7 @@ class TaskConnection(Guessing):
         """Called by asyncssh for every message."""
         if pkttype == MSG_CHANNEL_OPEN and self.is_full:
             packet.get_string()
-            text = f"This connection has {MOST_CHANNELS} channels open, which is the most."
+            text = f"This connection has {MOST_CHANNELS} channels open, the maximum."
             self.send_channel_open_failure(packet.get_uint32(), asyncssh.OPEN_RESOURCE_SHORTAGE, text, "")
             return True
         return super().process_packet(pkttype, pktid, packet)

@@ -50,7 +50,7 @@ DRAIN_S = 5.0  # answers under way may take this long at the end
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
-    """Serve until the process is told to end. Raises RoleError when something of the configuration cannot be had."""
+    """Serve until the process is told to end. Raises RoleError when the configuration cannot be followed."""
     tokens, cells = _tokens(parts.settings), _cells(parts)
     listener = _listen(parts.settings)
     url = _url(listener)
@@ -199,7 +199,7 @@ def _listen(settings: Settings) -> socket.socket:
     try:
         return bind_kept(host, port, settings.data_dir / "api.port")
     except OSError as error:
-        raise RoleError(f"api.port: {host}:{port} cannot be had: {error.strerror}") from None
+        raise RoleError(f"api.port: cannot listen on {host}:{port}: {error.strerror}") from None
 
 
 def _url(listener: socket.socket) -> str:
@@ -256,7 +256,7 @@ async def _follow_nodes(parts: Parts) -> None:
 def _controller_check(lease: Lease | None) -> Check:
     """Whether some controller decides, in whichever process it is."""
     left = (lease.expires_at - datetime.now(UTC)).total_seconds() if lease is not None else 0.0
-    words = f"the lease holds for {left:.0f} s more" if left > 0 else "nobody holds the lease"
+    words = f"the lease holds for {left:.0f} s more" if left > 0 else "no controller holds the lease"
     return Check(name="controller", ok=left > 0, message=words)
 
 
@@ -285,5 +285,5 @@ async def _drain(server: tornado.httpserver.HTTPServer, metrics: Metrics) -> Non
         async with asyncio.timeout(DRAIN_S):
             await metrics.idle()
     except TimeoutError:
-        log.info("requests were cut at the end")
+        log.info("requests were cut off at shutdown")
     await server.close_all_connections()

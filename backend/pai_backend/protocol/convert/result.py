@@ -65,7 +65,7 @@ def finished(text: str, losses: Losses) -> Converted:
         read_document(text)
     except DocumentError as error:
         first = error.errors[0]
-        message = f"in the other protocol it is no document any more: {first.message} ({first.path})"
+        message = f"in the other protocol it is not a valid document: {first.message} ({first.path})"
         raise refused((), message, "Shorten or simplify the document.") from None
     return Converted(text, losses.found)
 

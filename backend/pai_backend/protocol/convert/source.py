@@ -28,7 +28,7 @@ def note_source(document: Document, losses: Losses) -> None:
     text = document.source.decode()
     root = locate(text).root
     if root is not None and isinstance(root.value, dict) and "tmp" in root.value:
-        losses.lost(("tmp",), "tmp, a picture of SCM's screen, is left out", "Nothing follows it.")
+        losses.lost(("tmp",), "tmp, a picture of SCM's screen, is left out", "It is ignored.")
     if _COMMENT.match(text):
         losses.lost((), "comments are left out", "Write them again where they are needed.")
 
@@ -58,5 +58,5 @@ def command_of(command: str, labels: list[str], path: Path, losses: Losses) -> s
         losses.rewritten(path, f"written with PAI_: {', '.join(changed.changed)}")
     if changed.left:
         message = f"left as they are, and set before the command: {', '.join(changed.left)}"
-        losses.rewritten(path, message, "They stand in single quotes, or without the $ that a shell expands.")
+        losses.rewritten(path, message, "They are in single quotes, or without the $ that a shell expands.")
     return changed.command

@@ -43,7 +43,7 @@ def to_v2(document: Document) -> Converted:
     if document.dialect is Dialect.OPENPAI_V2:
         return Converted(document.source.decode())
     if document.dialect is Dialect.OPENPAI_V2_DRAFT:
-        raise refused((), "it is a draft of v2 already", "Follow the warnings of pai validate to make it v2.")
+        raise refused((), "it is already a draft of v2", "Follow the warnings of pai validate to make it v2.")
     return _Writer(document).written()
 
 

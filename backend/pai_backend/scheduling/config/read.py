@@ -40,7 +40,7 @@ def unwrapped(root: yaml.MappingNode, text: str, faults: Faults) -> yaml.Mapping
     outer = document.mapping(root, (), faults)
     path: Path = (KEY, "config")
     if "physicalCluster" in outer:
-        faults.error((KEY,), outer[KEY], f"{KEY} stands beside physicalCluster", "Keep one of the two.")
+        faults.error((KEY,), outer[KEY], f"{KEY} and physicalCluster are both given", "Keep one of the two.")
         return None
     for name in outer:
         if name != KEY:

@@ -54,15 +54,15 @@ def _lack(lack: Lack) -> str:
     if lack.what is LackOf.TAINT:
         return f"{lack.node} has the taint {lack.detail}, which it does not tolerate"
     if lack.what is LackOf.CORDONED:
-        return f"{lack.node} is cordoned: nothing new starts there"
+        return f"{lack.node} is cordoned: no new tasks start there"
     return f"{lack.node} does not have the label {lack.detail} that is asked for"
 
 
 def _lacking(waiting: Waiting) -> str:
     if not waiting.lacks:
-        return f"Nodes with free GPUs lack CPU, memory or something else that it needs: {_names([*waiting.nodes])}."
-    said = named([_lack(lack) for lack in waiting.lacks], lambda more: f"; {more} more nodes likewise", "; ")
-    return f"GPUs are free, but their nodes cannot take it: {said}."
+        return f"Nodes with free GPUs lack CPU, memory or another thing that it needs: {_names([*waiting.nodes])}."
+    said = named([_lack(lack) for lack in waiting.lacks], lambda more: f"; the same for {more} more nodes", "; ")
+    return f"GPUs are free, but their nodes are not suitable: {said}."
 
 
 def _linear_remedy(waiting: Waiting) -> str:
@@ -87,12 +87,12 @@ _SENTENCES: dict[Cause, Say] = {
         "pieces large enough."
     ),
     Cause.CAP: _cap,
-    Cause.BAD_NODES: lambda w: f"It would start if these nodes were well: {_names([*w.nodes])}.",
+    Cause.BAD_NODES: lambda w: f"It would start if these nodes were healthy: {_names([*w.nodes])}.",
     Cause.LINEAR: _lacking,
     Cause.PORT: _lacking,
     Cause.PREEMPTING: lambda w: f"It has its place and waits for {_groups(w)} to be stopped there.",
-    Cause.KEPT: lambda w: f"GPUs are kept for it; it starts when these have ended: {_groups(w)}.",
-    Cause.RESERVED: lambda w: f"What it needs is kept for {_groups(w)}, which comes first.",
+    Cause.KEPT: lambda w: f"GPUs are reserved for it; it starts when these have ended: {_groups(w)}.",
+    Cause.RESERVED: lambda w: f"The GPUs it needs are reserved for {_groups(w)}, which comes first.",
     Cause.FRAGMENTED: _fragmented,
     Cause.PRIORITY: lambda w: (
         f"It needs {_gpus(w.needed)}{_typed(w)}, and {w.free} of {_where(w)} are free; the others are held at its "
@@ -106,13 +106,13 @@ _REMEDIES: dict[Cause, Say] = {
     Cause.QUOTA: lambda w: f"Ask for at most {_gpus(w.owned)}, or use a larger virtual cluster.",
     Cause.SHAPE: lambda w: "Use smaller tasks, or ask an administrator for larger cells.",
     Cause.CAP: lambda w: (
-        "Ask for less: alone it exceeds the limit."
+        "Ask for less: this job alone exceeds the limit."
         if w.cap is not None and w.cap.never
         else "Wait until some of those have ended, or stop one."
     ),
     Cause.BAD_NODES: lambda w: "Ask an administrator to repair the nodes, or use fewer GPUs.",
     Cause.LINEAR: _linear_remedy,
-    Cause.PORT: lambda w: "Let the port be chosen for you, or wait until it is free.",
+    Cause.PORT: lambda w: "Use an automatically chosen port, or wait until this one is free.",
     Cause.PREEMPTING: lambda w: "Nothing to do: it starts as soon as they have stopped.",
     Cause.KEPT: lambda w: "Nothing to do: later groups cannot take these GPUs.",
     Cause.RESERVED: lambda w: "Wait until they have started, or use fewer GPUs.",
@@ -140,7 +140,7 @@ def _change(change: Change) -> str:
         return f"If it tolerated the {taint}, which an administrator decides, it would start now."
     if change.kind is ChangeKind.UNCORDON:
         return f"If an administrator uncordoned {_names([*change.nodes])}, it would start now."
-    return "As an opportunistic job (priority class oppo) it would start now, but could be stopped for others."
+    return "As an opportunistic job (priority class oppo) it would start now, but could be preempted."
 
 
 _BASES = {
@@ -150,8 +150,8 @@ _BASES = {
 
 
 def _estimate(waiting: Waiting) -> str:
-    known = " and on ".join(_BASES[basis] for basis in waiting.rests_on) or "expected run times"
-    return f"This time is an estimate: it rests on {known}, and holds if nothing new comes first."
+    known = " and ".join(_BASES[basis] for basis in waiting.rests_on) or "expected run times"
+    return f"This time is an estimate based on {known}. It assumes that no new job comes first."
 
 
 WORDS = Words(_SENTENCES, _REMEDIES, _change, _estimate)

@@ -38,19 +38,19 @@ def about_cells(group: Group, reason: Reason, need: Need, nodes: Mapping[str, No
             owned = f"{reason.owned} of one kind" if _is_of_one_kind(group) else str(reason.owned)
             return f"needs {wanted}, and the virtual cluster {reason.vc} owns {owned}: it cannot start as it is"
         case WaitCode.SHAPE:
-            largest = f"no node gives a task of the virtual cluster {reason.vc} {reason.largest_pod} at once"
+            largest = f"no node has {reason.largest_pod} GPUs of the virtual cluster {reason.vc}"
             if reason.largest >= reason.largest_pod:
                 alike = " of one kind" if _is_of_one_kind(group) else ""
                 largest = f"the nodes{alike} of the virtual cluster {reason.vc} do not hold all of them together"
             return f"needs {wanted}, {reason.largest_pod} in one task, and {largest}: it cannot start as it is"
         case WaitCode.BAD_NODES:
-            return f"waits for {wanted}: not ready is {named(reason.nodes)}"
+            return f"waits for {wanted}: nodes not ready: {named(reason.nodes)}"
         case WaitCode.NOT_SUGGESTED:
             return f"waits for {wanted}: {_unsuited(need, [nodes[name] for name in reason.nodes if name in nodes])}"
         case WaitCode.BEYOND_PRIORITY:
-            return f"waits for {wanted}: what could serve it is in use{who}"
+            return f"waits for {wanted}: suitable resources are in use{who}"
         case WaitCode.RESERVED:
-            return f"waits for {wanted}: what is free is kept for {named(reason.holders) or 'others'}"
+            return f"waits for {wanted}: free GPUs are reserved for {named(reason.holders) or 'others'}"
         case WaitCode.FRAGMENTED:
             return f"waits for {wanted}: {reason.free} are free, at most {reason.largest} for one task"
 
@@ -80,7 +80,7 @@ def about_room(need: Need, count: int, nodes: Sequence[Node]) -> str:
         return f"waits for {wanted}{together}: {_unsuited(need, able)}"
     if not any(node.ready for node in usable):
         return "; ".join(f"node {node.name} is not ready: {node.reason}" for node in usable[:MOST_NAMED])
-    return f"waits for {wanted}{together}: what could serve it is in use"
+    return f"waits for {wanted}{together}: suitable resources are in use"
 
 
 def about_preempting(victims: Sequence[str]) -> str:
@@ -91,8 +91,8 @@ def about_preempting(victims: Sequence[str]) -> str:
 def about_kept(others: Sequence[str]) -> str:
     """Why a group that was overtaken long enough does not run yet."""
     if not others:
-        return "has GPUs kept for it, and waits for CPU or memory on their nodes"
-    return f"has GPUs kept for it, and starts when these have ended: {named(others)}"
+        return "has GPUs reserved, and waits for CPU or memory on their nodes"
+    return f"has GPUs reserved, and starts when these have ended: {named(others)}"
 
 
 def about_cap(excess: Excess, *, alone: bool) -> str:
@@ -138,7 +138,7 @@ def _unsuited(need: Need, nodes: Sequence[Node]) -> str:
     away = [node.name for node, objection in objections if objection is None and not node.ready]
     full = [node.name for node, objection in objections if objection is None and node.ready]
     parts = [f"it may not use {named(barred)}"] if barred else []
-    parts += [f"not ready is {named(away)}"] if away else []
+    parts += [f"nodes not ready: {named(away)}"] if away else []
     parts += [f"too little CPU or memory, or a port in use, on {named(full)}"] if full else []
     return "; ".join(parts) or "no node suits it"
 

@@ -33,15 +33,15 @@ def test_the_busiest_gpu_counts_and_one_without_a_number_is_told(output: str, us
 @pytest.mark.parametrize(
     ("output", "why"),
     [
-        ("", "nvidia-smi does not tell of any GPU"),
-        ("No devices were found\n", "nvidia-smi does not tell of any GPU"),
+        ("", "nvidia-smi reports no GPU"),
+        ("No devices were found\n", "nvidia-smi reports no GPU"),
         ("0, [N/A]\n1, N/A\n", MIG),
-        ("97\n", "nvidia-smi does not tell of any GPU"),
-        ("0, -1\n0, 9.5\n0, ９\n0, 1, 2\n", "nvidia-smi does not tell of any GPU"),
-        ("0, 101\n", "nvidia-smi tells of more than 100 percent, which NVIDIA's does not"),
-        ("0, 0\n1, 101\n", "nvidia-smi tells of more than 100 percent, which NVIDIA's does not"),
-        ("\x00\x1b[2J{}<>" * 1000, "nvidia-smi does not tell of any GPU"),
-        ("0, " + "9" * 4000, "nvidia-smi does not tell of any GPU"),
+        ("97\n", "nvidia-smi reports no GPU"),
+        ("0, -1\n0, 9.5\n0, ９\n0, 1, 2\n", "nvidia-smi reports no GPU"),
+        ("0, 101\n", "nvidia-smi reports more than 100 percent"),
+        ("0, 0\n1, 101\n", "nvidia-smi reports more than 100 percent"),
+        ("\x00\x1b[2J{}<>" * 1000, "nvidia-smi reports no GPU"),
+        ("0, " + "9" * 4000, "nvidia-smi reports no GPU"),
     ],
     ids=["nothing", "no GPU", "MIG", "no index", "no percent", "too busy", "one too busy", "garbage", "huge"],
 )

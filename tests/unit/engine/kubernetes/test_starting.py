@@ -345,7 +345,7 @@ async def test_a_secret_that_is_no_tasks_is_not_touched(make_plan: MakePlan, set
     server, name = Server(), naming.task_name(make_plan().uid)
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"theirs": "AA=="}}
     await Calls(server).create(Places("team").all(Kind.SECRET), body)
-    with pytest.raises(StartRefused, match="no task's"):
+    with pytest.raises(StartRefused, match="does not belong"):
         await starter(server, settings, "carol").start(make_plan())
     await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=ENDED, keep=kept)
     (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]

@@ -33,7 +33,7 @@ physicalCluster:
     - {cellType: V100-NODE-2, cellAddress: dan}
     - {cellType: V100-NODE-2, cellAddress: erin}
 
-# Who owns how many cells of a type. Nobody takes from a virtual cluster what it owns.
+# Who owns how many cells of a type. No other virtual cluster can preempt what it owns.
 virtualClusters:
   default:
     virtualCells:

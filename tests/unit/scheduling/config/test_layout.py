@@ -56,7 +56,7 @@ def test_the_older_form() -> None:
     [
         ("machine-type: gpu-machine", "machine-type: gpus", "no SKU gpus", 11),
         ("hostname: hostname-dan", "hostname: hostname-carol", "hostname-carol is listed twice", 12),
-        ("mem: 220Gi", "mem: much", "much is no amount of memory", 7),
+        ("mem: 220Gi", "mem: much", "much is not an amount of memory", 7),
         ("model: TITANX", "model: TITAN.X", "TITAN.X cannot be a type of GPUs", 6),
         ("count: 1", "count: 1000", "1000 GPUs in a node", 6),
         ("count: 1", "count: none", "count must be a whole number", 6),

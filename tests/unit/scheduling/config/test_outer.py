@@ -46,7 +46,7 @@ def test_a_fault_inside_has_its_place_in_the_whole_file() -> None:
         ("hivedscheduler: {}\n", "hivedscheduler has no config"),
         ("hivedscheduler:\n  config: 'physicalCluster: {}'\n", "hivedscheduler has no config"),
         ("hivedscheduler:\n  config: |\n\nother: 1\n", "the configuration must be a mapping"),
-        ("physicalCluster: {}\nhivedscheduler: {config: {}}\n", "hivedscheduler stands beside physicalCluster"),
+        ("physicalCluster: {}\nhivedscheduler: {config: {}}\n", "hivedscheduler and physicalCluster are both given"),
     ],
 )
 def test_what_has_no_configuration_inside_is_refused(text: str, message: str) -> None:

@@ -49,7 +49,7 @@ def test_no_task_of_a_gang_lies_on_a_closed_node() -> None:
 def test_nodes_that_are_full_are_told_apart_from_those_that_are_closed() -> None:
     cells = placer(node("a", "x:NoSchedule"), node("b", cpus=2), node("c").model_copy(update={"ready": False}))
     assert refused(cells, job(1, cpus=4)).message == (
-        "waits for 1 GPU: it may not use a (taint x:NoSchedule); not ready is c; "
+        "waits for 1 GPU: it may not use a (taint x:NoSchedule); nodes not ready: c; "
         "too little CPU or memory, or a port in use, on b"
     )
     assert refused(cells, job(2, gpus=0, cpus=4)).message == "node c is not ready: "

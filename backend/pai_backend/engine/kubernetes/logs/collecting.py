@@ -181,7 +181,7 @@ class _Copy:
         except Invalid:
             return True  # it has not begun
         except Malformed as error:
-            self._tell(logging.WARNING, f"cannot be had: {error}")
+            self._tell(logging.WARNING, f"is unavailable: {error}")
         except NotFound as error:
             if self.source.read_out:
                 return True  # kubelets remove a container at once when its pod is deleted, and all of it was read

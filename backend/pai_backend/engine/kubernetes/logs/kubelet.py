@@ -56,7 +56,7 @@ class Source:
                 yield data
             if not lines.searching:
                 return
-            _log.warning("the log of task %s was rotated while nobody read it; some of it may be lost", self._uid)
+            _log.warning("the log of task %s was rotated before it was read; some of it may be lost", self._uid)
             # Of the new file nothing was read, also when nothing is in it yet: whatever comes in it is new.
             self.position = Position(self.position.end)
         async for data in self._answer(Lines(self.position)):

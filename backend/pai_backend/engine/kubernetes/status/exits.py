@@ -75,21 +75,21 @@ def taken_away(view: PodView) -> Cause | None:
     if view.reason == "DeadlineExceeded":
         return Cause("deadline-exceeded", _said("the cluster ended it", view.message), Causer.USER)
     if view.reason in LOST_PODS:
-        return Cause("lost", _said("its node went away", view.message))
+        return Cause("lost", _said("its node was lost", view.message))
     if view.reason == "Preempting" or view.disruption == "PreemptionByScheduler":
-        return Cause("preempted", _said("the cluster gave its place to another pod", _why(view)), Causer.RESOURCE)
+        return Cause("preempted", _said("the cluster preempted it for another pod", _why(view)), Causer.RESOURCE)
     if view.disruption == "DeletionByPodGC":
         return Cause("lost", _said("its node is no longer part of the cluster", _why(view)))
     if view.disruption in ("EvictionByEvictionAPI", "DeletionByTaintManager"):
-        return Cause("drained", _said("its node was emptied", _why(view)))
+        return Cause("drained", _said("its node was drained", _why(view)))
     if view.disruption == "TerminationByKubelet":
         return _by_its_kubelet(_why(view))
     if view.disruption:  # a reason that a later Kubernetes has, or an operator's own
         return Cause("drained", _said("the cluster ended it", f"{view.disruption}: {_why(view)}"))
     if view.task.ended is not None and view.task.ended.reason in OUT_OF_SIGHT:
-        return Cause("lost", _said("its node lost sight of it", words(view.task.ended.message)))
+        return Cause("lost", _said("its node lost track of it", words(view.task.ended.message)))
     if view.deleted_at is not None and stop is None and not view.reason:
-        return Cause("vanished", "its pod was deleted by somebody else")
+        return Cause("vanished", "its pod was deleted by another client")
     return None
 
 
@@ -97,7 +97,7 @@ def _evicted(said: str) -> Cause:
     """By the kubelet's words, which tell a limit of the pod itself from a node that runs short."""
     if "exceed" in said and "low on resource" not in said:
         return Cause("storage-exceeded", _said("it filled more disk than it may", said), Causer.USER)
-    return Cause("evicted", _said("its node put it out", said), Causer.RESOURCE)
+    return Cause("evicted", _said("its node evicted it", said), Causer.RESOURCE)
 
 
 def _by_its_kubelet(said: str) -> Cause:
@@ -106,9 +106,9 @@ def _by_its_kubelet(said: str) -> Cause:
     Where the container exits with 0 the pod never has one: its phase is Succeeded.
     """
     if "shutdown" in said:
-        return Cause("lost", _said("its node went away", said))
+        return Cause("lost", _said("its node was lost", said))
     if "critical pod" in said:
-        return Cause("preempted", _said("the cluster gave its place to another pod", said), Causer.RESOURCE)
+        return Cause("preempted", _said("the cluster preempted it for another pod", said), Causer.RESOURCE)
     return _evicted(said)
 
 
@@ -177,7 +177,7 @@ def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExi
     if record is not None and not record.by_itself and code == 0:
         # Many programs end well when they are told to end: this is no result of theirs. Whoever is inside may do that,
         # and so does whoever turns a node off without its kubelet.
-        message = f"it was told to end, and the cluster gives no reason; {how}"
+        message = f"it was asked to end, and the cluster gives no reason; {how}"
         return TaskExit(code=code, reason="lost", message=message, causer=Causer.PLATFORM, at=at, unexplained=True)
     if record is None or not record.by_itself:
         # The launcher was asked to end, and nobody of the cluster says so: whoever is inside may do that.

@@ -38,13 +38,13 @@ def start_error(refused: Refused) -> EngineError:
     if isinstance(refused, NotFound):
         return EngineError(f"the namespace of its task is not there; the administrator must make it ({words(said)})")
     if isinstance(refused, Conflict | AlreadyExists):
-        return EngineError(f"an object of its task is in the way or on its way out ({words(said)})")
+        return EngineError(f"an object with the name of its task exists or is being deleted ({words(said)})")
     if isinstance(refused, Invalid):
-        return StartForbidden(f"the cluster does not take its pod as it is ({words(said)})")
+        return StartForbidden(f"the cluster rejects its pod ({words(said)})")
     if isinstance(refused, NotAdmitted):
         return EngineError(
-            "a webhook that the cluster asks about pods does not answer; it starts when the administrator has mended "
-            f"that or taken it out ({words(said)})"
+            "a webhook that the cluster asks about pods does not answer; it starts when the administrator has "
+            f"repaired or removed that webhook ({words(said)})"
         )
     return EngineError(f"the cluster cannot start it now ({words(said)})")
 

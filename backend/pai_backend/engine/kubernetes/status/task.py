@@ -94,7 +94,7 @@ def read_task(pod: Object, around: Around) -> Reading:
 
 def vanished(uid: TaskUid, since: datetime | None, now: datetime) -> TaskSeen:
     """A task whose pod is no longer there, though nobody has recorded its exit: somebody took its finalizer off."""
-    exit_ = TaskExit(reason="vanished", message="its pod was removed by somebody else", causer=Causer.PLATFORM, at=now)
+    exit_ = TaskExit(reason="vanished", message="its pod was removed by another client", causer=Causer.PLATFORM, at=now)
     return TaskSeen(uid, TaskState.EXITED, exit_, since)
 
 
@@ -138,11 +138,13 @@ def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:
     until = node.since + timedelta(seconds=around.patience.node_s)
     state = TaskState.RUNNING if view.task.running_since is not None else TaskState.STARTING
     if around.now < until:
-        seen = TaskSeen(view.uid, state, since=view.task.running_since, message=f"its node is away ({node.reason})")
+        seen = TaskSeen(
+            view.uid, state, since=view.task.running_since, message=f"its node is unavailable ({node.reason})"
+        )
         return Reading(seen, look_at=until, trouble=around.trouble)
     asked = naming.STOP in view.annotations
     reason, causer = ("stopped", Causer.USER) if asked else ("lost", Causer.PLATFORM)
-    message = f"its node {view.node} was away for {around.patience.node_s} s ({node.reason})"
+    message = f"its node {view.node} was unavailable for {around.patience.node_s} s ({node.reason})"
     exit_ = TaskExit(reason=reason, message=message, causer=causer, at=until)
     return Reading(TaskSeen(view.uid, TaskState.EXITED, exit_, view.task.running_since), decided=True)
 

@@ -94,7 +94,7 @@ def view_of(pod: Object) -> PodView:
     meta, status = metadata(pod), part(pod, "status")
     annotations = {str(key): str(value) for key, value in part(meta, "annotations").items()}
     if naming.TASK not in annotations:
-        raise NotATask(f"the pod {meta.get('name')} has no annotation {naming.TASK}, so it is no task's")
+        raise NotATask(f"the pod {meta.get('name')} has no annotation {naming.TASK}, so it belongs to no task")
     containers = {each.name: each for each in map(_container, items(status, "containerStatuses"))}
     return PodView(
         uid=TaskUid(annotations[naming.TASK]),

@@ -138,7 +138,7 @@ class TestTakenAway:
             ({"reason": "NodeLost"}, "lost", PLATFORM, "node"),
             ({"reason": "Preempting", "message": "critical pod"}, "preempted", RESOURCE, "critical"),
             ({"conditions": disrupted("PreemptionByScheduler", "by x")}, "preempted", RESOURCE, "by x"),
-            ({"conditions": disrupted("EvictionByEvictionAPI")}, "drained", PLATFORM, "emptied"),
+            ({"conditions": disrupted("EvictionByEvictionAPI")}, "drained", PLATFORM, "drained"),
             ({"conditions": disrupted("DeletionByTaintManager", "taint")}, "drained", PLATFORM, "taint"),
             ({"conditions": disrupted("DeletionByPodGC", "gone")}, "lost", PLATFORM, "gone"),
             ({"conditions": disrupted("TerminationByKubelet", LOW)}, "evicted", RESOURCE, "low on resource"),
@@ -153,7 +153,7 @@ class TestTakenAway:
                 "low on resource",
             ),
             ({"conditions": disrupted("MaintenanceByRobot", "soon")}, "drained", PLATFORM, "MaintenanceByRobot: soon"),
-            ({"deleted": 8}, "vanished", PLATFORM, "deleted by somebody else"),
+            ({"deleted": 8}, "vanished", PLATFORM, "deleted by another client"),
             ({"deleted": 8, "annotations": {naming.STOP: stamp(8)}}, "stopped", USER, "stopped on request"),
         ],
     )
@@ -215,7 +215,7 @@ class TestTakenAway:
         found = judged(make_pod(task, phase="Succeeded"))
         assert (found.reason, found.code, found.causer) == ("lost", 0, PLATFORM)
         assert explain(found).kind is ExitKind.UNKNOWN
-        assert "told to end" in found.message
+        assert "asked to end" in found.message
 
     @pytest.mark.parametrize("reason", ["ContainerStatusUnknown", "Unknown"])
     def test_an_end_that_nobody_saw_has_no_status(self, make_pod: MakePod, reason: str) -> None:

@@ -200,7 +200,7 @@ class TestNodeAway:
             reason="lost",
             causer=Causer.PLATFORM,
             at=at(120),
-            message="its node carol was away for 100 s (Kubelet stopped posting node status.)",
+            message="its node carol was unavailable for 100 s (Kubelet stopped posting node status.)",
         )
         assert reading.seen.since == at(5)
 
