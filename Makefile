@@ -71,11 +71,12 @@ test-kubernetes: building install ## Run the tests on a real Kubernetes cluster,
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 -m "not room_local" \
 	  tests/integration/runtime tests/kubernetes tests/conformance/engines
 
-check: install ## Lint, types, import rules, stale wire types: no test that runs anything
+check: install ## Lint, types, import rules, stale wire types, plain words: no test that runs anything
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --config .importlinter
 	@$(BIN)/python tools/contract.py --check
+	@$(BIN)/python tools/words.py
 	@cd labextension && jlpm lint:check
 
 unit: install ## Run the fast tests only
