@@ -1,4 +1,4 @@
-"""What Tab offers behind ``%pai``: verbs, actions, options and their words, all from the parsers. Asks nobody."""
+"""What Tab offers behind ``%pai``: verbs, options, and the values of arguments, all from the table of verbs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from jupyter_pai import magic_commands
-from jupyter_pai.magics import VERBS, PaiMagics
+from jupyter_pai.magics import IN_NOTEBOOKS
+from jupyter_pai.verbs import Argument, Verb, completions
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -30,30 +30,34 @@ def complete(shell: InteractiveShell, event: Event) -> list[str]:
 
 def words(given: Sequence[str]) -> list[str]:
     """What can follow these words."""
-    if not given:
-        return list(VERBS)
-    if given[0] not in VERBS:
-        return []
-    command = _command(given)
-    last = next((action for action in command._actions if given[-1] in action.option_strings), None)
-    if last is not None and last.nargs != 0:
-        return _choices(last)
-    below = [word for action in command._actions if not action.option_strings for word in _choices(action)]
-    return below + [name for action in command._actions for name in action.option_strings if name.startswith("--")]
+    for count in (1, 2):
+        if (verb := IN_NOTEBOOKS.get(" ".join(given[:count]))) is not None:
+            return _behind(verb, given[count:])
+    begun = [name.split() for name in IN_NOTEBOOKS]
+    return list(dict.fromkeys(name[len(given)] for name in begun if name[: len(given)] == list(given)))
 
 
-def _command(given: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of the verb, or of the action, that the words have got to."""
-    if given[0] not in magic_commands.COMMANDS:
-        found: argparse.ArgumentParser = getattr(PaiMagics, f"_{given[0]}").parser
-        return found
-    command = magic_commands.parser()
+def _behind(verb: Verb, given: Sequence[str]) -> list[str]:
+    """What can follow these words of a verb: the values of the argument whose turn it is, or options."""
+    options = {name: argument for argument in verb.arguments if argument.is_option for name in argument.names}
+    args = argparse.Namespace(**{argument.dest: None for argument in verb.arguments})
+    turns = [argument for argument in verb.arguments if not argument.is_option]
+    wanted: Argument | None = None  # the option whose value comes next
     for word in given:
-        groups = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
-        if groups and word in groups[0].choices:
-            command = groups[0].choices[word]
-    return command
+        if wanted is None and word in options:
+            wanted = options[word] if options[word].takes_value else None
+        elif wanted is not None:
+            setattr(args, wanted.dest, word)
+            wanted = None
+        elif turns:
+            setattr(args, turns[0].dest, word)
+            if turns[0].options.get("nargs") not in ("*", "+"):
+                turns.pop(0)
+    if wanted is not None:
+        return _values(wanted, args)
+    return [*(_values(turns[0], args) if turns else []), *(name for name in options if name.startswith("--"))]
 
 
-def _choices(action: argparse.Action) -> list[str]:
-    return [str(choice) for choice in action.choices or ()]
+def _values(argument: Argument, args: argparse.Namespace) -> list[str]:
+    offered = completions(argument.completer, args) if argument.completer else ()
+    return [*argument.choices, *offered]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from jupyter_pai import magic_commands
-from jupyter_pai.cli import parser
+from jupyter_pai.commands import VERBS
 from jupyter_pai.errors import EXIT_CODES
 from jupyter_pai.extension import PaiExtension
-from jupyter_pai.magics import VERBS, PaiMagics
+from jupyter_pai.verbs import Verb
 from pai_backend.api.errors import STATUS
 from pai_backend.lifecycle.exits import BY_SIGNAL, FAILED, RULES, ExitClass, Rule
 from pai_backend.lifecycle.retry import (
@@ -24,31 +22,51 @@ from pai_backend.lifecycle.retry import (
     LONGEST_PAUSE,
 )
 from pai_backend.model.errors import PaiError
+from tools import manual
 
 ROOT = Path(__file__).resolve().parent.parent
 MADE = "<!-- Made by `tools/reference.py`; a test holds it current. -->"
+
+EXIT_CODE_ROWS = "\n".join(f"| {code} | {meaning} |" for code, meaning in manual.EXIT_CODES.items())
+PLACES = "\n".join(
+    f"| {', '.join(f'`{name}`' for name in names)} | {meaning} |" for names, meaning in manual.PLACES.items()
+)
 
 CLI_HEAD = f"""# Command line and magics
 
 {MADE}
 
 `pai VERB …` in a shell and `%pai VERB …` in a notebook (after `%load_ext jupyter_pai`) take the same verbs. A job is
-named by its name, its alias or its uid; in a notebook also by `$variable`. In a shell each verb also takes `--json`:
-then JSON is on stdout, and nothing else.
+named by its name, its alias or its uid. In a shell each verb also takes `--json`: then JSON is on stdout, and nothing
+else. `pai VERB --help` and `man pai` tell what is below.
+
+## In a notebook
+
+- `%pai` lists the verbs, and `%pai VERB --help` tells more of one;
+- `$name` stands for the value of a variable: a job, its name, a file, or a document as path, text or dict;
+- `%%pai submit` takes the cell below it as the document; so does each verb with a document, whose word for it is `-`;
+- a failure ends the cell, and `%pai submit --wait` fails with the job;
+- `%pai show` and `%pai submit` give a live view, `%pai open` a link, and `%pai ssh` the command that logs in;
+- what asks before it does something in a shell wants `--yes`.
+
+## Tab
+
+Tab completes verbs, options and values, names of jobs, tasks and services among them. Notebooks have it at once; for a
+shell put one of these into its start file:
+
+| shell | file | line |
+|---|---|---|
+| bash | `~/.bashrc` | `eval "$(pai completion bash)"` |
+| zsh | `~/.zshrc`, behind `compinit` | `eval "$(pai completion zsh)"` |
+| fish | `~/.config/fish/config.fish` | <code>pai completion fish &#124; source</code> |
 
 ## Exit codes of `pai`
 
 | code | meaning |
 |---|---|
-| 0 | Done; with `--wait`, the job succeeded. |
-| 1 | The job failed. |
-| 2 | Wrong usage, an invalid document, or something that does not exist. |
-| 3 | The backend is away. |
-| 130 | Ended with Ctrl-C; the job goes on. |
+{EXIT_CODE_ROWS}
 
-`pai ssh` ends with the exit code of `ssh`, which is that of the remote command. `pai cluster plan` ends with 0 when
-nobody's job is concerned, 1 when the configuration cannot be taken, and 2 when somebody's job is concerned; with two
-files 2 says that virtual clusters or nodes differ. 3 stays what it is.
+{manual.SPECIAL_EXIT_CODES}
 
 ## Which backend
 
@@ -56,13 +74,7 @@ The first of these that is there: the variables, the file, the private backend o
 
 | place | meaning |
 |---|---|
-| `PAI_URL` | Address of a backend elsewhere. |
-| `PAI_TOKEN`, `PAI_TOKEN_FILE` | The token for `PAI_URL`, or the file that holds it. |
-| `client.toml` | The same for good: `url`, and `token` or `token_file`; in the user's configuration directory. |
-| `PAI_DATA_DIR` | Directory of the private backend; beats `client.toml`. |
-| `PAI_BACKEND_CONFIG` | Configuration file of the private backend, else `backend.yaml` beside `client.toml`. |
-| `PAI_SSH_DIR` | Where SSH files are written, instead of `~/.ssh`. |
-| `PAI_SSH_CERTIFICATE` | `no`: `pai ssh` registers your key, and fetches no certificates. |
+{PLACES}
 
 In a Jupyter server's configuration the same is said by these, and it is passed on to kernels and terminals:
 
@@ -151,51 +163,23 @@ WARNINGS = {
 """What each code that reading a document can warn with means; a test finds all codes in the code."""
 
 
-def _rows(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
-    """Arguments of a command with what they mean, in the order of its help."""
-    for action in command._actions:
-        if isinstance(action, argparse._HelpAction | argparse._SubParsersAction) or "--json" in action.option_strings:
-            continue
-        value = "" if action.nargs == 0 else f" {action.metavar or _values(action)}"
-        names = ", ".join(action.option_strings)
-        meaning = action.help or f"default: {action.default}"
-        yield (names + value if names else str(action.metavar or action.dest.upper())), meaning
-
-
-def _values(action: argparse.Action) -> str:
-    if action.choices:
-        return "|".join(str(choice) for choice in action.choices)
-    return action.dest.upper()
-
-
-def _table(command: argparse.ArgumentParser) -> list[str]:
-    rows = [f"| `{name.replace('|', chr(92) + '|')}` | {meaning} |" for name, meaning in _rows(command)]
-    return ["", "| argument | meaning |", "|---|---|", *rows] if rows else []
-
-
-def _commands(command: argparse.ArgumentParser, name: str, text: str) -> Iterator[str]:
-    """A heading, a sentence and a table for a command and all below it."""
-    groups = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
-    if not groups:
-        positional = [action for action in command._actions if not action.option_strings]
-        words = "".join(f" {action.dest.upper()}" for action in positional if action.nargs is None)
-        yield from ["", f"### `{name}{words}`", "", f"{text[:1].upper()}{text[1:]}.", *_table(command)]
-    for group in groups:
-        helps = {choice.dest: choice.help or "" for choice in group._choices_actions}
-        for verb, below in group.choices.items():
-            yield from _commands(below, f"{name} {verb}", helps[verb])
+def _section(verb: Verb) -> Iterator[str]:
+    """A heading, what the verb does, and a table of its arguments."""
+    yield from ["", f"### `pai {manual.words(verb)}`", "", manual.sentence(verb)]
+    if verb.shell_only:
+        yield from ["", "Not in a notebook."]
+    if verb.arguments:
+        yield from ["", "| argument | meaning |", "|---|---|"]
+    for argument in verb.arguments:
+        name = manual.name(argument).replace("|", chr(92) + "|")
+        yield f"| `{name}` | {argument.help} |"
 
 
 def cli_page() -> str:
-    """All of ``pai``, ``%pai`` and the extension's traits."""
+    """All of ``pai`` and ``%pai``, and the extension's traits."""
     traits = sorted(PaiExtension.class_own_traits(config=True).items())
     lines = [f"| `PaiExtension.{name}` | {trait.help} |" for name, trait in traits]
-    lines += ["", "## In a shell", *_commands(parser(), "pai", "")]
-    lines += ["", "## In a notebook", "", "`%%pai submit` takes the cell below it as the document."]
-    for verb in VERBS:
-        if verb not in magic_commands.COMMANDS:
-            lines += ["", f"### `%pai {verb}`", *_table(getattr(PaiMagics, f"_{verb}").parser)]
-    lines += _commands(magic_commands.parser(), "%pai", "")
+    lines += ["", "## Verbs", *(line for verb in VERBS.values() for line in _section(verb))]
     return CLI_HEAD + "\n".join(lines) + "\n"
 
 

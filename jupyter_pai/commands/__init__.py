@@ -1,4 +1,20 @@
-"""Verbs of ``pai``, one module a group. Each has ``add(verbs)`` and functions ``(args, out) -> exit code``.
+"""The verbs: one module a group, each verb a function under :func:`jupyter_pai.verbs.verb`.
 
-May not import IPython, jupyter_server or pydantic: ``pai list`` must answer within 400 ms.
+Importing this package fills the table of verbs, in the order of ``pai --help``. What few verbs need they import when
+they run. None may import IPython, jupyter_server or pydantic at once: ``pai list`` must answer within 400 ms.
 """
+
+# isort: off
+
+from jupyter_pai.commands import documents as documents
+from jupyter_pai.commands import jobs as jobs
+from jupyter_pai.commands import files as files
+from jupyter_pai.commands import ssh as ssh
+from jupyter_pai.commands import connect as connect
+from jupyter_pai.commands import keys as keys
+from jupyter_pai.commands import share as share
+from jupyter_pai.commands import cluster as cluster
+from jupyter_pai.commands import simulate as simulate
+from jupyter_pai.commands import backend as backend
+from jupyter_pai.commands import completion as completion
+from jupyter_pai.verbs import VERBS as VERBS

@@ -8,43 +8,36 @@ from jupyter_pai.commands.output import Output
 from jupyter_pai.embedded import Embedded
 from jupyter_pai.endpoint import backend_config, data_dir
 from jupyter_pai.errors import AWAY, OK
+from jupyter_pai.verbs import GROUPS, verb
 
 LOG_TAIL_BYTES = 8192
 
-
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    group = verbs.add_parser("backend", help="start, stop or look at the private backend")
-    actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, text, run in (
-        ("start", "start it, unless it runs", start),
-        ("stop", "stop it; running tasks keep running", stop),
-        ("status", "show whether it runs, and where; exit code 3 if it does not", status),
-        ("logs", "print the end of its logs", logs),
-    ):
-        actions.add_parser(name, parents=[common], help=text).set_defaults(run=run)
+GROUPS["backend"] = "Start, stop or look at the private backend"
 
 
 def _embedded() -> Embedded:
     return Embedded(data_dir(), backend_config())
 
 
+@verb("backend start")
 def start(args: argparse.Namespace, out: Output) -> int:
-    """Start it, or find that it runs."""
+    """Start it, unless it runs."""
     endpoint = _embedded().ensure()
     out.result({"running": True, "url": endpoint.url}, f"The backend runs at {endpoint.url}")
     return OK
 
 
+@verb("backend stop")
 def stop(args: argparse.Namespace, out: Output) -> int:
-    """End it."""
+    """Stop it; running tasks keep running."""
     stopped = _embedded().stop()
     out.result({"stopped": stopped}, "The backend has ended." if stopped else "No backend was running.")
     return OK
 
 
+@verb("backend status")
 def status(args: argparse.Namespace, out: Output) -> int:
-    """Whether it runs."""
+    """Show whether it runs, and where; exit code 3 if it does not."""
     found = _embedded().status()
     value = {
         "running": found.running,
@@ -59,8 +52,9 @@ def status(args: argparse.Namespace, out: Output) -> int:
     return OK if found.running else AWAY
 
 
+@verb("backend logs")
 def logs(args: argparse.Namespace, out: Output) -> int:
-    """The end of each log file."""
+    """Print the end of its logs."""
     directory = _embedded().log_dir
     tails = {}
     for path in sorted(directory.glob("*.log")):

@@ -26,6 +26,7 @@ from jupyter_pai.cluster_text import (
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import Document, connected, read_document
 from jupyter_pai.errors import AWAY, OK, USAGE, ClientError, from_wire
+from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.wire_types import ClusterPlan
@@ -33,34 +34,16 @@ if TYPE_CHECKING:
 NOT_TAKEN, CONCERNS = 1, 2
 """Exit codes of ``plan`` besides 0."""
 
-
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    group = verbs.add_parser("cluster", help="look at, plan and change the cluster configuration")
-    actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
-    verb = actions.add_parser("show", parents=[common], help="print the configuration in force")
-    verb.add_argument("--version", type=int, help="an earlier version")
-    verb.add_argument("--derived", action="store_true", help="what would be derived from the nodes, instead")
-    verb.set_defaults(run=show)
-    text = "show the effect of a configuration; exit code 0: no job is affected, 1: it is invalid, 2: jobs are affected"
-    verb = actions.add_parser("plan", parents=[common], help=text)
-    verb.add_argument("new", help="the configuration, in HiveD's schema; - reads it from stdin")
-    verb.add_argument("other", nargs="?", help="compare the first file with this newer one; needs no backend")
-    verb.set_defaults(run=plan)
-    verb = actions.add_parser("apply", parents=[common], help="plan a configuration, ask, and apply it")
-    verb.add_argument("new", help="the configuration, in HiveD's schema")
-    verb.add_argument("--yes", action="store_true", help="do not ask")
-    verb.set_defaults(run=apply)
-    verb = actions.add_parser("history", parents=[common], help="the last versions, and what they did")
-    verb.add_argument("--limit", type=int, default=20, help="at most this many; default: 20")
-    verb.set_defaults(run=history)
-    verb = actions.add_parser("orphans", parents=[common], help="running tasks that are not in the database")
-    verb.add_argument("--end", metavar="TASK", help="end this one")
-    verb.set_defaults(run=orphans)
+GROUPS["cluster"] = "Look at, plan and change the cluster configuration"
 
 
+@verb(
+    "cluster show",
+    argument("--version", type=int, help="an earlier version"),
+    flag("--derived", help="what would be derived from the nodes, instead"),
+)
 def show(args: argparse.Namespace, out: Output) -> int:
-    """The configuration as it is, with its version."""
+    """Print the configuration in force."""
     from jupyter_pai import cluster
 
     with connected() as client:
@@ -69,8 +52,9 @@ def show(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("cluster history", argument("--limit", type=int, default=20, help="at most this many; default: 20"))
 def history(args: argparse.Namespace, out: Output) -> int:
-    """The last versions."""
+    """The last versions, and what they did."""
     from jupyter_pai import cluster
 
     with connected() as client:
@@ -79,8 +63,9 @@ def history(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("cluster orphans", argument("--end", metavar="TASK", help="end this one"))
 def orphans(args: argparse.Namespace, out: Output) -> int:
-    """What runs unknown to the database; with ``--end`` ask one to end."""
+    """Running tasks that are not in the database."""
     from jupyter_pai import cluster
 
     with connected() as client:
@@ -93,13 +78,18 @@ def orphans(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb(
+    "cluster plan",
+    argument("new", document=True, help="the configuration, in HiveD's schema; - reads it from stdin"),
+    argument("other", nargs="?", files=True, help="compare the first file with this newer one; needs no backend"),
+)
 def plan(args: argparse.Namespace, out: Output) -> int:
-    """What would happen; of two files, how they differ."""
+    """Show the effect of a configuration; exit code 0: no job is affected, 1: it is invalid, 2: jobs are affected."""
     from jupyter_pai import cluster
 
     if args.other is not None:
-        return _compare(args.new, args.other, out)
-    document = Document(b"", args.new, None)
+        return _compare(str(args.new), args.other, out)
+    document = Document(b"", str(args.new), None)
     try:
         document = read_document(args.new)
         with connected() as client:
@@ -115,8 +105,16 @@ def plan(args: argparse.Namespace, out: Output) -> int:
     return CONCERNS if found["concerns"] else OK
 
 
+@verb(
+    "cluster apply",
+    argument("new", document=True, help="the configuration, in HiveD's schema"),
+    flag("--yes", help="do not ask"),
+)
 def apply(args: argparse.Namespace, out: Output) -> int:
-    """Show the plan, ask, have it taken over and wait until it is in force."""
+    """Plan a configuration, ask, and apply it.
+
+    It ends when the configuration is in force.
+    """
     from jupyter_pai import cluster
 
     document = read_document(args.new)
@@ -127,8 +125,7 @@ def apply(args: argparse.Namespace, out: Output) -> int:
             return NOT_TAKEN
         if not out.as_json:
             out.result(planned, plan_text(planned))
-        if not args.yes and not out.agreed("Apply it?"):
-            out.progress("Nothing was changed.")
+        if not args.yes and not out.agreed("apply it", "Nothing was changed."):
             return NOT_TAKEN
         done = client.thread.run(cluster.apply(client.api, document.data, planned["newestVersion"]))
     out.result(done, f"Version {done['appliedVersion']} is in force.")

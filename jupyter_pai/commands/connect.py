@@ -6,38 +6,37 @@ import argparse
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from jupyter_pai import access
+from jupyter_pai.commands.arguments import INDEX, JOB, ROLE
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
-from jupyter_pai.commands.ssh import ssh_root, ssh_verb
+from jupyter_pai.commands.ssh import SSH_DIR, ssh_root
 from jupyter_pai.connect.files import Change, read
 from jupyter_pai.errors import JOB_FAILED, LOCKED_OUT, OK, ClientError
+from jupyter_pai.verbs import argument, flag, verb
 
 CLIENTS = ("ssh", "scp", "sftp", "rsync", "vscode", "pycharm", "jetbrains", "putty")
 """Words of ``doctor --client``; a test compares them with its rules, which the parser must not load."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    verb = ssh_verb(verbs, common, "connect", "show how editors, PyCharm, PuTTY and xshell reach a task")
-    verb.add_argument("--directory", type=PurePosixPath, help="the directory to open; default: where a login begins")
-    verb.add_argument("--pycharm", type=Path, metavar="FOLDER", help="write the project files of PyCharm into a folder")
-    verb.add_argument(
+@verb(
+    "connect",
+    SSH_DIR,
+    JOB,
+    ROLE,
+    INDEX,
+    argument("--directory", type=PurePosixPath, help="the directory to open; default: where a login begins"),
+    argument("--pycharm", type=Path, metavar="FOLDER", help="write the project files of PyCharm into a folder"),
+    flag(
         "--auto-upload",
-        action="store_true",
         help="--pycharm: make the task the project's default server, and upload files as they are saved",
-    )
-    verb.add_argument("--putty", type=Path, metavar="FILE", help="write a .reg file with a session for PuTTY")
-    verb.add_argument("--xshell", type=Path, metavar="FILE", help="write a .xsh session for xshell")
-    verb.add_argument("--key", metavar="PATH", help="--putty, --xshell: the key's file on that machine")
-    verb.add_argument("--dry-run", action="store_true", help="show what would be written, write nothing")
-    verb.set_defaults(run=connect)
-    verb = ssh_verb(verbs, common, "doctor", "check which SSH programs and editors will work")
-    verb.add_argument("--client", action="append", choices=CLIENTS, help="only this program; repeatable")
-    verb.set_defaults(run=doctor)
-
-
+    ),
+    argument("--putty", type=Path, metavar="FILE", help="write a .reg file with a session for PuTTY"),
+    argument("--xshell", type=Path, metavar="FILE", help="write a .xsh session for xshell"),
+    argument("--key", metavar="PATH", help="--putty, --xshell: the key's file on that machine"),
+    flag("--dry-run", help="show what would be written, write nothing"),
+)
 def connect(args: argparse.Namespace, out: Output) -> int:
-    """Show the guide to a task; write the project files or sessions that were asked for."""
+    """Show how editors, PyCharm, PuTTY and xshell reach a task."""
     from jupyter_pai.connect.guide import guide_text
 
     with connected() as client:
@@ -94,15 +93,30 @@ def _draining(error: ClientError) -> ClientError:
     return ClientError(told["what"], code=error.code, hint=told["remedy"])
 
 
+@verb(
+    "doctor",
+    SSH_DIR,
+    JOB,
+    ROLE,
+    INDEX,
+    argument("--client", action="append", choices=CLIENTS, help="only this program; repeatable"),
+)
 def doctor(args: argparse.Namespace, out: Output) -> int:
-    """Examine a task; 0 only when all programs that were asked for will work."""
+    """Check which SSH programs and editors will work.
+
+    The exit code is 0 only when all that were asked for will.
+    """
     from jupyter_pai.doctor.examining import report_text
 
     with connected() as client:
         root = ssh_root(args)
         try:
-            reached = access.reach(client, args.job, root, role=args.role, index=args.index, register=False)
-            found = access.diagnosed(client, reached, root, args.client or ())
+            reached = access.reach(client, args.job, root, role=args.role, index=args.index, register=out.in_cell)
+            clients = args.client or ()
+            # What a kernel's user has set up for their own SSH is on another machine.
+            found = (
+                access.examined(reached, clients) if out.in_cell else access.diagnosed(client, reached, root, clients)
+            )
         except ClientError as error:
             if error.code != LOCKED_OUT:
                 raise _draining(error) from None

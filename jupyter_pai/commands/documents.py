@@ -4,40 +4,25 @@ from __future__ import annotations
 
 import argparse
 
-from jupyter_pai import render
+from jupyter_pai.commands.arguments import JOB
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import Document, connected, read_document, write_document
 from jupyter_pai.commands.waiting import wait
 from jupyter_pai.errors import OK, USAGE, ClientError, InvalidDocument, from_wire
+from jupyter_pai.verbs import argument, flag, verb
+
+DOCUMENT = argument("file", document=True, help="the document; - reads stdin")
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    verb = verbs.add_parser("submit", parents=[common], help="submit a job document")
-    verb.add_argument("file", help="the document; - reads stdin")
-    verb.add_argument("--name", help="name of the job, instead of the document's")
-    verb.add_argument(
-        "--wait", action="store_true", help="show the log until the job has ended; exit code 1 if it failed"
-    )
-    verb.add_argument("--fresh-name", action="store_true", help="if the name is taken, append a number")
-    verb.set_defaults(run=submit)
-    verb = verbs.add_parser("validate", parents=[common], help="read a document without a backend and list its faults")
-    verb.add_argument("file", help="the document; - reads stdin")
-    verb.set_defaults(run=validate)
-    verb = verbs.add_parser(
-        "convert", parents=[common], help="convert a document to the other protocol and list what is lost"
-    )
-    verb.add_argument("file", help="the document; - reads stdin")
-    verb.add_argument("--to", required=True, choices=("openpai-v1", "openpai-v2"), help="the protocol to write")
-    verb.add_argument("-o", "--output", metavar="OUT", help="the file to write; stdout when left out")
-    verb.set_defaults(run=convert)
-    verb = verbs.add_parser("config", parents=[common], help="print a job's document as it was submitted")
-    verb.add_argument("job", help="name or alias")
-    verb.set_defaults(run=config)
-
-
+@verb(
+    "submit",
+    DOCUMENT,
+    argument("--name", help="name of the job, instead of the document's"),
+    flag("--wait", help="show the log until the job has ended; exit code 1 if it failed"),
+    flag("--fresh-name", help="if the name is taken, append a number"),
+)
 def submit(args: argparse.Namespace, out: Output) -> int:
-    """Submit a document; with ``--wait`` stay until the end."""
+    """Submit a job document."""
     from jupyter_pai import submitting
 
     document = read_document(args.file)
@@ -54,10 +39,9 @@ def submit(args: argparse.Namespace, out: Output) -> int:
         except InvalidDocument as error:
             return _refused(error, document, out)
         if not args.wait:
-            out.result(job, render.job_page(job))
+            out.job(client, job)
             return OK
-        for line in render.warning_lines(job["warnings"]):
-            out.progress(line)
+        out.awaited(client, job)
         return wait(client, job["uid"], out, show_log=True)
 
 
@@ -66,8 +50,12 @@ def _refused(error: ClientError, document: Document, out: Output) -> int:
     return error.exit_code
 
 
+@verb("validate", DOCUMENT)
 def validate(args: argparse.Namespace, out: Output) -> int:
-    """Read a document with the rules of this installation; needs no backend."""
+    """Read a document without a backend and list its faults.
+
+    The rules are those of this installation.
+    """
     document = read_document(args.file)
     # These two bring pydantic along, which no other verb pays for.
     from pai_backend.model.errors import DocumentError
@@ -104,8 +92,17 @@ def validate(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb(
+    "convert",
+    DOCUMENT,
+    argument("--to", required=True, choices=("openpai-v1", "openpai-v2"), help="the protocol to write"),
+    argument("-o", "--output", files=True, metavar="OUT", help="the file to write; stdout when left out"),
+)
 def convert(args: argparse.Namespace, out: Output) -> int:
-    """Write a document in another protocol; what it cannot say goes to stderr. Needs no backend."""
+    """Convert a document to the other protocol and list what is lost.
+
+    The list goes to stderr. No backend is needed.
+    """
     document = read_document(args.file)
     from pai_backend.model.errors import DocumentError
     from pai_backend.protocol import read_document as read_protocol
@@ -125,16 +122,20 @@ def convert(args: argparse.Namespace, out: Output) -> int:
         lost = [loss.model_dump(mode="json") for loss in converted.lost]
         out.json_line({"dialect": args.to, "name": read.spec.name, "document": text, "lost": lost}, indent=2)
     elif text is not None:
-        out.raw(text.encode())
+        out.content(text.encode())
     return OK
 
 
+@verb("config", JOB)
 def config(args: argparse.Namespace, out: Output) -> int:
-    """The document byte for byte; ``--json`` wraps it with its media type."""
+    """Print a job's document as it was submitted.
+
+    It comes byte for byte; ``--json`` wraps it with its media type.
+    """
     with connected() as client:
         source = client.source(args.job)
     if out.as_json:
         out.json_line({"document": source.data.decode(errors="replace"), "mediaType": source.media_type}, indent=2)
     else:
-        out.raw(source.data)
+        out.content(source.data)
     return OK

@@ -12,48 +12,16 @@ from typing import TYPE_CHECKING
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.errors import OK
+from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.fs.bar import ProgressBar
     from jupyter_pai.fs.moving import Connect, Moved
 
-URI = "pai://USER/…, $PAI_DEFAULT_FS_URI/…, or a URI of another storage"
+GROUPS["fs"] = "Files of storages"
 
-
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    verb = verbs.add_parser("upload", parents=[common], help="upload a file or directory; run it again to resume")
-    verb.add_argument("path", type=Path, help="file, or directory whose content is uploaded")
-    verb.add_argument("uri", help=URI)
-    verb.add_argument(
-        "--exclude",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="skip these too, not only .git; repeatable",
-    )
-    verb.set_defaults(run=upload)
-    group = verbs.add_parser("fs", help="files of storages")
-    actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
-    verb = actions.add_parser("ls", parents=[common], help="list a directory")
-    verb.add_argument("uri", help=URI)
-    verb.set_defaults(run=ls)
-    verb = actions.add_parser("cat", parents=[common], help="print a file's bytes")
-    verb.add_argument("uri", help=URI)
-    verb.set_defaults(run=cat)
-    verb = actions.add_parser(
-        "cp", parents=[common], help="copy a file or directory within a storage, or from or to here"
-    )
-    verb.add_argument("source", help="a path, or " + URI)
-    verb.add_argument("target", help="a path, or " + URI)
-    verb.set_defaults(run=cp)
-    verb = actions.add_parser("mkdir", parents=[common], help="make a directory and its parents")
-    verb.add_argument("uri", help=URI)
-    verb.set_defaults(run=mkdir)
-    verb = actions.add_parser("rm", parents=[common], help="remove a file or an empty directory")
-    verb.add_argument("uri", help=URI)
-    verb.add_argument("-r", "--recursive", action="store_true", help="remove a directory and everything in it")
-    verb.set_defaults(run=rm)
+_URI = "pai://USER/…, $PAI_DEFAULT_FS_URI/…, or a URI of another storage"
+URI = argument("uri", literal=True, help=_URI)
 
 
 @contextlib.contextmanager
@@ -61,14 +29,29 @@ def _moving(out: Output) -> Iterator[tuple[Connect, ProgressBar]]:
     """A connection that is made when it is needed, and a bar where somebody watches."""
     from jupyter_pai.fs.bar import ProgressBar
 
-    bar = ProgressBar(shown=sys.stderr.isatty() and not out.as_json)
+    bar = ProgressBar(shown=out.in_cell or (sys.stderr.isatty() and not out.as_json), notebook=out.in_cell)
     with contextlib.ExitStack() as stack:
         stack.callback(bar.close)
         yield lambda: stack.enter_context(connected()), bar
 
 
+@verb(
+    "upload",
+    argument("path", type=Path, help="file, or directory whose content is uploaded"),
+    URI,
+    argument(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="skip these too, not only .git; repeatable",
+    ),
+)
 def upload(args: argparse.Namespace, out: Output) -> int:
-    """Upload; run again after any interruption it sends what is missing."""
+    """Upload a file or directory; run it again to resume.
+
+    Run again after any interruption it sends what is missing.
+    """
     from jupyter_pai.fs import moving
     from jupyter_pai.fs.places import place
 
@@ -78,8 +61,16 @@ def upload(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb(
+    "fs cp",
+    argument("source", literal=True, files=True, help=f"a path, or {_URI}"),
+    argument("target", literal=True, files=True, help=f"a path, or {_URI}"),
+)
 def cp(args: argparse.Namespace, out: Output) -> int:
-    """Copy; what is there already is replaced."""
+    """Copy a file or directory within a storage, or from or to here.
+
+    What is there already is replaced.
+    """
     from jupyter_pai.fs import moving
     from jupyter_pai.fs.places import place
 
@@ -97,8 +88,9 @@ def _tell(moved: Moved, out: Output) -> None:
     out.result(asdict(moved), moved_line(moved))
 
 
+@verb("fs ls", URI)
 def ls(args: argparse.Namespace, out: Output) -> int:
-    """Names, sizes and times."""
+    """List a directory."""
     from jupyter_pai.fs import looking
     from jupyter_pai.fs.words import listing
 
@@ -107,8 +99,12 @@ def ls(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("fs cat", URI)
 def cat(args: argparse.Namespace, out: Output) -> int:
-    """Bytes as they are; ``--json`` wraps them as text."""
+    """Print a file's bytes.
+
+    ``--json`` wraps them as text.
+    """
     from jupyter_pai.fs import looking
 
     with contextlib.closing(looking.content(args.uri, connected)) as pieces:
@@ -120,8 +116,9 @@ def cat(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("fs mkdir", URI)
 def mkdir(args: argparse.Namespace, out: Output) -> int:
-    """Fine when it is there."""
+    """Make a directory and its parents."""
     from jupyter_pai.fs import looking
 
     looking.make_directory(args.uri, connected)
@@ -129,8 +126,9 @@ def mkdir(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("fs rm", URI, flag("-r", "--recursive", help="remove a directory and everything in it"))
 def rm(args: argparse.Namespace, out: Output) -> int:
-    """Remove."""
+    """Remove a file or an empty directory."""
     from jupyter_pai.fs import looking
 
     looking.remove(args.uri, connected, recursive=args.recursive)

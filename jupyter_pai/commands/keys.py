@@ -7,79 +7,29 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_pai.commands.arguments import JOB, job_names, key_names
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked, connected
 from jupyter_pai.durations import seconds
 from jupyter_pai.errors import OK, ClientError, NotFound
+from jupyter_pai.verbs import GROUPS, argument, flag, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
     from jupyter_pai.wire_types import CertificateWire, KeyEventWire, KeyWire
 
 FORMATS = ("openssh", "pem", "ppk", "ppk2")
-ONLY = "allow only this: shell, exec, sftp, sftp-read, port:LABEL; more than one may be given"
+GROUPS["keys"] = "SSH keys and certificates: register, rotate, certify, revoke, audit"
 
-
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    group = verbs.add_parser("keys", help="SSH keys and certificates: register, rotate, certify, revoke, audit")
-    actions = group.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", parents=[common], help="your registered keys").set_defaults(run=list_keys)
-    verb = actions.add_parser("add", parents=[common], help="register a public key")
-    verb.add_argument("file", type=Path, help="the .pub file")
-    verb.add_argument("--name", default="", help="what to call it; default: its comment")
-    verb.add_argument("--for", dest="lifetime", type=duration, metavar="TIME", help="for how long, such as 30d")
-    verb.add_argument("--job", help="only for this job")
-    verb.set_defaults(run=add_key)
-    verb = actions.add_parser("remove", parents=[common], help="remove a key; its logins end")
-    verb.add_argument("key", help="its fingerprint or name")
-    verb.set_defaults(run=remove)
-    verb = actions.add_parser("rotate", parents=[common], help="register a key in place of another")
-    verb.add_argument("key", help="the old one: its fingerprint or name")
-    verb.add_argument("--to", type=Path, required=True, metavar="FILE", help="the .pub file of the new one")
-    verb.add_argument("--now", action="store_true", help="remove the old one at once, not when the new one is used")
-    verb.set_defaults(run=rotate)
-    verb = actions.add_parser("job", parents=[common], help="fetch the private key of a job of yours")
-    verb.add_argument("job", help="name or alias")
-    verb.add_argument("--format", choices=FORMATS, default="openssh", help="pem: RSA, for old clients; ppk: PuTTY")
-    verb.add_argument("--type", choices=("ed25519", "rsa"), help="default: ed25519, of pem rsa")
-    verb.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write, readable by you only"
-    )
-    verb.set_defaults(run=job_key)
-    _add_certificates(actions, common)
-
-
-def _add_certificates(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser
-) -> None:
-    verb = actions.add_parser("certify", parents=[common], help="get a certificate for a public key")
-    verb.add_argument("file", type=Path, help="the .pub file; the certificate is written beside it")
-    verb.add_argument("--job", help="only for this job; default: all of yours")
-    verb.add_argument("--for", dest="lifetime", type=duration, metavar="TIME", help="default 1h, at most 24h")
-    verb.add_argument("--only", action="append", default=[], metavar="WHAT", help=ONLY)
-    verb.add_argument("--no-pty", action="store_true", help="without a terminal")
-    verb.add_argument("--as-admin", action="store_true", help="for another user's job; for administrators")
-    verb.add_argument("--reason", default="", metavar="TEXT", help="with --as-admin: the reason, which the owner sees")
-    verb.set_defaults(run=certify)
-    verb = actions.add_parser("certificates", parents=[common], help="your valid certificates")
-    verb.set_defaults(run=list_certificates)
-    verb = actions.add_parser("revoke", parents=[common], help="revoke a certificate; its logins end")
-    verb.add_argument("serial", type=int)
-    verb.set_defaults(run=revoke)
-    verb = actions.add_parser("audit", parents=[common], help="what was done to your keys, newest first")
-    verb.add_argument("--everybody", action="store_true", help="the keys of all users; for administrators")
-    verb.set_defaults(run=audit)
-    verb = actions.add_parser("authority", parents=[common], help="the keys that sign accepted certificates")
-    verb.add_argument("--rotate", action="store_true", help="sign with a new key from now on; for administrators")
-    verb.set_defaults(run=authority)
-    for name, text, run in (
-        ("lock-out", "lock a user out: refuse all requests and end all logins; for administrators", lock_out),
-        ("let-in", "end the lock-out of a user; for administrators", let_in),
-    ):
-        verb = actions.add_parser(name, parents=[common], help=text)
-        verb.add_argument("user")
-        verb.set_defaults(run=run)
+JOB_OF_KEY = argument("--job", help="only for this job", completer=job_names)
+USER = argument("user", help="their name")
+ONLY = argument(
+    "--only",
+    action="append",
+    default=[],
+    metavar="WHAT",
+    help="allow only this: shell, exec, sftp, sftp-read, port:LABEL; more than one may be given",
+)
 
 
 def duration(text: str) -> int:
@@ -90,8 +40,9 @@ def duration(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+@verb("keys list")
 def list_keys(args: argparse.Namespace, out: Output) -> int:
-    """The caller's keys, a line each."""
+    """Your registered keys."""
     from jupyter_pai import broker
 
     found = asked(broker.keys)
@@ -99,8 +50,15 @@ def list_keys(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb(
+    "keys add",
+    argument("file", type=Path, help="the .pub file"),
+    argument("--name", default="", help="what to call it; default: its comment"),
+    argument("--for", dest="lifetime", type=duration, metavar="TIME", help="for how long, such as 30d"),
+    JOB_OF_KEY,
+)
 def add_key(args: argparse.Namespace, out: Output) -> int:
-    """Register a key."""
+    """Register a public key."""
     from jupyter_pai import broker
 
     public = _public(args.file)
@@ -109,8 +67,9 @@ def add_key(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("keys remove", argument("key", help="its fingerprint or name", completer=key_names))
 def remove(args: argparse.Namespace, out: Output) -> int:
-    """Forget a key."""
+    """Remove a key; its logins end."""
     with connected() as client:
         fingerprint = _find(client, args.key)
         client.delete_key(fingerprint)
@@ -118,8 +77,14 @@ def remove(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb(
+    "keys rotate",
+    argument("key", help="the old one: its fingerprint or name", completer=key_names),
+    argument("--to", type=Path, required=True, metavar="FILE", help="the .pub file of the new one"),
+    flag("--now", help="remove the old one at once, not when the new one is used"),
+)
 def rotate(args: argparse.Namespace, out: Output) -> int:
-    """Register the new key; the old one goes when the new one is used, or at once."""
+    """Register a key in place of another."""
     from jupyter_pai import broker
 
     public = _public(args.to)
@@ -133,8 +98,17 @@ def rotate(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb(
+    "keys job",
+    JOB,
+    argument("--format", choices=FORMATS, default="openssh", help="pem: RSA, for old clients; ppk: PuTTY"),
+    argument("--type", choices=("ed25519", "rsa"), help="default: ed25519, of pem rsa"),
+    argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write, readable by you only"
+    ),
+)
 def job_key(args: argparse.Namespace, out: Output) -> int:
-    """Write a private key of the job's to a new file."""
+    """Fetch the private key of a job of yours."""
     from jupyter_pai import broker
 
     text = asked(lambda api: broker.job_key(api, args.job, args.format, args.type))
@@ -143,8 +117,18 @@ def job_key(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb(
+    "keys certify",
+    argument("file", type=Path, help="the .pub file; the certificate is written beside it"),
+    argument("--job", help="only for this job; default: all of yours", completer=job_names),
+    argument("--for", dest="lifetime", type=duration, metavar="TIME", help="default 1h, at most 24h"),
+    ONLY,
+    flag("--no-pty", help="without a terminal"),
+    flag("--as-admin", help="for another user's job; for administrators"),
+    argument("--reason", default="", metavar="TEXT", help="with --as-admin: the reason, which the owner sees"),
+)
 def certify(args: argparse.Namespace, out: Output) -> int:
-    """Write a certificate beside the public key, where OpenSSH looks for it."""
+    """Get a certificate for a public key."""
     from jupyter_pai import broker
     from jupyter_pai.certificates import certificate_file, write
 
@@ -158,8 +142,9 @@ def certify(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("keys certificates")
 def list_certificates(args: argparse.Namespace, out: Output) -> int:
-    """Certificates, a line each."""
+    """Your valid certificates."""
     from jupyter_pai import broker
 
     found = asked(broker.certificates)
@@ -167,8 +152,9 @@ def list_certificates(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("keys revoke", argument("serial", type=int, help="its number"))
 def revoke(args: argparse.Namespace, out: Output) -> int:
-    """Have a certificate refused."""
+    """Revoke a certificate; its logins end."""
     from jupyter_pai import broker
 
     asked(lambda api: broker.revoke(api, args.serial))
@@ -176,8 +162,9 @@ def revoke(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("keys audit", flag("--everybody", help="the keys of all users; for administrators"))
 def audit(args: argparse.Namespace, out: Output) -> int:
-    """What was done, a line each."""
+    """What was done to your keys, newest first."""
     from jupyter_pai import broker
 
     found = asked(lambda api: broker.audit(api, everybody=args.everybody))
@@ -185,8 +172,12 @@ def audit(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("keys authority", flag("--rotate", help="sign with a new key from now on; for administrators"))
 def authority(args: argparse.Namespace, out: Output) -> int:
-    """Lines for ``TrustedUserCAKeys``."""
+    """The keys that sign accepted certificates.
+
+    They are lines for ``TrustedUserCAKeys``.
+    """
     from jupyter_pai import broker
 
     found = asked(broker.rotate_authority if args.rotate else broker.authority)
@@ -194,8 +185,9 @@ def authority(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("keys lock-out", USER)
 def lock_out(args: argparse.Namespace, out: Output) -> int:
-    """Refuse a user."""
+    """Lock a user out: refuse all requests and end all logins; for administrators."""
     from jupyter_pai import broker
 
     asked(lambda api: broker.lock_out(api, args.user))
@@ -203,8 +195,9 @@ def lock_out(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("keys let-in", USER)
 def let_in(args: argparse.Namespace, out: Output) -> int:
-    """End a lock-out."""
+    """End the lock-out of a user; for administrators."""
     from jupyter_pai import broker
 
     asked(lambda api: broker.let_in(api, args.user))

@@ -43,14 +43,22 @@ class Document:
     name: str
     filename: str | None
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def text(self) -> str:
         """The document to mark places in."""
         return self.data.decode("utf-8-sig", errors="replace")
 
 
-def read_document(file: str) -> Document:
-    """A document from a file, or from stdin for ``-``. Raises InvalidDocument when it cannot be read."""
+def read_document(file: str | Document) -> Document:
+    """A document from a file, or from stdin for ``-``. Raises InvalidDocument when it cannot be read.
+
+    In a notebook it may have been read already.
+    """
+    if isinstance(file, Document):
+        return file
     if file == "-":
         return Document(sys.stdin.buffer.read(), "stdin", None)
     path = Path(file)

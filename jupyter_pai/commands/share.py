@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import argparse
 
+from jupyter_pai.commands.arguments import JOB, job_names
 from jupyter_pai.commands.keys import ONLY, duration
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import asked
 from jupyter_pai.errors import OK, ClientError
 from jupyter_pai.share_text import share_line, shares_text
+from jupyter_pai.verbs import argument, flag, verb
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    verb = verbs.add_parser("share", parents=[common], help="let another user log in to a job")
-    verb.add_argument("job", nargs="?", help="name or alias; default: what others share with you")
-    verb.add_argument("--with", dest="user", metavar="USER", help="the user to share it with")
-    verb.add_argument("--list", action="store_true", help="show with whom the job is shared")
-    verb.add_argument(
-        "--for", dest="lifetime", type=duration, metavar="TIME", help="for how long; default: until the job ends"
-    )
-    verb.add_argument("--only", action="append", default=[], metavar="WHAT", help=ONLY)
-    verb.set_defaults(run=share)
-    verb = verbs.add_parser("shares", parents=[common], help="what others share with you, and you with others")
-    verb.set_defaults(run=shares)
-    verb = verbs.add_parser("unshare", parents=[common], help="end a share; the user's logins end")
-    verb.add_argument("job", help="name or alias")
-    verb.add_argument("--with", dest="user", metavar="USER", required=True, help="with whom it is shared")
-    verb.set_defaults(run=unshare)
-
-
+@verb(
+    "share",
+    argument(
+        "job",
+        nargs="?",
+        help="name or alias; default: what others share with you",
+        completer=job_names,
+    ),
+    argument("--with", dest="user", metavar="USER", help="the user to share it with"),
+    flag("--list", help="show with whom the job is shared"),
+    argument("--for", dest="lifetime", type=duration, metavar="TIME", help="for how long; default: until the job ends"),
+    ONLY,
+)
 def share(args: argparse.Namespace, out: Output) -> int:
-    """Share a job, or show shares."""
+    """Let another user log in to a job."""
     from jupyter_pai import broker
 
     if args.user is not None and (args.job is None or args.list):
@@ -49,8 +45,9 @@ def share(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("shares")
 def shares(args: argparse.Namespace, out: Output) -> int:
-    """All shares that concern the caller."""
+    """What others share with you, and you with others."""
     from jupyter_pai import broker
 
     found = asked(broker.all_shares)
@@ -58,8 +55,9 @@ def shares(args: argparse.Namespace, out: Output) -> int:
     return OK
 
 
+@verb("unshare", JOB, argument("--with", dest="user", metavar="USER", required=True, help="with whom it is shared"))
 def unshare(args: argparse.Namespace, out: Output) -> int:
-    """End a share."""
+    """End a share; the user's logins end."""
     from jupyter_pai import broker
 
     asked(lambda api: broker.unshare(api, args.job, args.user))

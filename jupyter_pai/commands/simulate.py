@@ -16,32 +16,7 @@ from typing import cast
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.simulated import Comparison, Report, compared, text
 from jupyter_pai.errors import OK, USAGE, ClientError, from_wire
-
-
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verb."""
-    verb = verbs.add_parser(
-        "simulate", parents=[common], help="replay a trace of arrivals on a cluster configuration; changes nothing"
-    )
-    verb.add_argument("config", help="cluster configuration in HiveD's schema")
-    verb.add_argument("trace", help="what happens, one JSON object a line: docs/scheduling.md")
-    verb.add_argument("--compare", metavar="CONFIG", help="another configuration, to see both side by side")
-    verb.add_argument("--settings", metavar="FILE", help="settings of a backend, for its queue limits")
-    verb.add_argument(
-        "--queue", metavar="KEY=VALUE", action="append", default=[], help="one setting, e.g. user.gpus=8; repeatable"
-    )
-    verb.add_argument(
-        "--grace",
-        type=_seconds,
-        default=0.0,
-        metavar="SECONDS",
-        help="how long evicted groups keep their place; default: 0",
-    )
-    verb.add_argument(
-        "--estimates", action="store_true", help="in JSON: the start times that waiting groups were shown"
-    )
-    verb.add_argument("--picture", metavar="OUT", help="also draw an SVG")
-    verb.set_defaults(run=simulate)
+from jupyter_pai.verbs import argument, flag, verb
 
 
 def _seconds(given: str) -> float:
@@ -54,8 +29,30 @@ def _seconds(given: str) -> float:
     return seconds
 
 
+@verb(
+    "simulate",
+    argument("config", type=Path, help="cluster configuration in HiveD's schema"),
+    argument("trace", type=Path, help="what happens, one JSON object a line: docs/scheduling.md"),
+    argument("--compare", type=Path, metavar="CONFIG", help="another configuration, to see both side by side"),
+    argument("--settings", type=Path, metavar="FILE", help="settings of a backend, for its queue limits"),
+    argument(
+        "--queue", metavar="KEY=VALUE", action="append", default=[], help="one setting, e.g. user.gpus=8; repeatable"
+    ),
+    argument(
+        "--grace",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long evicted groups keep their place; default: 0",
+    ),
+    flag("--estimates", help="in JSON: the start times that waiting groups were shown"),
+    argument("--picture", type=Path, metavar="OUT", help="also draw an SVG"),
+)
 def simulate(args: argparse.Namespace, out: Output) -> int:
-    """Replay, and show the figures; exit code 2 when a file is wrong."""
+    """Replay a trace of arrivals on a cluster configuration; changes nothing.
+
+    The exit code is 2 when a file is wrong.
+    """
     done = subprocess.run(_command(args), stdout=subprocess.PIPE, check=False)
     if done.returncode not in (OK, USAGE):
         raise ClientError(f"The simulation ended with exit code {done.returncode}.", hint="Its output is above.")
@@ -75,7 +72,7 @@ def _command(args: argparse.Namespace) -> list[str]:
         command += [f"--{name}={given}"] if given else []
     command += [f"--queue={option}" for option in args.queue]
     command += ["--estimates"] if args.estimates else []
-    return [*command, "--", args.config, args.trace]
+    return [*command, "--", str(args.config), str(args.trace)]
 
 
 def _source(error: ClientError, file: str) -> str:

@@ -5,67 +5,26 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from jupyter_pai import access
+from jupyter_pai.commands.arguments import INDEX, JOB, ROLE
 from jupyter_pai.commands.output import Output
 from jupyter_pai.commands.session import connected
 from jupyter_pai.connect.files import Change, ClusterFiles, ssh_dir
 from jupyter_pai.connect.ssh_config import path_word
 from jupyter_pai.connect.windows import Profile, private_command, profile
 from jupyter_pai.errors import OK, ClientError
+from jupyter_pai.verbs import argument, flag, one_of, verb
 
 if TYPE_CHECKING:
     from jupyter_pai.sync import Client
 
-
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
-    """Add the verbs of this group."""
-    verb = ssh_verb(verbs, common, "ssh", "log in to a task, or run a command there")
-    verb.add_argument("command", nargs="*", help="after --: the command and its arguments")
-    verb.add_argument(
-        "--no-certificate",
-        action="store_true",
-        help="register your key instead of getting certificates for one hour (also PAI_SSH_CERTIFICATE=no)",
-    )
-    verb.set_defaults(run=ssh)
-    verb = verbs.add_parser("ssh-config", parents=[common], help="write ssh names of running tasks")
-    _add_place(verb)
-    what = verb.add_mutually_exclusive_group()
-    what.add_argument("--dry-run", action="store_true", help="show what would change, change nothing")
-    what.add_argument("--remove", action="store_true", help="remove the names and the Include line")
-    verb.add_argument(
-        "--jump",
-        action=argparse.BooleanOptionalAction,
-        help="names NAME.jump too: encrypted up to the task, with a certificate for a day; default: as the last time",
-    )
-    verb.add_argument(
-        "--windows",
-        nargs="?",
-        const="",
-        metavar="PROFILE",
-        help="in WSL: for Windows' own OpenSSH; the user's directory is asked for when it is not given",
-    )
-    verb.set_defaults(run=ssh_config)
-
-
-def ssh_verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], common: argparse.ArgumentParser, name: str, told: str
-) -> argparse.ArgumentParser:
-    """A verb about one task that is reached by SSH."""
-    verb = verbs.add_parser(name, parents=[common], help=told)
-    _add_place(verb)
-    verb.add_argument("job", help="name or alias")
-    verb.add_argument("--role", help="the task's role; default: the first")
-    verb.add_argument("--index", type=int, help="the task's index; default: 0")
-    return verb
-
-
-def _add_place(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--ssh-dir", type=Path, help="instead of ~/.ssh (also PAI_SSH_DIR)")
+SSH_DIR = argument("--ssh-dir", type=Path, help="instead of ~/.ssh (also PAI_SSH_DIR)")
 
 
 def ssh_root(args: argparse.Namespace) -> Path:
@@ -78,14 +37,28 @@ def by_certificate(args: argparse.Namespace) -> bool:
     return not args.no_certificate and os.environ.get("PAI_SSH_CERTIFICATE", "").lower() not in ("no", "0", "false")
 
 
+@verb(
+    "ssh",
+    SSH_DIR,
+    JOB,
+    ROLE,
+    INDEX,
+    argument("command", nargs="*", help="after --: the command and its arguments"),
+    flag(
+        "--no-certificate",
+        help="register your key instead of getting certificates for one hour (also PAI_SSH_CERTIFICATE=no)",
+    ),
+)
 def ssh(args: argparse.Namespace, out: Output) -> int:
-    """Run OpenSSH with the names of this job; its exit code is ours. ``--json`` prints the command instead.
+    """Log in to a task, or run a command there.
 
-    The certificate it logs in by is renewed while it runs, so that the login does not end with it.
+    The exit code is that of OpenSSH. The certificate that it logs in by is renewed while it runs, so that the login
+    does not end with it. ``--json``, and a notebook, show OpenSSH's command instead of running it.
     """
     from jupyter_pai import certificates
 
-    root, certify = ssh_root(args), by_certificate(args)
+    # A certificate would expire: it is not renewed while the command that a cell shows runs elsewhere.
+    root, certify = ssh_root(args), by_certificate(args) and not out.in_cell
     with connected() as client:
         reached = access.reach(client, args.job, root, role=args.role, index=args.index, register=not certify)
         wanted = access.certificate(client, reached) if certify else None
@@ -94,8 +67,8 @@ def ssh(args: argparse.Namespace, out: Output) -> int:
         # On the command line and in no file: what else logs in, at any time, would be put out when it ends.
         proof = [] if wanted is None else ["-o", f"CertificateFile={path_word(wanted.path)}"]
         command = [*reached.command[:-1], *proof, reached.command[-1], *args.command]
-        if out.as_json:
-            out.json_line({"command": command}, indent=2)
+        if out.as_json or out.in_cell:
+            out.result({"command": command}, shlex.join(command))
             return OK
         if shutil.which(command[0]) is None:
             raise ClientError(
@@ -107,8 +80,31 @@ def ssh(args: argparse.Namespace, out: Output) -> int:
             return subprocess.call(command)
 
 
+@verb(
+    "ssh-config",
+    SSH_DIR,
+    one_of(
+        flag("--dry-run", help="show what would change, change nothing"),
+        flag("--remove", help="remove the names and the Include line"),
+    ),
+    flag(
+        "--jump",
+        action=argparse.BooleanOptionalAction,
+        help="names NAME.jump too: encrypted up to the task, with a certificate for a day; default: as the last time",
+    ),
+    argument(
+        "--windows",
+        nargs="?",
+        const="",
+        metavar="PROFILE",
+        help="in WSL: for Windows' own OpenSSH; the user's directory is asked for when it is not given",
+    ),
+)
 def ssh_config(args: argparse.Namespace, out: Output) -> int:
-    """Write, show or remove the included file, known_hosts and the Include line."""
+    """Write ssh names of running tasks.
+
+    They are in a file of their own, which a line of ``~/.ssh/config`` includes.
+    """
     windows = None if args.windows is None else profile(args.windows)
     with connected() as client:
         files = _files(args, access.cluster(client), windows)

@@ -25,6 +25,7 @@ def wait(client: Client, job: str, out: Output, *, show_log: bool) -> int:
     said = ""
     final: JobDetail | None = None
     try:
+        # Printed from this thread: a kernel sends what other threads print to the cell that made them.
         for item in client.iterate(observe(client.api, job, log=show_log and not out.as_json)):
             if isinstance(item, bytes):
                 out.raw(item)
@@ -34,12 +35,9 @@ def wait(client: Client, job: str, out: Output, *, show_log: bool) -> int:
                 out.progress(line)
             said, final = line, item
     except KeyboardInterrupt:
-        out.progress(f"\nNo longer waiting; the job keeps running. Stop it with `pai stop {job}`.")
+        out.given_up(job)
         return INTERRUPTED
     if final is None:
         raise BackendAway(f"It is not known how {job} ended.")
-    if out.as_json:
-        out.json_line(final, indent=2)
-    else:
-        out.progress(render.verdict(final))
+    out.ended(final)
     return OK if final["state"] == "SUCCEEDED" else JOB_FAILED

@@ -12,7 +12,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from jupyter_pai import magics
+from jupyter_pai import cell, completion
 from jupyter_pai.render import clock
 from jupyter_pai.shown import JobFailed, Link, Trouble
 from jupyter_pai.widgets.job_view import JobView
@@ -123,7 +123,7 @@ def test_interrupting_leaves_the_job_running_and_says_so(
     notebook: Notebook, fake: RunningFake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uid = fake.add_job("train")
-    say = magics._say
+    say = cell._say
 
     def say_and_interrupt(text: str) -> None:
         """The signal comes while the magic waits, not before or after: elsewhere it would end the test run."""
@@ -131,7 +131,7 @@ def test_interrupting_leaves_the_job_running_and_says_so(
         if "WAITING" in text:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(magics, "_say", say_and_interrupt)
+    monkeypatch.setattr(cell, "_say", say_and_interrupt)
     notebook.run("%pai status train --watch")
     assert isinstance(notebook.error, Trouble)
     assert "the job keeps running" in notebook.text
@@ -151,8 +151,12 @@ def test_a_fault_is_marked_without_a_traceback(notebook: Notebook) -> None:
     [
         ("%pai show nobody", "There is no job nobody."),
         ("%pai fly", "no such verb"),
-        ("%pai", "no such verb"),
-        ("%pai submit", "name a file"),
+        ("%pai submit", "are required: file; %pai submit --help tells more"),
+        ("%pai submit -", "there is no cell below this line"),
+        ('%%pai submit -\n{"jobName": "x"}', "unrecognized arguments: -"),
+        ("%pai list --limit $nothing", "there is no variable 'nothing'"),
+        ("%pai list --limit many", "invalid int value: 'many'"),
+        ("%pai completion bash", "no such verb"),
         ("%pai submit $nothing", "there is no variable 'nothing'"),
         ("%pai submit none.json", "none.json cannot be read: No such file or directory."),
         ("%pai logs x --stream both", "invalid choice"),
@@ -170,6 +174,37 @@ def test_mistakes_are_one_short_message(notebook: Notebook, line: str, message: 
     assert notebook.error is not None
     assert message in notebook.text
     assert "Traceback" not in notebook.text
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("%pai", "Submit a job document"),
+        ("%pai --help", "%pai VERB --help tells more"),
+        ("%pai submit --help", "append a number"),
+        ("%pai keys --help", "Register a public key"),
+        ("%pai keys add -h", "usage: %pai keys add"),
+    ],
+)
+def test_help_is_shown_and_ends_nothing(notebook: Notebook, line: str, told: str) -> None:
+    assert notebook.run(line) is None
+    assert notebook.error is None
+    assert told in " ".join(notebook.text.split())
+
+
+def test_any_argument_may_be_a_variable(notebook: Notebook, fake: RunningFake) -> None:
+    for name in ("one", "two"):
+        fake.add_job(name)
+    notebook.run("count, state = 1, 'WAITING'")
+    notebook.run("%pai list --limit $count --state=$state")
+    assert ("GET", "/api/v2/jobs?state=WAITING&limit=1") in [each[:2] for each in fake.backend.requests]
+
+
+def test_a_cell_is_validated_without_a_backend(notebook: Notebook, fake: RunningFake) -> None:
+    fake.stop()
+    notebook.run('%%pai validate\n{\n  "jobName" 5\n}')
+    assert isinstance(notebook.error, Trouble)
+    assert "cell:2:12" in notebook.text
 
 
 def test_jobs_are_shown_stopped_and_opened(notebook: Notebook, fake: RunningFake) -> None:
@@ -232,12 +267,27 @@ def test_the_list_says_what_is_shared_with_whom_until_when_and_for_what(notebook
         ("%pai share x --w", {"--with"}),
         ("%pai logs x --stream std", {"stdout", "stderr"}),
         ("%pai cluster p", {"plan"}),
+        ("%pai why tr", {"train", "tree"}),
+        ("%pai delete ended tr", {"tree"}),
+        ("%pai release train m", {"main-0"}),
+        ("%pai logs train --role m", {"main"}),
+        ("%pai open --index 0 train w", {"web"}),
+        ("%pai move train --after tre", {"tree"}),
     ],
 )
-def test_tab_offers_verbs_actions_options_and_their_words(notebook: Notebook, line: str, offered: set[str]) -> None:
+def test_tab_offers_verbs_options_and_values(
+    notebook: Notebook, fake: RunningFake, line: str, offered: set[str]
+) -> None:
+    fake.advance(fake.add_job("train"), "RUNNING")
+    fake.advance(fake.add_job("tree"), "FAILED")
     with provisionalcompleter():  # as a kernel asks
         found = notebook.shell.Completer.completions(line, len(line))
         assert {each.text for each in found} == offered
+
+
+def test_tab_offers_options_when_the_backend_is_away(notebook: Notebook, fake: RunningFake) -> None:
+    fake.stop()
+    assert completion.words(["status"]) == ["--watch"]
 
 
 def test_a_backend_that_is_away_is_one_message(notebook: Notebook, fake: RunningFake) -> None:

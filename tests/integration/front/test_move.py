@@ -65,7 +65,7 @@ def test_moved_jobs_start_in_their_new_order(backend: Client, monkeypatch: pytes
         again = shell.run_cell("%pai move fourth --before third")
         unsaid = shell.run_cell("%pai move fourth")
     assert repr(again.result) == "job fourth is there already"
-    assert "name one place" in str(unsaid.error_in_exec)
+    assert "--before --after --first --last is required" in str(unsaid.error_in_exec)
 
     refused = pai("move", "first", "--last")
     assert refused.returncode == 2

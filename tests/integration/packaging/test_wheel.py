@@ -65,7 +65,11 @@ def test_wheel_holds_both_packages_and_the_panel_once(wheel: Path) -> None:
     assert len(entries) == 1
     assert f".data/data/{PANEL}/static/" in entries[0]
     data = {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
-    assert {f"{PANEL}/install.json", "etc/jupyter/jupyter_server_config.d/jupyter_pai.json"} <= data
+    assert {
+        f"{PANEL}/install.json",
+        "share/man/man1/pai.1",
+        "etc/jupyter/jupyter_server_config.d/jupyter_pai.json",
+    } <= data
     assert not [name for name in names if name.startswith(("tests/", "labextension/"))]
 
 

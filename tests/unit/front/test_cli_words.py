@@ -5,22 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jupyter_pai import cli
+from jupyter_pai.verbs import parse
 
 
-def command_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, object]:
+def command_of(*words: str) -> dict[str, object]:
     """What the verb that these words call is given."""
-    seen: dict[str, object] = {}
-
-    def run(args: object, _out: object) -> int:
-        seen.update(vars(args))
-        return 0
-
-    for verb in ("ssh", "release", "open_", "cluster"):
-        for module in (cli.ssh, cli.jobs, cli.cluster):
-            if hasattr(module, verb):
-                monkeypatch.setattr(module, verb, run)
-    assert cli.main(list(words)) == 0
-    return seen
+    return vars(parse(cli.parser(), words))
 
 
 @pytest.mark.parametrize(
@@ -35,22 +25,20 @@ def command_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, object
         (["job", "--role", "worker"], "worker", []),
     ],
 )
-def test_a_command_for_a_task_in_any_order(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], role: str | None, command: list[str]
-) -> None:
-    seen = command_of(monkeypatch, "ssh", *words)
+def test_a_command_for_a_task_in_any_order(words: list[str], role: str | None, command: list[str]) -> None:
+    seen = command_of("ssh", *words)
     assert (seen["job"], seen["role"], seen["command"]) == ("job", role, command)
 
 
-def test_words_that_may_be_left_out_come_behind_options_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert command_of(monkeypatch, "release", "job", "--json", "worker-0", "worker-1")["task"] == [
+def test_words_that_may_be_left_out_come_behind_options_too() -> None:
+    assert command_of("release", "job", "--json", "worker-0", "worker-1")["task"] == [
         "worker-0",
         "worker-1",
     ]
 
 
 def test_a_word_that_begins_with_a_dash_stands_behind_two_dashes() -> None:
-    assert cli._parsed(["validate", "--", "-x.json"]).file == "-x.json"
+    assert command_of("validate", "--", "-x.json")["file"] == "-x.json"
 
 
 @pytest.mark.parametrize("words", [["ssh"], ["ssh", "job", "-t"], ["ssh", "--", "job"], ["nothing"], ["release"]])

@@ -57,8 +57,8 @@ def run(checkout: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def node_for_builds() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("node_for_builds", TOOLS / "node_for_builds.py")
+def build_hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build_hook", TOOLS / "build_hook.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -67,7 +67,7 @@ def node_for_builds() -> ModuleType:
 
 
 def asked_for(root: Path) -> list[str]:
-    hook = node_for_builds().NodeForBuilds(str(root), {}, None, None, "", "wheel")
+    hook = build_hook().BuildHook(str(root), {}, None, None, "", "wheel")
     wanted: list[str] = hook.dependencies()
     return wanted
 

@@ -1,0 +1,93 @@
+"""What a verb shows in a notebook: text and log below the cell, and its result as the cell's value."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from dataclasses import dataclass, field
+
+from jupyter_pai import render
+from jupyter_pai.commands.output import Output
+from jupyter_pai.errors import ClientError
+from jupyter_pai.log_text import cut_bytes, incremental_decoder
+from jupyter_pai.shown import JobFailed, Link, Shown, Trouble
+from jupyter_pai.sync import Client
+from jupyter_pai.widgets.job_view import JobView
+from jupyter_pai.wire_types import JobDetail, Ticket
+
+
+def _say(text: str) -> None:
+    """Text below the cell, at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True)
+class Cell(Output):
+    """Keeps the result of one verb. Failures end the cell: they are raised, as Trouble or JobFailed."""
+
+    as_json: bool = False
+    in_cell = True
+    _results: list[object] = field(default_factory=list)
+    _decoder: codecs.IncrementalDecoder = field(default_factory=incremental_decoder)
+
+    @property
+    def value(self) -> object:
+        """The value of the cell: a view or link, or all text that is there to show; None when there is nothing."""
+        if len(self._results) == 1 and not isinstance(self._results[0], str):
+            return self._results[0]
+        return Shown("\n\n".join(map(str, self._results))) if self._results else None
+
+    def result(self, value: object, text: str) -> None:
+        """Keep the text."""
+        self._results.append(Shown(text))
+
+    def job(self, client: Client, job: JobDetail) -> None:
+        """Keep a live view."""
+        self._results.append(JobView(client.api.endpoint, job))
+
+    def ticket(self, client: Client, ticket: Ticket) -> None:
+        """Keep a link."""
+        self._results.append(Link(ticket, client.api.endpoint.url))
+
+    def content(self, data: bytes) -> None:
+        """Keep the text that the bytes are."""
+        self._results.append(Shown(data.decode(errors="replace")))
+
+    def json_line(self, value: object, indent: int | None = None) -> None:
+        """No cell asks for JSON."""
+        raise AssertionError("a cell shows no JSON")
+
+    def progress(self, text: str) -> None:
+        """Show a line."""
+        _say(f"{text}\n")
+
+    def raw(self, data: bytes, first: int = 0) -> None:
+        """Show a piece of a log; a character that it has only a part of waits for the next piece."""
+        _say(self._decoder.decode(data[cut_bytes(data) if first else 0 :]))
+
+    def awaited(self, client: Client, job: JobDetail) -> None:
+        """Show the view now, and let it be the value at the end."""
+        view = JobView(client.api.endpoint, job, show_log=False)
+        view.show_once()
+        self._results.append(view)
+
+    def given_up(self, job: str) -> None:
+        """End the cell."""
+        raise Trouble(f"No longer waiting; the job keeps running. Stop it with %pai stop {job}") from None
+
+    def ended(self, job: JobDetail) -> None:
+        """End the cell when the job has not succeeded."""
+        if job["state"] != "SUCCEEDED":
+            raise JobFailed(render.verdict(job))
+        for shown in self._results:
+            if isinstance(shown, JobView):
+                shown.wait()
+
+    def agreed(self, act: str, otherwise: str) -> bool:
+        """End the cell, which cannot be asked."""
+        raise Trouble("\n\n".join([*map(str, self._results), f"{otherwise} Give --yes to {act}."]))
+
+    def error(self, error: ClientError, *, source: str = "", name: str = "") -> None:
+        """End the cell."""
+        raise Trouble(render.error_text(error, source=source, name=name)) from None
