@@ -24,7 +24,7 @@ from pai_backend.scheduling.core.decision import Bound, Decision, Preempt, Wait
 from pai_backend.scheduling.core.inspect import cluster_status, group_status, physical_status, virtual_status
 from pai_backend.scheduling.core.ledger import Ledger, Outdated
 from pai_backend.scheduling.core.restore import Effects, Restored
-from pai_backend.scheduling.request import Group, GroupPlace, Member, PodPlace, Reason, WaitCode
+from pai_backend.scheduling.request import Group, GroupPlace, Member, Reason, WaitCode
 
 __all__ = [
     "Bound",
@@ -36,7 +36,6 @@ __all__ = [
     "Ledger",
     "Member",
     "Outdated",
-    "PodPlace",
     "Preempt",
     "Reason",
     "Restored",

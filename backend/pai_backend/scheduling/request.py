@@ -5,10 +5,12 @@ Texts are made elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pai_backend.model.ids import TaskUid
+from pai_backend.model.node import Placement
 from pai_backend.scheduling.terms import ANY_NODE, Terms
 
 OPPORTUNISTIC = -1
@@ -82,26 +84,31 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class PodPlace:
-    """Where pod number ``ordinal`` goes: device indexes of a node, on a quota cell of type ``owned`` ("" when none)."""
-
-    ordinal: int
-    node: str
-    devices: tuple[int, ...]
-    owned: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """Where a group's pods go; enough to rebuild the ledger from after a restart.
+    """Where a group's pods go, by their number; enough to rebuild the ledger from after a restart.
 
+    A decision knows of each pod its node and cells; what a task gets besides is put into the same placement later.
     ``displaced``: it was lazily preempted and runs opportunistically.
     """
 
     group: Group
     chain: str
-    pods: tuple[PodPlace, ...]
+    pods: Mapping[int, Placement]
     displaced: bool = False
+
+    @property
+    def cells(self) -> dict[int, tuple[str, tuple[int, ...], str]]:
+        """All that the ledger decides of each pod: node, cells, and the type of the quota cell that pays."""
+        return {ordinal: (pod.node, pod.cells, pod.owned) for ordinal, pod in self.pods.items()}
+
+
+_NOWHERE = Placement(node="", address="", machine="")
+
+
+def on_cells(node: str, cells: tuple[int, ...], chain: str, owned: str = "") -> Placement:
+    """A placement of which only the cells are known, on a quota cell of type ``owned`` ("" when none)."""
+    # A copy costs half of what validation does, and a decision makes one for each pod.
+    return _NOWHERE.model_copy(update={"node": node, "cells": cells, "chain": chain, "owned": owned})
 
 
 MOST_HOLDERS = 20

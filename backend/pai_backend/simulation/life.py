@@ -112,8 +112,8 @@ class Life:
 
     def runs_on(self, node: str, devices: Collection[int]) -> bool:
         """Whether a task of it uses one of these GPUs of a node."""
-        pods = self.placement.pods if self.placement is not None else ()
-        return any(pod.node == node and not set(devices).isdisjoint(pod.devices) for pod in pods)
+        pods = self.placement.pods.values() if self.placement is not None else ()
+        return any(pod.node == node and not set(devices).isdisjoint(pod.cells) for pod in pods)
 
     def expected_end(self) -> datetime | None:
         """What the queue believes of a run: the declared time, whatever its true one."""
@@ -163,7 +163,7 @@ class Life:
         assert self._since is not None
         gpus = _gpus(self.placement)
         self._left -= (now - self._since).total_seconds() * gpus
-        places = tuple(Place(node=pod.node, devices=pod.devices) for pod in self.placement.pods)
+        places = tuple(Place(node=pod.node, devices=pod.cells) for pod in self.placement.pods.values())
         self._open.append(
             Spell(
                 run=self.run,
@@ -179,7 +179,7 @@ class Life:
 
 
 def _gpus(placement: GroupPlace) -> int:
-    return sum(len(pod.devices) for pod in placement.pods)
+    return sum(len(pod.cells) for pod in placement.pods.values())
 
 
 def _length(spell: Spell) -> float:

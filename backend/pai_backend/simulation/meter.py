@@ -139,6 +139,6 @@ class Meter:
 def on_nodes(placement: GroupPlace) -> dict[str, int]:
     """GPUs of a group on each node."""
     counts: dict[str, int] = {}
-    for pod in placement.pods:
-        counts[pod.node] = counts.get(pod.node, 0) + len(pod.devices)
+    for pod in placement.pods.values():
+        counts[pod.node] = counts.get(pod.node, 0) + len(pod.cells)
     return counts

@@ -51,8 +51,8 @@ def decided(decision: Decision) -> Answer:
     return Answer(
         "bound" if bound else "preempt",
         decision.placement.chain if bound else "",
-        tuple((pod.node, tuple(sorted(pod.devices))) for pod in decision.placement.pods),
-        tuple(pod.owned for pod in decision.placement.pods) if bound else (),
+        tuple((pod.node, tuple(sorted(pod.cells))) for pod in decision.placement.pods.values()),
+        tuple(pod.owned for pod in decision.placement.pods.values()) if bound else (),
         () if isinstance(decision, Bound) else tuple(sorted(decision.victims)),
         tuple(sorted(decision.displaced)),
         tuple(sorted(decision.cancelled)),

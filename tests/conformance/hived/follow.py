@@ -7,7 +7,7 @@ from pai_backend.scheduling.cells.tree import Held, Spot, State
 from pai_backend.scheduling.core.decision import Preempt
 from pai_backend.scheduling.core.place import displace, make_plan
 from pai_backend.scheduling.core.restore import find_unit
-from pai_backend.scheduling.request import Group, GroupPlace, PodPlace
+from pai_backend.scheduling.request import Group, GroupPlace, on_cells
 from tests.conformance.hived.answer import Answer
 
 
@@ -35,10 +35,10 @@ def follow(cluster: Ledger, group: Group, theirs: Answer) -> None:
 
 def _bind(cluster: Ledger, group: Group, theirs: Answer) -> None:
     owned = theirs.owned or ("",) * len(theirs.pods)
-    pods = tuple(
-        PodPlace(ordinal, node, devices, kind)
+    pods = {
+        ordinal: on_cells(node, devices, theirs.chain, kind)
         for ordinal, ((node, devices), kind) in enumerate(zip(theirs.pods, owned, strict=True))
-    )
+    }
     try:
         restored = cluster.restore([GroupPlace(group, theirs.chain, pods)])
     except ValueError as error:
@@ -56,10 +56,10 @@ def _reserve(cluster: Ledger, group: Group, theirs: Answer) -> None:
         with_spots = _spots(cluster, group, chain.name, kinds, theirs)
         if with_spots is not None:
             plan = make_plan(dict(enumerate(with_spots)))
-            pods = tuple(
-                PodPlace(n, node, devices, spot.owned)
+            pods = {
+                n: on_cells(node, devices, chain.name, spot.owned)
                 for n, ((node, devices), spot) in enumerate(zip(theirs.pods, with_spots, strict=True))
-            )
+            }
             names = tuple(held.group.name for held in plan.evicted)
             cluster.apply(Preempt(GroupPlace(group, chain.name, pods), names, plan=plan, version=cluster.version))
             return

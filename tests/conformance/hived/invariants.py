@@ -62,10 +62,10 @@ def _whole_group(held: Held) -> list[str]:
     broken = []
     first = 0
     for member in held.group.members:
-        own = [pod for pod in held.stored.pods if first <= pod.ordinal < first + member.pods]
+        own = [pod for number, pod in held.stored.pods.items() if first <= number < first + member.pods]
         first += member.pods
         least = member.pods if member.min_pods is None else member.min_pods
-        if not least <= len(own) <= member.pods or any(len(pod.devices) != member.leaves for pod in own):
+        if not least <= len(own) <= member.pods or any(len(pod.cells) != member.leaves for pod in own):
             broken.append(f"2: {held.group.name} has pods {own}, asked {member}")
     if len({spot.node.chain.name for spot in held.spots}) > 1:
         broken.append(f"2: {held.group.name} lies in two chains")

@@ -82,8 +82,8 @@ class Scheduling(RuleBasedStateMachine):
         assert ours == theirs
         assert fingerprint(self.cluster) == before, "deciding changed something"
         if isinstance(ours, Bound):
-            had = {pod.ordinal: pod for pod in self.cluster.placements()[name].pods}
-            now = {pod.ordinal: pod for pod in ours.placement.pods}
+            had = self.cluster.placements()[name].pods
+            now = ours.placement.pods
             assert had.items() < now.items(), "growing moved a pod, or did not grow"
             self._commit(ours, theirs)
 
@@ -173,7 +173,9 @@ class Scheduling(RuleBasedStateMachine):
 
     def _allowed(self, decision: Decision, suggested: list[str] | None) -> None:
         if isinstance(decision, Bound | Preempt) and suggested is not None:
-            assert {pod.node for pod in decision.placement.pods} <= set(suggested), "a node that was not suggested"
+            assert {pod.node for pod in decision.placement.pods.values()} <= set(suggested), (
+                "a node that was not suggested"
+            )
 
     def _commit(self, ours: Decision, theirs: Decision) -> None:
         self.cluster.apply(ours)
@@ -211,7 +213,7 @@ class Scheduling(RuleBasedStateMachine):
 
 def _unknown_leaves(held: Held) -> bool:
     """Whether it runs on leaves that left the configuration."""
-    stored = 0 if held.stored is None else sum(len(pod.devices) for pod in held.stored.pods)
+    stored = 0 if held.stored is None else sum(len(pod.cells) for pod in held.stored.pods.values())
     return sum(spot.mask.bit_count() for spot in held.spots) < stored
 
 

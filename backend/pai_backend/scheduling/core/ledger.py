@@ -36,7 +36,7 @@ from pai_backend.scheduling.core.restore import (
 from pai_backend.scheduling.core.scope import parts_of
 from pai_backend.scheduling.core.search import Limits, Plan
 from pai_backend.scheduling.core.trees import Suggested, Trees, check_group
-from pai_backend.scheduling.request import Group, GroupPlace, Need, PodPlace
+from pai_backend.scheduling.request import Group, GroupPlace, Need, on_cells
 
 _SAME: Mapping[str, str] = MappingProxyType({})
 
@@ -284,7 +284,7 @@ class Ledger(Trees):
         group, plan = decision.placement.group, decision.plan
         held = self.groups.get(group.name)
         if held is not None:
-            if held.stored is not None and held.stored.pods == decision.placement.pods:
+            if held.stored is not None and held.stored.cells == decision.placement.cells:
                 return
             self._release(group.name)
         ordinals = sorted(plan.spots)
@@ -410,10 +410,10 @@ class Ledger(Trees):
 
 
 def _placement(group: Group, plan: Plan) -> GroupPlace:
-    pods = tuple(
-        PodPlace(ordinal, spot.node.name, spot.node.devices(spot.mask), spot.owned)
+    pods = {
+        ordinal: on_cells(spot.node.name, spot.node.devices(spot.mask), spot.node.chain.name, spot.owned)
         for ordinal, spot in sorted(plan.spots.items())
-    )
+    }
     return GroupPlace(group, next(iter(plan.spots.values())).node.chain.name, pods)
 
 

@@ -9,7 +9,7 @@ from pai_backend.scheduling.cells.binding import in_use
 from pai_backend.scheduling.cells.tree import Held, Node, PhysicalCell, Quotas, Spot, State, Unit, VirtualCell, units_of
 from pai_backend.scheduling.core.place import displace
 from pai_backend.scheduling.core.trees import Trees
-from pai_backend.scheduling.request import OPPORTUNISTIC, GroupPlace, PodPlace
+from pai_backend.scheduling.request import OPPORTUNISTIC, GroupPlace
 
 RECONFIGURED = "(configuration)"
 """Who displaced a group that lost its quota to a changed configuration rather than to another group."""
@@ -44,9 +44,9 @@ def restore(trees: Trees, placements: Iterable[GroupPlace]) -> Restored:
     return result
 
 
-def _enroll(trees: Trees, placement: GroupPlace, found: list[tuple[PodPlace, Spot]]) -> Held:
+def _enroll(trees: Trees, placement: GroupPlace, found: dict[int, Spot]) -> Held:
     """Run the group opportunistically for now, so that its leaves are taken."""
-    held = trees.enroll(placement, [spot for _, spot in found], [pod.ordinal for pod, _ in found])
+    held = trees.enroll(placement, [*found.values()], [*found])
     if placement.group.priority != OPPORTUNISTIC:
         held.displaced_by = RECONFIGURED
     for spot in held.spots:
@@ -63,26 +63,26 @@ def _give_back(trees: Trees, held: Held, result: Restored | None) -> None:
     claim(trees, held, result)
 
 
-def _locate(trees: Trees, placement: GroupPlace) -> tuple[int, list[tuple[PodPlace, Spot]]]:
+def _locate(trees: Trees, placement: GroupPlace) -> tuple[int, dict[int, Spot]]:
     """The leaves on which the pods run, as far as the configuration knows them; how many it does not know."""
-    missing, found = 0, []
-    for pod in placement.pods:
+    missing, found = 0, dict[int, Spot]()
+    for ordinal, pod in placement.pods.items():
         nodes = trees.nodes.get(pod.node, [])
-        known = [node for node in nodes if any(index in node.place for index in pod.devices)]
+        known = [node for node in nodes if any(index in node.place for index in pod.cells)]
         known.sort(key=lambda node: node.chain.name != placement.chain)
         if not known:
-            missing += len(pod.devices)
+            missing += len(pod.cells)
             continue
         node = known[0]
         mask = 0
-        for index in pod.devices:
+        for index in pod.cells:
             if index in node.place:
                 mask |= 1 << node.place[index]
             else:
                 missing += 1
         if mask & (node.guaranteed | node.oppo):
             raise ValueError(f"{placement.group.name} and another group both claim leaves of node {pod.node}")
-        found.append((pod, Spot(node, mask, None, None, pod.owned)))
+        found[ordinal] = Spot(node, mask, None, None, pod.owned)
     return missing, found
 
 
@@ -271,7 +271,7 @@ def reserve(trees: Trees, placement: GroupPlace) -> bool:
     spots = _leaves_of(trees, placement)
     if spots is None or placement.group.priority == OPPORTUNISTIC or placement.group.name in trees.groups:
         return False
-    held = trees.enroll(placement, spots, [pod.ordinal for pod in placement.pods])
+    held = trees.enroll(placement, spots, [*placement.pods])
     held.state = State.PREEMPTING
     done: list[Spot] = []
     for spot in spots:
@@ -303,14 +303,14 @@ def _pursue(trees: Trees, held: Held) -> None:
 def _leaves_of(trees: Trees, placement: GroupPlace) -> list[Spot] | None:
     """The leaves of each pod; None when the configuration no longer has them all."""
     spots = []
-    for pod in placement.pods:
+    for pod in placement.pods.values():
         every = trees.nodes.get(pod.node, ())
         nodes = [node for node in every if placement.group.spread or node.chain.name == placement.chain]
-        nodes.sort(key=lambda node: any(index not in node.place for index in pod.devices))
-        if not nodes or any(index not in nodes[0].place or not pod.owned for index in pod.devices):
+        nodes.sort(key=lambda node: any(index not in node.place for index in pod.cells))
+        if not nodes or any(index not in nodes[0].place or not pod.owned for index in pod.cells):
             return None
         mask = 0
-        for index in pod.devices:
+        for index in pod.cells:
             mask |= 1 << nodes[0].place[index]
         spots.append(Spot(nodes[0], mask, None, None, pod.owned))
     return spots

@@ -159,6 +159,8 @@ class Trees:
         """(virtual cluster, chain) -> quota."""
         self.pinned: dict[tuple[str, str], Quotas] = {}
         """(virtual cluster, pinned id) -> quota."""
+        self.by_leaf_type: dict[str, list[Chain]] = {}
+        """Leaf type -> its chains, all in the order in which they are tried."""
         self.nodes: dict[str, list[Node]] = {}
         """Node name -> its cells in each chain."""
         self.groups: dict[str, Held] = {}
@@ -174,6 +176,7 @@ class Trees:
     def _build(self) -> None:
         """The table of nodes, quotas, and pinned cells bound to their owners for good."""
         for chain in self.chains.values():
+            self.by_leaf_type.setdefault(chain.leaf_type, []).append(chain)
             for node in chain.nodes:
                 self.nodes.setdefault(node.name, []).append(node)
         pins = {name: cell for chain in self.chains.values() for name, cell in pinned_cells(chain).items()}
@@ -312,10 +315,10 @@ def check_group(trees: Trees, group: Group) -> list[Option]:
             _refuse(f"members[{index}]", "numbers of pods and cells must be positive", "Give at least 1.")
         if member.min_pods is not None and not 0 <= member.min_pods <= member.pods:
             _refuse(f"members[{index}].minPods", "fewest pods are more than all pods", "Give 0 to the number of pods.")
-    if sum(member.pods if member.min_pods is None else member.min_pods for member in group.members) < 1:
+    if all(member.min_pods == 0 for member in group.members):
         _refuse("members", "a group must start with at least one pod", "Raise minPods.")
     options = _pinned(trees, group) if group.pinned_id else _typed(trees, group)
-    for kind in [group.within, *(member.within for member in group.members)]:
+    for kind in (group.within, *[member.within for member in group.members]):
         if kind and not any(kind in option.chain.level_of for option in options):
             levels = dict.fromkeys(level for option in options for level in reversed(option.chain.level_of))
             hint = f"Name one of: {', '.join(levels) or 'none'}."
@@ -335,14 +338,13 @@ def _pinned(trees: Trees, group: Group) -> list[Option]:
 
 
 def _typed(trees: Trees, group: Group) -> list[Option]:
-    chains = list(trees.chains.values())
-    types = list(dict.fromkeys(chain.leaf_type for chain in chains))
     if group.leaf_type:
-        if group.leaf_type not in types:
-            hint = f"There is: {', '.join(types) or 'none'}."
+        if group.leaf_type not in trees.by_leaf_type:
+            hint = f"There is: {', '.join(trees.by_leaf_type) or 'none'}."
             _refuse("leafCellType", f"the cluster has no cells of type {group.leaf_type}", hint)
-        types = [group.leaf_type]
-    ordered = [chain for kind in types for chain in chains if chain.leaf_type == kind]
+        ordered = trees.by_leaf_type[group.leaf_type]
+    else:
+        ordered = [chain for chains in trees.by_leaf_type.values() for chain in chains]
     if group.priority == OPPORTUNISTIC:
         return [Option(chain, None) for chain in ordered]
     options = [

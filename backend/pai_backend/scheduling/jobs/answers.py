@@ -14,7 +14,7 @@ from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.jobs.demand import Party, Sizing
 from pai_backend.scheduling.jobs.unit import Unit, Units
 from pai_backend.scheduling.queue import Queue
-from pai_backend.scheduling.request import PodPlace, Reason
+from pai_backend.scheduling.request import Reason, on_cells
 
 
 @dataclass(frozen=True)
@@ -79,45 +79,41 @@ def places_of(unit: Unit, ledger: Ledger, sizing: Sizing) -> dict[TaskUid, Place
     for need in unit.loose:
         node = ledger.room.nodes.get(ledger.room.node_of(need.uid) or "")
         if node is not None:
-            found[need.uid] = _on(node)
+            found[need.uid] = _on(node, on_cells(node.name, (), ""))
     return found
 
 
 def _of_party(party: Party, ledger: Ledger, sizing: Sizing) -> Iterator[tuple[TaskUid, Placement]]:
     held = ledger.groups[party.name].stored
     assert held is not None
-    for pod in held.pods:
-        chain = _chain_of(pod, held.chain, ledger)
+    for ordinal, pod in held.pods.items():
+        chain = _chain_of(pod, ledger)
         sku = sizing.skus.get(ledger.chains[chain].leaf_type)
         each = 1 if sku is None else sku.gpu
-        need, node = party.needs[pod.ordinal], ledger.room.nodes.get(pod.node)
-        devices = [leaf * each + step for leaf in pod.devices for step in range(each)]
+        need, node = party.needs[ordinal], ledger.room.nodes.get(pod.node)
+        devices = [leaf * each + step for leaf in pod.cells for step in range(each)]
         if node is not None:
-            yield need.uid, _on(node, tuple(devices[: need.gpus]), pod.devices, chain, pod.owned)
+            yield need.uid, _on(node, pod, chain, tuple(devices[: need.gpus]))
 
 
-def _on(
-    node: Node, gpus: tuple[int, ...] = (), cells: tuple[int, ...] = (), chain: str = "", owned: str = ""
-) -> Placement:
-    """A placement on a node as it is; ports, and an address of its own, are given to it by the controller."""
+def _on(node: Node, place: Placement, chain: str = "", gpus: tuple[int, ...] = ()) -> Placement:
+    """The placement on its node as it is; ports, and an address of its own, are given to it by the controller."""
     given = [gpu for gpu in node.gpus if gpu.index in gpus]
-    return Placement(
-        node=node.name,
-        address=node.address,
-        machine=node.machine,
-        gpus=gpus,
-        gpu_type=given[0].type if given else "",
-        simulated_gpu=any(gpu.simulated for gpu in given),
-        cells=cells,
-        chain=chain,
-        owned=owned,
-    )
+    more = {
+        "address": node.address,
+        "machine": node.machine,
+        "chain": chain,
+        "gpus": gpus,
+        "gpu_type": given[0].type if given else "",
+        "simulated_gpu": any(gpu.simulated for gpu in given),
+    }
+    return place.model_copy(update=more)
 
 
-def _chain_of(pod: PodPlace, chain: str, ledger: Ledger) -> str:
-    """The chain that a pod lies in: its group's, unless that is spread and the pod elsewhere."""
-    nodes = [node for node in ledger.nodes.get(pod.node, ()) if node.place.keys() >= set(pod.devices)]
-    return chain if not nodes or any(node.chain.name == chain for node in nodes) else nodes[0].chain.name
+def _chain_of(pod: Placement, ledger: Ledger) -> str:
+    """The chain that a pod lies in; another one than was stored when the configuration has changed since."""
+    nodes = [node for node in ledger.nodes.get(pod.node, ()) if node.place.keys() >= set(pod.cells)]
+    return pod.chain if not nodes or any(node.chain.name == pod.chain for node in nodes) else nodes[0].chain.name
 
 
 def preemptions_of(queue: Queue, units: Units) -> Iterator[Preemption]:

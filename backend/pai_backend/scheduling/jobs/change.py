@@ -118,7 +118,7 @@ def _turn(job: Job) -> tuple[object, ...]:
 def _holdings(placer: Placer) -> dict[str, _Holding]:
     found = {}
     for name, held in placer.ledger.groups.items():
-        leaves = sum(len(pod.devices) for pod in held.stored.pods) if held.stored is not None else 0
+        leaves = sum(len(pod.cells) for pod in held.stored.pods.values()) if held.stored is not None else 0
         reserved = held.state is State.PREEMPTING
         found[name] = _Holding(name.rpartition("/")[0], held.group.vc, leaves, bool(held.displaced_by), reserved)
     return found

@@ -223,7 +223,7 @@ class JobsDecider:
         if not names <= self._room.suited(needs[0]):
             return None
         answer = self._ledger.decide(held.group, names)
-        if isinstance(answer, Wait) or held.stored is None or answer.placement.pods != held.stored.pods:
+        if isinstance(answer, Wait) or held.stored is None or answer.placement.cells != held.stored.cells:
             return None
         if self._room.node_of(needs[0].uid) is None and any(self._overfull(answer, needs)):
             return self._short(held.group, answer)
@@ -244,7 +244,7 @@ class JobsDecider:
 
     def _short(self, group: Group, where: Bound | Preempt) -> Wait:
         """There are cells, and their nodes lack something else now."""
-        nodes = tuple(dict.fromkeys(pod.node for pod in where.placement.pods))
+        nodes = tuple(dict.fromkeys(pod.node for pod in where.placement.pods.values()))
         most = max(member.leaves for member in group.members)
         reason = Reason(WaitCode.NOT_SUGGESTED, group.vc, group.leaves, most, nodes=nodes)
         return Wait(group.name, reason, group.name in self._ledger.groups, self._ledger.version)
@@ -272,12 +272,12 @@ class JobsDecider:
         """Nodes with too little room for the pods there, and the cells of those that fit."""
         leaving = list(self._leaving(answer.victims)) if isinstance(answer, Preempt) else []
         by_node: dict[str, list[tuple[Need, tuple[int, ...]]]] = {}
-        for pod in answer.placement.pods:
-            by_node.setdefault(pod.node, []).append((needs[pod.ordinal], pod.devices))
+        for ordinal, pod in answer.placement.pods.items():
+            by_node.setdefault(pod.node, []).append((needs[ordinal], pod.cells))
         for name, pods in by_node.items():
             fitting = self._room.that_fit(name, [need for need, _ in pods], leaving)
             if fitting < len(pods):
-                yield name, tuple(index for _, devices in pods[:fitting] for index in devices)
+                yield name, tuple(index for _, cells in pods[:fitting] for index in cells)
 
     def _leaving(self, victims: Sequence[str]) -> Iterator[TaskUid]:
         for name in victims:
@@ -324,14 +324,14 @@ def _holds(decision: Bound | Preempt, unit: Unit) -> Holds:
     if not decision.placement.pods:
         return ()
     needs = unit.needs_of(decision.placement.group)
-    return tuple((needs[pod.ordinal], pod.node) for pod in decision.placement.pods)
+    return tuple((needs[ordinal], pod.node) for ordinal, pod in decision.placement.pods.items())
 
 
 def _joint(
     entry: Entry, found: Sequence[Bound | Preempt], steps: Sequence[Step], loose: Holds | None = None
 ) -> Bound | Preempt:
     """What several decisions mean together, told by the place of the first; without ``loose`` the cells are kept."""
-    placement = found[0].placement if found else GroupPlace(entry.group, "", ())
+    placement = found[0].placement if found else GroupPlace(entry.group, "", {})
     displaced = tuple(dict.fromkeys(name for each in found for name in each.displaced))
     cancelled = tuple(dict.fromkeys(name for each in found for name in each.cancelled))
     if loose is None:

@@ -11,7 +11,7 @@ from pai_backend.model.job import Job, Phase, Task
 from pai_backend.model.node import Placement
 from pai_backend.scheduling.jobs.demand import DEFAULT_GROUP, PRIORITIES, Party, Sizing, Wish, wish_of
 from pai_backend.scheduling.queue import Entry
-from pai_backend.scheduling.request import Group, GroupPlace, Member, Need, PodPlace
+from pai_backend.scheduling.request import Group, GroupPlace, Member, Need
 
 _CORE = "-core"
 
@@ -231,9 +231,8 @@ def stored_groups(job: Job, sizing: Sizing) -> Iterator[Stored]:
 def _stored(party: Party, places: Iterable[Placement | None], *, reserved: bool) -> Iterator[Stored]:
     known = [(number, place) for number, place in enumerate(places) if place is not None and place.cells]
     if known:
-        pods = tuple(PodPlace(number, place.node, place.cells, place.owned) for number, place in known)
         displaced = any(place.displaced for _, place in known)
-        yield Stored(party, GroupPlace(party.group, known[0][1].chain, pods, displaced), reserved)
+        yield Stored(party, GroupPlace(party.group, known[0][1].chain, dict(known), displaced), reserved)
 
 
 def _parties(job: Job, sizing: Sizing) -> Iterator[Party]:

@@ -45,7 +45,7 @@ def test_devices_keep_their_numbers() -> None:
     cluster = Ledger(config)
     answer = cluster.decide(Group("g", DEFAULT_VC, (Member(1, 1),), leaf_type="A100"))
     assert isinstance(answer, Bound)
-    assert answer.placement.pods[0].devices == (1,)
+    assert answer.placement.pods[0].cells == (1,)
 
 
 def test_what_is_written_is_read_back_equal() -> None:

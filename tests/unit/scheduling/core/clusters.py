@@ -67,7 +67,7 @@ def place(of: Ledger, asked: Group, suggested: Collection[str] | None = None) ->
     assert isinstance(answer, Bound), answer
     of.apply(answer)
     of.check()
-    return [(pod.node, pod.devices) for pod in answer.placement.pods]
+    return [(pod.node, pod.cells) for pod in answer.placement.pods.values()]
 
 
 def preempt(of: Ledger, asked: Group) -> Preempt:

@@ -70,7 +70,7 @@ def test_d7_a_gang_of_unequal_pods_is_placed_when_it_fits() -> None:
     answer = wide.decide(group("gang", "vc", (1, 1), (1, 8), priority=100))
     assert isinstance(answer, Preempt)
     assert answer.victims == ("low",)
-    assert [(pod.node, len(pod.devices)) for pod in answer.placement.pods] == [("B", 1), ("A", 8)]
+    assert [(pod.node, len(pod.cells)) for pod in answer.placement.pods.values()] == [("B", 1), ("A", 8)]
 
 
 def test_d9_a_chain_that_nobody_owns_serves_opportunistic_groups() -> None:

@@ -58,7 +58,7 @@ def test_within_a_rack_evicts_only_where_every_rack_is_touched(racks: Ledger) ->
     answer = racks.decide(group("higher", "a", (2, 8), priority=2, within="RACK"))
     assert isinstance(answer, Preempt)
     assert len(answer.victims) == 1
-    assert len({pod.node for pod in answer.placement.pods} & {"n0", "n2"}) == 1
+    assert len({pod.node for pod in answer.placement.pods.values()} & {"n0", "n2"}) == 1
 
 
 def test_members_may_have_cells_of_their_own(racks: Ledger) -> None:
@@ -107,7 +107,7 @@ def test_an_elastic_group_starts_with_what_fits_and_grows(racks: Ledger) -> None
     racks.release("other")
     answer = racks.decide_growth("elastic")
     assert isinstance(answer, Bound)
-    assert [pod.ordinal for pod in answer.placement.pods] == [0, 1, 2, 3]
+    assert [*answer.placement.pods] == [0, 1, 2, 3]
     racks.apply(answer)
     racks.check()
     with pytest.raises(InvalidParameters, match="cannot grow"):
@@ -126,7 +126,7 @@ def test_growing_keeps_within_the_cell_the_group_is_in(racks: Ledger) -> None:
     racks.release("other")
     answer = racks.decide_growth("elastic")
     assert isinstance(answer, Bound)
-    assert {pod.node for pod in answer.placement.pods} == {at}
+    assert {pod.node for pod in answer.placement.pods.values()} == {at}
 
 
 def test_an_elastic_group_evicts_for_its_least_size_only(racks: Ledger) -> None:
