@@ -1,7 +1,7 @@
 """jupyter-pai beside the user: server extension, magics, widgets, command line and connect files.
 
 May import ``pai_backend.model`` and ``pai_backend.protocol`` and nothing else of the backend. Importing
-this package must stay cheap, so nothing is imported here before somebody asks for it.
+this package must stay cheap, so nothing is imported here before it is asked for.
 Start reading with ``client`` (what can be asked) and ``embedded`` (who answers).
 """
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from jupyter_pai.sync import Client
     from jupyter_pai.wire_types import ShareWire
 
-MAX_JOBS = 200  # an included file with more names than this helps nobody choose
+MAX_JOBS = 200  # an included file with more names than this does not help to choose
 JUMP_LIFE = timedelta(hours=24)
-"""How long certificates for jumps last: nobody renews them but the next ``pai ssh-config``."""
+"""How long certificates for jumps last: they are renewed only by the next ``pai ssh-config``."""
 JUMP_SPARE = timedelta(hours=23)
 """So that it replaces those that are more than an hour old."""
 
@@ -167,7 +167,7 @@ def certificate(client: Client, reached: Reached) -> Wanted | None:
     try:
         certificates.ensure(client, wanted)
     except NotFound:
-        return None  # a backend that certifies nobody
+        return None  # a backend that does not certify
     return wanted
 
 
@@ -260,7 +260,7 @@ def reach(
 def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:
     """How programs reach a task, which is asked for its directory and its Python where it may be asked.
 
-    Raises ClientError when nobody can log in.
+    Raises ClientError when login is not possible.
     """
     share = reached.share
     terms = Terms() if share is None else Terms(owner(share), tuple(share["only"]), share["expires_at"])
@@ -300,7 +300,7 @@ def examined(reached: Reached, clients: Sequence[str]) -> Report:
 
 
 def diagnosed(client: Client, reached: Reached, root: Path, clients: Sequence[str]) -> Report:
-    """As :func:`examined`, with the user's own configuration, and the fault by name when nobody can log in by it."""
+    """As :func:`examined`, with the user's own configuration, and the fault by name when it does not allow a login."""
     from jupyter_pai.doctor import diagnosing
     from jupyter_pai.doctor.examining import observe, report
 

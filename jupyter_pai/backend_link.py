@@ -1,6 +1,6 @@
 """The server extension's hold on the backend: found or started when first needed, then kept.
 
-Lazy on purpose: a Jupyter server that nobody uses jobs in should not start a backend.
+Lazy on purpose: a Jupyter server that is not used for jobs should not start a backend.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BackendLink:
         return endpoint
 
     def lost(self, client: AsyncClient) -> None:
-        """Nobody answered this client: look for the backend anew next time. Others' newer client stays.
+        """A client got no answer: look for the backend again next time. Others' newer client stays.
 
         The old one is not closed: requests of other handlers may still be under way in it.
         """

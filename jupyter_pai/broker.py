@@ -113,7 +113,7 @@ async def share(
 
 
 async def unshare(api: AsyncClient, job: str, user: str) -> None:
-    """Let a user in no more. Raises NotFound."""
+    """End a user's share. Raises NotFound."""
     await _ask(api, "DELETE", job_path(job, f"/shares/{quote(user, safe='')}"))
 
 

@@ -1,7 +1,7 @@
 """Certificates for the user's SSH key: fetched when there is none that will do, and renewed while they are used.
 
 OpenSSH and others offer ``<identity>-cert.pub`` by themselves when it lies beside ``<identity>``. A program that logs
-in at any time must not find one there that nobody renews, so ``pai ssh`` keeps its own elsewhere and names it.
+in at any time must not find one there that is not renewed, so ``pai ssh`` keeps its own elsewhere and names it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def ensure_certificate(client: Client, identity: Path, alias: str | None = None,
 def ensure(client: Client, wanted: Wanted) -> Path:
     """The file of a certificate that the backend accepts and that lasts some minutes yet. Raises ClientError.
 
-    The one that is kept is asked about: it may have been revoked, or be of a backend that was made anew.
+    The one that is kept is asked about: it may have been revoked, or be of a backend that was made again.
     """
     kept = _kept(wanted, datetime.now(UTC))
     if kept is None or kept.serial not in {
@@ -89,7 +89,7 @@ def ensure(client: Client, wanted: Wanted) -> Path:
 def renewed(client: Client, wanted: Wanted) -> Iterator[None]:
     """Meanwhile replace the certificate shortly before its end, in a thread, without a word.
 
-    A backend that is away is asked again. When there is no new one, whoever let the old one in says why it ends.
+    A backend that is away is asked again. When there is no new one, the gateway says why it ends.
     """
     done = threading.Event()
 

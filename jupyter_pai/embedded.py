@@ -1,6 +1,6 @@
 """Finds or starts the private backend: one per user and data directory.
 
-The backend outlives whoever starts it. Two starters at once are told apart by a lock file
+The backend outlives the process that starts it. Two starters at once are told apart by a lock file
 (``start.lock``), and the backend's own lock makes a second one impossible even without us.
 What is in ``runtime/`` is a hint: it counts only while its process lives and the API answers our token.
 """
@@ -50,7 +50,7 @@ class Status:
 
 
 def _alive(pid: int) -> bool:
-    """Whether a process of ours has that number. Somebody else's process means ours is gone."""
+    """Whether a process of ours has that number. Another user's process means ours is gone."""
     try:
         os.kill(pid, 0)
     except OSError:
@@ -107,7 +107,7 @@ class Embedded:
         if endpoint is not None and not self._outdated(endpoint):
             return endpoint
         with self._starting():
-            endpoint = self.find()  # somebody may have been faster
+            endpoint = self.find()  # another process may have been faster
             if endpoint is not None and self._outdated(endpoint):
                 self._terminate(STOP_TIMEOUT_S)
                 endpoint = None
@@ -214,7 +214,7 @@ class Embedded:
                     pass_fds=(ready_write,),
                     start_new_session=True,
                 )
-            # Nobody waits for it later: without this it would stay a zombie of a long-lived Jupyter server.
+            # No process waits for it later: without this it would stay a zombie of a long-lived Jupyter server.
             threading.Thread(target=process.wait, name="jupyter-pai-reaper", daemon=True).start()
             os.close(ready_write)
             ready_write = -1

@@ -127,7 +127,7 @@ def _from_file(path: Path) -> Endpoint | None:
 
 
 def remote_endpoint(environ: Mapping[str, str] = os.environ, client_file: Path | None = None) -> Endpoint | None:
-    """The backend somebody configured, or None when the private one is meant.
+    """The configured backend, or None when the private one is meant.
 
     Raises InvalidDocument when the configuration is incomplete or malformed.
     """
@@ -135,7 +135,7 @@ def remote_endpoint(environ: Mapping[str, str] = os.environ, client_file: Path |
     if found is not None:
         return found
     if environ.get("PAI_DATA_DIR"):
-        return None  # whoever names a data directory means the backend that lives there
+        return None  # a named data directory means the backend that lives there
     return _from_file(client_file or config_dir() / "client.toml")
 
 

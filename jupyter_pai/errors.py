@@ -7,7 +7,7 @@
     ├── NotFound          no such job, task, service, key or virtual cluster
     ├── NameTaken         a job of that name exists
     ├── Denied            no valid token, or not allowed
-    └── BackendAway       nobody answers, or the backend cannot serve now
+    └── BackendAway       no answer, or the backend cannot serve now
         └── BackendStartFailed   the private backend did not start
 """
 
@@ -142,7 +142,7 @@ class Denied(ClientError):
 
 
 class BackendAway(ClientError):
-    """Nobody answers at the backend's address, or it says that it cannot serve now."""
+    """No answer at the backend's address, or it says that it cannot serve now."""
 
     default_code = "UnavailableError"
 

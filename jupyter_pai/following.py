@@ -114,7 +114,7 @@ async def _changes(client: AsyncClient, first: JobDetail) -> AsyncIterator[JobDe
 
 
 class _LogFollower:
-    """Follows the watched task's log; begins anew when the job has a new attempt."""
+    """Follows the watched task's log; starts over when the job has a new attempt."""
 
     def __init__(self, client: AsyncClient, job: str, on_log: Callable[[bytes], None]) -> None:
         self._client = client

@@ -122,7 +122,7 @@ class _Answer:
 
 
 async def http(handler: JupyterHandler, link: BackendLink, hop: Hop) -> None:
-    """One exchange. Raises BackendAway when nobody answers and nothing has been written yet."""
+    """One exchange. Raises BackendAway without an answer when nothing has been written yet."""
     client = await link.client()
     answer = _Answer(handler, hop)
     request = HTTPRequest(

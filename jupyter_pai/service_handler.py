@@ -1,8 +1,8 @@
 """``…/pai/s/<service alias>/…`` of the Jupyter server: services for sites with one host name.
 
 A service below Jupyter's own address shares its origin: its pages may do in a browser what Jupyter's may. So only jobs
-of the user whose token this server holds are reachable here, whoever asks: the backend lets nobody else in by a token,
-not even an administrator. No service worker is registered here, an answer says nothing of the whole origin, and
+of the user whose token this server holds are reachable here, for any caller: the backend lets no other user in by a
+token, not even an administrator. No service worker is registered here, an answer says nothing of the whole origin, and
 Jupyter's content security policy stands beside the service's. Code that its own user does not trust belongs behind a
 host name of its own.
 """

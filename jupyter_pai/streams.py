@@ -44,7 +44,7 @@ def reason_of(error: BaseException | None) -> str:
 
 
 async def connect(client: AsyncClient, path: str, query: Query) -> WebSocketClientConnection:
-    """Open a stream. Raises BackendAway when nobody answers, another ClientError when it is refused."""
+    """Open a stream. Raises BackendAway without an answer, another ClientError when it is refused."""
     from jupyter_pai.client import away, target
 
     request = HTTPRequest(

@@ -51,7 +51,7 @@ class LoopThread:
         try:
             done.wait()
         except BaseException:
-            # A stream must have let go before it can be closed, so its end is waited for here too.
+            # A stream must be released before it can be closed, so its end is waited for here too.
             self.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
             done.wait(CLOSE_TIMEOUT_S)
             raise

@@ -288,7 +288,7 @@ class ProxyAddress(TypedDict):
 
 
 class Released(TypedDict):
-    """What is let go now."""
+    """What is released now."""
 
     status: int
     message: str

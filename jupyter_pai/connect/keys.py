@@ -1,7 +1,7 @@
 """The user's SSH key for a cluster: made once, never sent anywhere but its public half.
 
 Without a passphrase on purpose: editors that connect on their own cannot ask for one. The file is
-private to the user and opens nothing but this cluster's gateway.
+private to the user and opens only this cluster's gateway.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _make(identity: Path, comment: str) -> None:
     else:
         _make_without_openssh(draft, draft_public, comment)
     try:
-        os.link(draft, identity)  # fails when somebody was faster, whose key then stands
+        os.link(draft, identity)  # fails when another process was faster: its key stays
     except FileExistsError:
         draft_public.unlink()
     else:

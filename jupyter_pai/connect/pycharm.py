@@ -42,7 +42,7 @@ class Deployment:
 
 
 def _project(text: str | None, file: str) -> ET.Element:
-    """The root of a project file; a new one when there is none. Raises ValueError for a file that is none."""
+    """The root of a project file; a new one when there is none. Raises ValueError for an invalid file."""
     if text is None or not text.strip():
         return ET.Element("project", version="4")
     try:

@@ -227,7 +227,7 @@ CLIENTS: dict[str, tuple[str, Rule]] = {
 
 
 def verdict(client: str, seen: Observations) -> Verdict:
-    """Whether one program will work. Where nobody can log in, nothing else is said."""
+    """Whether one program will work. Where login is not possible, nothing else is said."""
     name, rule = CLIENTS[client]
     login = (seen.cause,) if seen.cause is not None else tuple(_step(seen, Probe.LOGIN, needed=True))
     findings = login or tuple(sorted(rule(seen), key=lambda found: not found.blocking))

@@ -1,4 +1,4 @@
-"""Why nobody can log in: the fault that is found decides the words.
+"""Why login is not possible: the fault that is found decides the words.
 
 A login that failed says little (``Permission denied``), so what it needs is looked at one thing after the other: the
 configuration that OpenSSH really uses, the key's file, the address, who answers there, and what the backend knows.

@@ -150,7 +150,7 @@ def _second(way: Way, place: str, token: str) -> Outcome:
 def _through(socks: int, port: int | None, err: _Lines) -> Outcome:
     """Bytes through the SOCKS port to the task's listener and back; without one, whether a connection is let through.
 
-    A refusal by a port on which nobody listens is a connection that was let through.
+    A refusal by a port without a listener is a connection that was let through.
     """
     data = secrets.token_bytes(PAYLOAD_BYTES)
     try:
@@ -193,5 +193,5 @@ def _received(connection: socket.socket, count: int) -> bytes:
 
 
 def _send(connection: socket.socket, data: bytes) -> None:
-    with contextlib.suppress(OSError):  # whoever reads the answer sees that it is not whole
+    with contextlib.suppress(OSError):  # the reader of the answer sees that it is not whole
         connection.sendall(data)

@@ -45,7 +45,7 @@ class Observations:
     outcomes: Mapping[Probe, Outcome]
     left_behind: str = ""
     cause: Finding | None = None
-    """Why nobody can log in, when that was looked for."""
+    """Why login is not possible, when that was looked for."""
 
     def outcome(self, probe: Probe) -> Outcome:
         """What a step found; one that was not done could not be tried."""

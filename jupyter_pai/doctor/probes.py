@@ -21,7 +21,7 @@ BULK_BYTES = 256 * 1024
 """More than a channel's window of OpenSSH's clients (2 MiB is their most, 64 KiB many others')."""
 
 HELPERS = 20
-"""Files of a helper upload; PyCharm brings some hundred, whose number changes nothing but the time."""
+"""Files of a helper upload; PyCharm brings some hundred, whose number changes only the time."""
 
 
 @dataclass(frozen=True)

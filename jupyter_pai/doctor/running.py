@@ -76,7 +76,7 @@ class Way:
 
     @property
     def options(self) -> list[str]:
-        """Options for each of OpenSSH's programs: ask nobody, share no connection, do not wait for ever."""
+        """Options for each of OpenSSH's programs: ask no questions, share no connection, do not wait for ever."""
         words = ("BatchMode=yes", "ControlPath=none", "ControlMaster=no", f"ConnectTimeout={CONNECT_LIMIT_S}")
         chosen = [] if self.config is None else ["-F", str(self.config)]
         return [*chosen, *(part for word in words for part in ("-o", word))]

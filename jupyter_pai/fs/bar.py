@@ -1,4 +1,4 @@
-"""A progress bar on standard error, or below a notebook's cell; nothing where nobody would see it move."""
+"""A progress bar on standard error, or below a notebook's cell; nothing where it could not move."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ProgressBar:
         self._bar: Any = None
 
     def begin(self, total: int | None) -> None:
-        """Bytes to come; None when nobody knows."""
+        """Bytes to come; None when not known."""
         if not self._shown:
             return
         if self._notebook:
@@ -34,7 +34,7 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.write(text, file=sys.stderr)
         else:
-            print(text, file=sys.stderr)  # noqa: T201 - what there is to say before the bar
+            print(text, file=sys.stderr)  # noqa: T201 - messages before the bar
 
     def close(self) -> None:
         """Take it away."""

@@ -1,4 +1,4 @@
-"""``upload`` and ``cp``: which way between two places, and what is told of it."""
+"""``upload`` and ``cp``: which way between two places, and what is printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Bar(Protocol):
     """Shows how far it is."""
 
     def begin(self, total: int | None) -> None:
-        """Bytes to come; None when nobody knows."""
+        """Bytes to come; None when not known."""
         ...
 
     def advance(self, size: int) -> None:

@@ -34,7 +34,7 @@ class Found:
 
 
 def sources(root: Path, exclude: Sequence[str], say: Callable[[str], None]) -> Found:
-    """Everything at ``root``. ``say`` is told what is left out though nobody excluded it.
+    """Everything at ``root``. ``say`` is told what is left out though it was not excluded.
 
     A pattern (``*.pyc``, ``data/raw``) is compared with a file's or directory's name and with its path below
     ``root``. Links to files are followed, links to directories are left out: they may lead anywhere, also back.

@@ -110,7 +110,7 @@ async def _upload_file(files: BackendFiles, known: _Known, source: Source, path:
             if not left:
                 raise
         except ClientError as error:
-            # What was kept is of another file, or an upload that was killed has not let go yet.
+            # What was kept is of another file, or an upload that was killed has not released it yet.
             conflicts += 1
             if error.code != "ConflictFileError" or conflicts == CONFLICTS or there.directory:
                 raise

@@ -127,7 +127,7 @@ class JobView:
         except RuntimeError:
             if threading.main_thread().is_alive():
                 raise
-            # The kernel is ending and takes its executors away first; nobody looks at the view any more.
+            # The kernel is ending and takes its executors away first; the view is no longer looked at.
         else:
             self._redraw()
             with self._changed:

@@ -126,7 +126,7 @@ export interface IPaiClient {
   stop(job: string): Promise<void>;
   /** Delete a job that has ended, for good. */
   delete(job: string): Promise<void>;
-  /** Let go of a kept task, given by its name, or of all that the job has. */
+  /** Release a kept task, given by its name, or of all that the job has. */
   release(job: string, task?: string): Promise<IReleased>;
   /** Let a waiting job stand elsewhere in its queue. Asking again is no error. */
   move(job: string, place: QueuePlace): Promise<IMoved>;
@@ -180,7 +180,7 @@ export interface IJobListState {
   readonly jobs: readonly IJobSummary[];
   /** How many jobs match, of which `jobs` are the newest. */
   readonly total: number;
-  /** Who may enter what; nobody until it is known. */
+  /** Who may enter what; empty until it is known. */
   readonly shares: IShares;
   readonly keyword: string;
   readonly scope: JobScope;
@@ -194,7 +194,7 @@ export interface IJobListState {
   readonly problem: PaiError | null;
 }
 
-/** The list of jobs, kept current while somebody looks at it. */
+/** The list of jobs, kept current while it is looked at. */
 export interface IJobListModel extends IDisposable {
   readonly state: IJobListState;
   /** Emitted when {@link state} was replaced. */

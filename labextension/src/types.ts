@@ -51,7 +51,7 @@ export type {
 /** Which of a task's outputs is meant. */
 export type LogStream = 'all' | 'stdout' | 'stderr';
 
-/** Whether a job or task in this state will change no more. */
+/** Whether a job or task in this state is final. */
 export function isFinal(state: State): boolean {
   return state === 'STOPPED' || state === 'SUCCEEDED' || state === 'FAILED';
 }

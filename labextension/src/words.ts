@@ -77,7 +77,7 @@ export interface IProblemWords {
   readonly remedy: string;
 }
 
-/** The message for a failed request: ours when nobody answered, else the backend's own words. */
+/** The message for a failed request: ours without an answer, else the backend's own words. */
 export function problemWords(
   trans: TranslationBundle,
   problem: PaiError

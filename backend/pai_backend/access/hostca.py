@@ -84,5 +84,5 @@ def names_of_task(job: Job, role: str, index: int) -> tuple[str, ...]:
 
 
 def authority_line(job_alias: str, ca: str) -> str:
-    """A known_hosts line: whoever shows a certificate of ``ca`` for a name of this job is that task."""
+    """A known_hosts line: a host with a certificate of ``ca`` for a name of this job is that task."""
     return f"@cert-authority {job_alias},{job_alias}--* {ca}"

@@ -14,7 +14,7 @@ from pai_backend.model.spec import PortSpec
 
 
 class NoPort(Exception):
-    """These ports cannot be had now; the message is a sentence for the user."""
+    """These ports are not available now; the message is a sentence for the user."""
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class JobSecrets:
         return made
 
     def _remember(self, key: str, scrubber: Scrubber) -> None:
-        if key in self._scrubbers:  # somebody else has made it meanwhile
+        if key in self._scrubbers:  # another call has made it meanwhile
             return
         self._scrubbers[key] = scrubber
         self._remembered += scrubber.size

@@ -1,7 +1,7 @@
 """Writes down when jobs with an idle timeout are used, by whatever passes bytes to them; of a job a line in a while.
 
-The first use after a pause is written at once, so that a job that nobody used for long is not stopped under the hands
-of somebody who has just come back. A store that is away delays what is written; what is noted meanwhile is kept.
+The first use after a pause is written at once, so that a job that was idle for long is not stopped under the hands
+of a user who has just come back. A store that is away delays what is written; what is noted meanwhile is kept.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Uses:
                 await asyncio.sleep(RETRY_S)
 
     async def finish(self) -> None:
-        """Write what there is, once: the process ends."""
+        """Write what is noted, once: the process ends."""
         if not await self._write(list(self._due)):
             log.error("the store does not answer; the last uses of %d jobs are not written", len(self._due))
 

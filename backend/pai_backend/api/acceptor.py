@@ -39,7 +39,7 @@ AT_ONCE = 16
 SHED = 128
 """Connections that are closed when no descriptor is free."""
 SHED_SHARE = 100
-"""At the bound, one in so many is closed: counting those that are open takes as long as there are many."""
+"""At the bound, one in so many is closed: counting those that are open takes time in proportion to their number."""
 PAUSE_S = 0.1
 _KEPT_PART, _KEPT_LEAST = 4, 48
 
@@ -53,7 +53,7 @@ class Waiting(HTTPServerConnectionDelegate):
     """The server's delegate: passes requests on, and knows which connections wait for one, and who asks."""
 
     def __init__(self, target: HTTPServerConnectionDelegate, proxies: Sequence[IPv4Network | IPv6Network] = ()) -> None:
-        """``proxies`` are believed when they say for whom they ask; nobody else is."""
+        """``proxies`` are believed when they say for whom they ask; other clients are not."""
         self._target = target
         self._proxies = proxies
         self._waiting: OrderedDict[object, None] = OrderedDict()  # those that wait longest come first
@@ -138,7 +138,7 @@ class Acceptor:
         return sum(not stream.closed() for stream in list(self._streams))
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         if self._again is not None:
             self._again.cancel()
         self._loop.remove_reader(self._listener)

@@ -276,7 +276,7 @@ class ApiHandler(BaseHandler):
             raise bad_body(error, model, text) from None
 
     def _is_form(self, text: bytes) -> bool:
-        """Whether the body is a form; curl says so of JSON too, when it is not told otherwise."""
+        """Whether the body is a form; curl says so of JSON too, without an option for it."""
         kind = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         return kind == "application/x-www-form-urlencoded" and not text.lstrip().startswith((b"{", b"["))
 

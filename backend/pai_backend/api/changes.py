@@ -3,7 +3,7 @@
 A follower remembers the number it saw, reads the store, and waits for a greater number. A change that comes
 between the reading and the waiting has already raised the number, so none is missed. Who follows one job is woken when
 its history goes on, and not by other jobs: the log is read once for all of them, or every change would cost as many
-reads as there are followers.
+reads as followers exist.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Changes:
         self._news = asyncio.Event()
         self._waiter: asyncio.Task[None] | None = None
         self._of_jobs: dict[JobUid, set[asyncio.Event]] = defaultdict(set)
-        self._position: str | None = None  # in the log of events; None while nobody follows a job
+        self._position: str | None = None  # in the log of events; None while no job is followed
 
     @property
     def number(self) -> int:
@@ -100,7 +100,7 @@ class Changes:
                 await self._waiter
 
     async def _watch(self) -> None:
-        """Follow the store until a change finds nobody following."""
+        """Follow the store until a change finds no follower."""
         mark, self._position = -1, None
         try:
             while self._followers:

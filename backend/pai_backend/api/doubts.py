@@ -29,7 +29,7 @@ def doubts(job: Job, nodes: Sequence[Node], troubles: Sequence[str], silent: Map
     """``troubles`` are the engine's own words on its knowledge; ``nodes`` those it knows, ``silent`` how long some were
     not heard of, in seconds, which are not called not ready yet.
 
-    A job that is over is certain. The state of a task stays what it was last known to be: nobody can say that it is
+    A job that is over is certain. The state of a task stays what it was last known to be: it is not certain that it is
     another one.
     """
     if job.state.final:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 
 def source(peer: str, forwarded_for: Iterable[str], proxies: Sequence[IPv4Network | IPv6Network]) -> str:
-    """The nearest address that is none of our proxies'; ``peer`` when it is none, or none says for whom it asks.
+    """The nearest address that is none of our proxies'; ``peer`` when it is no proxy, or no proxy names one.
 
     ``forwarded_for`` are the values of ``X-Forwarded-For``. Each proxy adds whom it heard from at the end, so what
     stands left of the first stranger is the stranger's own claim.

@@ -220,7 +220,7 @@ class PodsQuery(Query):
 
 
 class UserChange(Model):
-    """A change of one's own profile."""
+    """A change of the caller's profile."""
 
     data: UserData
     patch: bool = Field(default=False, description="OpenPAI's; what is not given stays as it is in any case.")
@@ -341,6 +341,6 @@ class TicketQuery(TaskQuery):
 
 
 class KeyFileQuery(Query):
-    """What proves that a key may be had."""
+    """The proof that the caller may fetch a key."""
 
     ticket: str = Field(max_length=2000, description="From the link; valid once.")

@@ -1,7 +1,7 @@
 """The cluster configuration in force, as the API judges by it: that of the settings until the controller has another.
 
-Replicas of the API do not decide, so they look which version is in force, at most once a second. Whoever has waited for
-a version to take force looks at once.
+Replicas of the API do not decide, so they look which version is in force, at most once a second. A caller that waited
+for a version to take force looks at once.
 """
 
 from __future__ import annotations

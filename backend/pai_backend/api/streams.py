@@ -50,7 +50,7 @@ class PushHandler(StreamHandler):
         """Called by tornado; what clients send has no meaning here."""
 
     def on_close(self) -> None:
-        """Called by tornado when the connection has ended, whoever ended it."""
+        """Called by tornado when the connection has ended, from either side."""
         self.ctx.metrics.stream_closed()
         for task in (self._pump, self._watch):
             if task is not None:

@@ -197,7 +197,7 @@ class Why(Camel):
 
 
 class Released(Said):
-    """What is let go now."""
+    """What is released now."""
 
     tasks: tuple[str, ...] = Field(description="Names of the tasks, `role-index`.")
 

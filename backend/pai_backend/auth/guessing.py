@@ -1,6 +1,6 @@
 """What is known of those who fail to sign in: how long each pair of a user and a source must wait.
 
-A name that nobody has counts like any other, so that refusals do not tell which there are. Of one process; with several
+An unknown name counts like any other, so that refusals do not tell which there are. Of one process; with several
 api replicas each allows as many tries.
 """
 
@@ -17,7 +17,7 @@ FREE = 5
 """Failures in a row that cost nothing: people mistype."""
 LONGEST_S = 300.0
 SUSPECT = 10
-"""Failures of a source, whoever it named, after which it goes to the back of the queue."""
+"""Failures of a source, for any name, after which it goes to the back of the queue."""
 FORGET_S = 3_600.0
 _KEPT = 10_000
 
@@ -43,7 +43,7 @@ class Guesses:
             )
 
     def is_suspect(self, pair: Pair) -> bool:
-        """Whether this is likely to be a guess: those wait for each other, and nobody else waits for them."""
+        """Whether this is likely to be a guess: those wait for each other, and no other request waits for them."""
         if self._of(pair)[0]:
             return True
         return pair not in self._good and self._of(("", pair[1]))[0] >= SUSPECT

@@ -109,12 +109,12 @@ class Identity:
     async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
         """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut.
 
-        Only somebody who knows the password is told of a lock-out. A wrong name and a wrong password give the same
+        Only a user who knows the password is told of a lock-out. A wrong name and a wrong password give the same
         words, the same work and the same lock.
         """
         pair, account = (name, source), self.accounts.get(name)
         known = account is not None and bool(account.password_hash)
-        who = name if known else "an unknown user"  # a name that nobody has may be a password in the wrong field
+        who = name if known else "an unknown user"  # an unknown name may be a password in the wrong field
         try:
             self.guesses.admit(pair)
             lane = self._suspects if self.guesses.is_suspect(pair) else self._checks

@@ -56,7 +56,7 @@ def limits(
     submissions_per_hour: int = 0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Limits:
-    """Limits in OpenPAI's spans; 0 is none."""
+    """Limits in OpenPAI's spans; 0: no limit."""
     return Limits(
         RateLimit(requests_per_minute, 60, "requests", clock),
         RateLimit(lists_per_minute, 60, "requests for lists", clock),

@@ -1,7 +1,7 @@
 """``python -m pai_backend rotate-key``: seal everything in the database with a new key, while the backend runs.
 
 With a key file a new key is made, unless an earlier rotation is unfinished: then that is finished first. With keys in
-the configuration the first of them is the new one. Older keys stay where they are until nobody needs them.
+the configuration the first of them is the new one. Older keys stay where they are until they are not needed.
 May be ended at any time and run again.
 """
 

@@ -383,7 +383,7 @@ class Settings(Model):
 
     @model_validator(mode="after")
     def _users_trust_each_other(self) -> Self:
-        """Whoever may submit a job to the local engine has all that the account of the backend has."""
+        """A user who may submit jobs to the local engine has all rights of the backend's account."""
         known, given = self.known_users, self.engine
         if given.kind == "local" and len(known) > 1 and not given.accounts.given and not given.trust_all_users:
             raise ValueError(

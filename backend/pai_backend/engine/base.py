@@ -95,7 +95,7 @@ class StartRefused(EngineError):
 
 
 class StartForbidden(StartRefused):
-    """Whoever runs the cluster does not allow what the document asks for: no other place and no later try helps."""
+    """The cluster's administrator does not allow what the document asks for: no other place and no later try helps."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Guessing(SSHServerConnection):
     """A server's end of a connection that knows a wrong guess when it sees one, and what is no key at all."""
 
     async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
-        """Called by asyncssh for a key that is offered or has signed: what is none is refused, and no fault."""
+        """Called by asyncssh for a key that is offered or has signed: an invalid one is refused without a fault."""
         return key_in(key_data) is not None and await super().validate_public_key(username, key_data, msg, signature)
 
     async def _process_kexinit(self, kind: int, number: int, packet: SSHPacket) -> None:

@@ -60,7 +60,7 @@ class Holder(Model):
 
     @classmethod
     def read(cls, text: str, place: str) -> Self:
-        """The record from its JSON. Raises HeldByAnother: with an unreadable record nobody may act."""
+        """The record from its JSON. Raises HeldByAnother: with an unreadable record no controller may act."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:

@@ -1,8 +1,8 @@
 """Which directory the logs of tasks are in: a mark in it, by which a process with another directory knows that.
 
-Logs are files of the machine, or of the volume, of whoever writes them. An ``api`` with a directory of its own would
-answer that a task wrote nothing. So the directory has a mark, the database lists the marks of those who write, and
-:class:`LogPlace` compares.
+Logs are files of the machine, or of the volume, of the process that writes them. An ``api`` with a directory of its own
+would answer that a task wrote nothing. So the directory has a mark, the database lists the marks of those who write,
+and :class:`LogPlace` compares.
 """
 
 from __future__ import annotations

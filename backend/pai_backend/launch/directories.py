@@ -1,10 +1,10 @@
-"""The directory fields of a document, and what every task of a job is told of the job and of all its tasks.
+"""The directory fields of a document, and what every task of a job knows of the job and of all its tasks.
 
 Of the four directory fields the variables in them are replaced, as OpenPAI v1 does it. Only these fields are rewritten;
 a command sees the same names as ordinary shell variables. Source: OpenPAI v1 (the bare job name is put in, not
 ``user~job``); the seeds for the default outputDir.
 
-A job of n tasks has O(n) variables about all its tasks; making them for each task anew would be O(n²).
+A job of n tasks has O(n) variables about all its tasks; making them for each task again would be O(n²).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def directories(job: Job, default_fs_uri: str = "") -> Directories:
 
     Without an outputDir it is ``<default_fs_uri>/Output/<user>/<job uid>``: the seeds' ``Output/<jobName>`` is one
     directory for all users with a job of that name. It is empty when there is no default file system, because a path
-    at the root of the task's machine is nobody's output directory. v2 knows no outputDir, so that a job of v2 has one
-    where a command of it names the variable: empty, it would be that root.
+    at the root of the task's machine is not a user's output directory. v2 knows no outputDir, so that a job of v2 has
+    one where a command of it names the variable: empty, it would be that root.
     """
     spec = job.spec
     output = spec.output_dir

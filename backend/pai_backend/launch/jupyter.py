@@ -70,7 +70,7 @@ class TokenSource(StrEnum):
 
     COMMAND = "command"
     ENVIRONMENT = "environment"
-    NONE = "none"  # nobody sets one: the server takes ours, or makes up its own
+    NONE = "none"  # none is set: the server takes ours, or makes up its own
     UNKNOWN = "unknown"  # set to something that only running the command can tell
 
 

@@ -1,4 +1,4 @@
-"""What ``ssh`` in a task is told of the other tasks of its job, so that ``ssh worker-0`` works without a question.
+"""What ``ssh`` in a task knows of the other tasks of its job, so that ``ssh worker-0`` works without a question.
 
 It is a client configuration made from the job info file, and follows it: of an incremental job tasks come and move.
 A peer is recognised by its host certificate, not by its address: the name that must be in the certificate is the one

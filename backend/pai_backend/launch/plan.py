@@ -46,7 +46,7 @@ def environment(
     jobEnvs come last and as written: no ``$NAME`` in them is expanded, what is no text is given as JSON.
     They cannot replace a variable of the platform: the seeds say that they are available in the
     container and not to be replaced, and a task whose peers' addresses are a user's invention helps
-    nobody. ``protocol`` warns of such names.
+    none. ``protocol`` warns of such names.
 
     Tags of secrets in a v2 document stay as they are when ``secrets`` is None.
     Raises UnresolvedTag when there are secrets and one that a tag names is not among them.
@@ -179,7 +179,7 @@ def build_plan(
 
     ``extra_env`` holds defaults that the platform adds, such as a token for Jupyter: jobEnvs may set the
     same names and win, so the document's word on its own programs stands. ``secrets`` are the values of the
-    document's secrets, and ``parts`` the job's ``job_parts``, made here when they are not given: whoever
+    document's secrets, and ``parts`` the job's ``job_parts``, made here when they are not given: a caller that
     plans many tasks of a job passes them.
 
     Raises Bug when the task has no placement, UnresolvedTag when a v2 document names a secret that it does
@@ -218,7 +218,7 @@ def build_plan(
         keep_on_failure=job.spec.debug,
         job_info=parts.info,
     )
-    # Not validated anew: the texts are our own, and of a large job there are ten thousand for every task.
+    # Not validated again: the texts are our own, and of a large job there are ten thousand for every task.
     return plan.model_copy(update={"env": env})
 
 

@@ -1,6 +1,6 @@
 """What a job would lose where its tasks do not reach the default file system, such as pods a directory of the backend.
 
-Nobody notices that a directory at the same path of a container is another one, until the results are gone with it.
+It goes unnoticed that a directory at the same path of a container is another one, until the results are gone with it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def is_kept(job: Job, task: Task, exit_: TaskExit, keep: timedelta) -> bool:
 
 
 def let_go(job: Job, now: datetime) -> Job:
-    """Release the kept tasks that their user has let go, and those whose time is over."""
+    """Release the kept tasks that their user has released, and those whose time is over."""
     if not job.kept:
         return job.model_copy(update={"released": ()}) if job.released else job
     tasks = tuple(_let_go(job, task, now) for task in job.tasks)
@@ -89,7 +89,7 @@ def derive(job: Job, now: datetime) -> Job:
 
 
 def _why(before: Job, job: Job) -> str:
-    """The reason to wait: of a kept job that it is kept; none any more once everything runs."""
+    """The reason to wait: of a kept job that it is kept; empty once everything runs."""
     if job.phase is Phase.KEPT:
         return kept_sentence(job)
     all_run = all(task.phase is Phase.RUNNING or task.is_over for task in job.tasks)

@@ -1,7 +1,7 @@
 """Exit classes: what an exit means, who caused it, what to do, and what the platform does about it.
 
 Rules of this file: one table, :data:`RULES`, read from top to bottom, and the first rule that matches counts. Only what
-is known is said: a KILL of unknown origin is nobody's fault until something proves the contrary, so it costs a retry.
+is known is said: a KILL of unknown origin has no known cause until something proves the contrary, so it costs a retry.
 ``docs/exits.md`` is made from the table.
 
 Source: OpenPAI 1.8's exit specification (codes, behaviours, reactions), with these differences. There the signals
@@ -433,7 +433,7 @@ def explained(exit_: TaskExit) -> TaskExit:
 
 
 def _raw(exit_: TaskExit) -> str:
-    """The bare fact, for engines that say no more."""
+    """The bare fact, for engines that say only that."""
     if exit_.code is None and exit_.signal is None:
         return f"{exit_.reason}, exit status not known"
     return f"exited with status {exit_.code}" if exit_.signal is None else f"ended by signal {_signal(exit_)}"

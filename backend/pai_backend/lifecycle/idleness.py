@@ -4,8 +4,8 @@ Rules of this file:
 
 1. Use moves ``since`` forward and never back, so it never brings the stop nearer.
 2. Only time that was watched counts as idle. Between two looks that lie too far apart, before the one who looks began
-   to, or at a look that could not read the GPUs, nobody watched: ``since`` and the warning move on by that time, and
-   neither a restart nor a failed look kills anything.
+   to, or at a look that could not read the GPUs, uses were not watched: ``since`` and the warning move on by that time,
+   and neither a restart nor a failed look kills anything.
 3. Nothing is stopped that was not warned :func:`notice` of watched time before.
 4. GPUs that cannot be read may work: they hold the clock as long as that lasts (ADR 0016). What else cannot be read is
    no use. Both are told.
@@ -134,7 +134,9 @@ def _stood(clock: IdleClock, now: IdleClock, unwatched: timedelta) -> IdleClock:
     if not stood:
         return now
     moved = {"since": clock.since + stood, "warned_at": clock.warned_at and clock.warned_at + stood}
-    if clock.held_since is not None and now.held_since is not None:  # what nobody tried to read is not told as unread
+    if (
+        clock.held_since is not None and now.held_since is not None
+    ):  # what was not read on purpose is not reported as unread
         moved["held_since"] = clock.held_since + unwatched
     return now.model_copy(update=moved)
 
@@ -167,7 +169,7 @@ def _use(clock: IdleClock, sight: Sight) -> Source | None:
 
 
 def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
-    """The time since the last look in which nobody watched; negative when the wall clock was put back."""
+    """The time since the last look in which uses were not watched; negative when the wall clock was put back."""
     passed = sight.at - clock.looked_at
     longest = max(_LEAST_GAP, _PAUSES_IN_GAP * pause(timeout))
     watched = clock.looked_at >= sight.watching_since and timedelta() <= passed <= longest
@@ -175,7 +177,7 @@ def _unwatched(clock: IdleClock, sight: Sight, timeout: timedelta) -> timedelta:
 
 
 def idle_sentence(clock: IdleClock, timeout: timedelta) -> str:
-    """What there is to say of the clock now: what holds it, or the warning; empty for neither."""
+    """The sentence on the clock now: what holds it, or the warning; empty for neither."""
     if clock.held_since is not None:
         return held_sentence(clock, timeout)
     return warning_sentence(clock, timeout) if clock.warned_at is not None else ""

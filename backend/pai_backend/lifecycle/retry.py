@@ -51,7 +51,7 @@ FIRST_CONFLICT_PAUSE, LONGEST_CONFLICT_PAUSE = timedelta(seconds=60), timedelta(
 """Pauses after conflicts over resources: doubling. Source: OpenPAI's back-off, 60 s to 900 s."""
 
 LONG_RUN: Final = timedelta(minutes=10)
-"""What ran for so long is not caught in a quick loop: its pauses begin anew. Source: Kubernetes' container back-off."""
+"""What ran for so long is not caught in a quick loop: its pauses start over. Source: Kubernetes' container back-off."""
 
 
 def wants_retry(job: Job, verdict: Verdict) -> bool:

@@ -1,8 +1,8 @@
 """Attempts that came to their ends by themselves: how long they ran, and of which kind of job they were. Pure.
 
 Of a *kind* are jobs of one user whose names differ only in a number, time stamp or identifier at the end, and whose
-tasks are the same: roles, how many, GPUs and their type, CPUs. What the command does with other parameters nobody can
-know, which is one reason why what is learnt from them is an estimate.
+tasks are the same: roles, how many, GPUs and their type, CPUs. What the command does with other parameters cannot be
+known, which is one reason why what is learnt from them is an estimate.
 
 Only attempts that succeeded count. One that was stopped, preempted or lost did not come to its end, and one that failed
 tells how soon a fault was met, mostly an early one: it would promise those who wait a GPU that the next, sound attempt

@@ -18,7 +18,7 @@ _write = object.__setattr__  # values are frozen
 
 
 class _SharedNames:
-    """Keeps the names of the fields that a value was given: one set for all that are alike. Nobody may change it.
+    """Keeps the names of the fields that a value was given: one set for all that are alike. It must not be changed.
 
     Pydantic makes a set for each value, of 216 to 2,200 bytes: more than half of what a job takes in memory.
     """

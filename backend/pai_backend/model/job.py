@@ -105,7 +105,7 @@ class TaskExit(Model):
         """One number as a shell has it: the code, 128+signal, or 255 when neither is known.
 
         255 also of what was taken away, or went beyond a limit, and exited with 0 when it was told to end: that is no
-        success, whoever asks for the number.
+        success, for every reader of the number.
         """
         if self.code == 0 and self.reason not in ("exited", "stopped"):
             return 255

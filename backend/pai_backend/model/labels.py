@@ -1,4 +1,4 @@
-"""Labels and taints of nodes, and which of them tasks ask for or put up with: Kubernetes' words and rules.
+"""Labels and taints of nodes, and which of them tasks select or tolerate: Kubernetes' words and rules.
 
 Source: Kubernetes documentation, "Labels and Selectors", "Assigning Pods to Nodes" (nodeSelector) and "Taints and
 Tolerations".
@@ -95,7 +95,7 @@ class Operator(StrEnum):
 
 
 class Toleration(Model):
-    """Taints that a task puts up with. Source: Kubernetes, "Taints and Tolerations"; its defaults and its checks."""
+    """Taints that a task tolerates. Source: Kubernetes, "Taints and Tolerations"; its defaults and its checks."""
 
     key: str = Field(default="", description="Empty for all keys, with the operator Exists.")
     operator: Operator = Operator.EQUAL

@@ -72,7 +72,7 @@ def _common_ports(one: tuple[str, ...] | None, other: tuple[str, ...] | None) ->
 
 
 def limits_of(only: Sequence[str], *, pty: bool = True) -> Limits:
-    """The limits that these words mean; none of them means everything. ``pty``: whether a terminal may be had.
+    """The limits that these words mean; none of them means everything. ``pty``: whether a terminal is allowed.
 
     Who may run commands can write files whatever SFTP allows, so ``shell`` and ``exec`` bring SFTP along. The port of
     the task's SSH server cannot be named: who can read the task's files finds a key there that opens it for commands.

@@ -47,7 +47,7 @@ class UnresolvedTag(KeyError):
 class Tag:
     """A tag in a text, which starts at offset ``start`` and goes on behind it at ``end``.
 
-    ``flaw`` says why it is none that can be filled; ``scope`` and ``steps`` mean nothing then.
+    ``flaw`` says why it cannot be filled; ``scope`` and ``steps`` mean nothing then.
     """
 
     text: str
@@ -67,7 +67,7 @@ def find(text: str) -> Iterator[Tag]:
 
 
 def is_only_tags(text: str) -> bool:
-    """Whether ``text`` is nothing but tags that can be filled, which is true of an empty one. Even a blank is text."""
+    """Whether ``text`` is only tags that can be filled, which is true of an empty one. Even a blank is text."""
     done = 0
     for tag in find(text):
         if not tag.flaw:

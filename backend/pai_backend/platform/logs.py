@@ -63,7 +63,7 @@ class RotatingStderr(logging.StreamHandler):  # type: ignore[type-arg]
         self._path, self._limit = path, limit_bytes
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; rotate first when the file has reached its limit and another one can be had."""
+        """Write one line; rotate first when the file has reached its limit and another one can be opened."""
         with contextlib.suppress(OSError):  # no descriptor is free, or the disk is full: the file goes on as it is
             if os.fstat(2).st_size >= self._limit:
                 spare = open_log(self._path.with_name(f"{self._path.name}.next"))

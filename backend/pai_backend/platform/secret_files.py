@@ -1,4 +1,4 @@
-"""Small files that hold a secret: made once by whoever comes first, for their owner only, durable before they are used.
+"""Small files that hold a secret: made once by the first process, for their owner only, durable before they are used.
 
 Standard library only.
 """

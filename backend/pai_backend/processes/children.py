@@ -19,7 +19,7 @@ class Child:
     drain_s: float = 0.0
     listener: socket.socket | None = None
     left: bool = False
-    """Whether its process, which may live, has let go of all that another needs."""
+    """Whether its process, which may live, has released all that another needs."""
     process: subprocess.Popen[bytes] | None = None
     ready_fd: int | None = None
     ready: dict[str, object] | None = None

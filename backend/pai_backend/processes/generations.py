@@ -1,6 +1,6 @@
 """How one generation of a backend's processes follows another: locks, and what a supervisor leaves to its successor.
 
-Whoever was told to end gives up what a successor needs before it ends its logins, so that two generations share
+A process that was asked to end gives up what a successor needs before it ends its logins, so that two generations share
 neither ports nor tasks, and none waits for the other's logins. Standard library only.
 """
 
@@ -19,7 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 EXIT_FAULT, EXIT_CONFIG, EXIT_RUNNING = 1, 2, 3
-LEFTOVERS_S = 40  # children of a killed supervisor let go within a deadline of their own, which is shorter
+LEFTOVERS_S = 40  # children of a killed supervisor release within a deadline of their own, which is shorter
 CHECK_S = 60.0  # how long a new program may take to say that it takes our settings
 HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR2)
 """The signals that a supervisor acts on; held back while its program is replaced."""
@@ -50,7 +50,7 @@ def take_lock(data_dir: Path) -> int:
 
 
 def await_leftovers(data_dir: Path) -> int:
-    """Hold ``runtime/processes.lock``, once the children of an earlier supervisor have let go or ended.
+    """Hold ``runtime/processes.lock``, once the children of an earlier supervisor have released it or ended.
 
     Raises Ended when they do neither in time.
     """
@@ -87,7 +87,7 @@ class Former:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Signal it, if it lives; its process id is its own until we have been told of its end."""
+        """Signal it, if it lives; its process id is its own until its end was reported."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -138,7 +138,8 @@ def newer_version(settings_fd: int) -> str:
 def replace_program(settings_fd: int, legacy: Legacy) -> NoReturn:
     """Run the program that is installed now in this process. Raises OSError.
 
-    The lifeline of our children ends with the old program: they let go, and end their logins in their own time.
+    The lifeline of our children ends with the old program: they release what others need, and end their logins in their
+    own time.
     """
     for descriptor in (settings_fd, legacy.lock, *legacy.listeners):
         os.set_inheritable(descriptor, True)

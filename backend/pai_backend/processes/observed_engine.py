@@ -74,7 +74,7 @@ class ObservedEngine:
             return {}  # why it cannot be asked is among the troubles
 
     async def follow_nodes(self) -> None:
-        """Keep :attr:`nodes` current where nobody watches in this process, for ever. Raises EngineError.
+        """Keep :attr:`nodes` current where nothing watches in this process, for ever. Raises EngineError.
 
         An engine without a cluster has the nodes that are configured: nothing is to be followed.
         """

@@ -115,7 +115,7 @@ class Parts:
         """The open store, or None when the process is told to end before the database answers.
 
         The first call begins to open it, and goes on trying while the database is away.
-        Raises RoleError for a URL that is none.
+        Raises RoleError for an invalid URL.
         """
         if self._opening is None:
             self._opening = asyncio.create_task(self._open_store(), name="open-store")
@@ -347,7 +347,7 @@ def local_nodes(configured: Sequence[NodeSettings]) -> list[Node]:
 
 
 class ReadyLine:
-    """Tells whoever listens on a descriptor, once, that every role of this process answers.
+    """Tells the reader of a descriptor, once, that every role of this process answers.
 
     To a supervisor (``supervised``) it says later, on the same descriptor, that the process is leaving.
     """

@@ -6,8 +6,8 @@ elsewhere. Run by ``pai_backend.__main__`` as ``python -m pai_backend.processes.
 How the processes hold together:
 
 - ``backend.lock`` is held by the supervisor alone: a second ``serve`` sees it and says so.
-- ``runtime/processes.lock`` is one open file shared with every child, which closes it when it has let go of all that a
-  successor needs: the next supervisor waits on it until the last child has let go or ended, so that two
+- ``runtime/processes.lock`` is one open file shared with every child, which closes it when it has released all that a
+  successor needs: the next supervisor waits on it until the last child has released it or ended, so that two
   generations never share ports or tasks, and waits for no login.
 - The *lifeline* is a pipe that only the supervisor can write to. It never does; a child that reads its end
   knows that the supervisor is gone and ends by itself. That works after ``kill -9`` too.
@@ -94,8 +94,9 @@ class Supervisor:
     def run(self, ready_fd: int | None, let_go: Callable[[], None], replace: Callable[[Sequence[int]], None]) -> None:
         """Start everything and stay until SIGTERM or SIGINT. Raises Ended when the first start is refused.
 
-        ``let_go`` is called when, told to end, all children have let go: a successor may begin. ``replace`` is called
-        at SIGUSR2 with the children there are, and does not return unless the program cannot be replaced.
+        ``let_go`` is called when, told to end, all children have released what others need: a successor may begin.
+        ``replace`` is called at SIGUSR2 with the children there are, and does not return unless the program cannot be
+        replaced.
         """
         self._listen_to_signals()
         self._begin()
@@ -226,7 +227,7 @@ class Supervisor:
         self._former = [process for process in self._former if process.poll() is None]
 
     def _follow(self, child: Child) -> None:
-        """Plan another process in the place of one that somebody else has told to end and that has logins yet."""
+        """Plan another process in the place of one that another process has asked to end and that has logins yet."""
         assert child.process is not None
         log.warning("%s (pid %d) is leaving", child.name, child.process.pid)
         self._former.append(child.process)
@@ -247,7 +248,7 @@ class Supervisor:
                 self._start(child)
 
     def _announce(self, ready_fd: int | None) -> None:
-        """Once all have said that they are ready, say so to whoever started us."""
+        """Once all have said that they are ready, say so to the process that started us."""
         if self._announced or not all(child.is_ready for child in self._children):
             return
         self._announced = True

@@ -1,4 +1,4 @@
-"""What is wrong at a place where JSON does not go on as it should, and how to mend it.
+"""What is wrong at a place where JSON does not go on as it should, and how to fix it.
 
 Pure functions of (text, offset), called only once something is already wrong. Messages are ours and
 repeat nothing of the text but single characters, because any of it may be a secret.

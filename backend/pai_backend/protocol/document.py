@@ -137,7 +137,7 @@ def _markers(text: str) -> list[tuple[int, str]]:
 
 
 def _prologue(text: str, at: int, end: int, begins: bool, flaws: list[Flaw]) -> bool:
-    """Whether ``text[at:end]`` is nothing but directives and comments before a ``---`` (``begins``) or an end."""
+    """Whether ``text[at:end]`` is only directives and comments before a ``---`` (``begins``) or an end."""
     at = _skip(text, at, end)
     first = at
     while at < end and (found := _DIRECTIVE.match(text, at, end)) is not None:

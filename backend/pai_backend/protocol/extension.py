@@ -1,7 +1,7 @@
 """``extras.jupyterPai`` of a v2 document: what v2 has no field for, followed here and ignored by every other OpenPAI.
 
 v2 has no fixed ports, directories, debugging or way to end a job when some of its tasks are done. Converting to v2
-puts these here (``convert.to_v2``), and whoever misses them in v2 may write them by hand. The names are v1's, but for
+puts these here (``convert.to_v2``), and authors who miss them in v2 may write them by hand. The names are v1's, but for
 ``expectedRunTime``, ``idleTimeout`` and ``nodeSelector``, which are ours and mean the same in a v1 document (``v1``).
 """
 

@@ -102,7 +102,7 @@ class Reader:
     def faults(self) -> tuple[Fault, ...]:
         """All faults so far: those of the JSON, then the others, each in document order.
 
-        The first is the one to mend first: a comma too few may be why a field seems to be missing.
+        The first is the one to fix first: a comma too few may be why a field seems to be missing.
         """
         others = sorted(self._faults[self._flaws :], key=lambda fault: (fault.line or 0, fault.column or 0))
         found = [*self._faults[: self._flaws], *others]
@@ -190,7 +190,7 @@ class Reader:
                 seen.add(name)
 
     def boolean(self, node: Node, path: Path) -> bool:
-        """A flag; the texts "true" and "false" are taken with a warning (False when it is none)."""
+        """A flag; the texts "true" and "false" are taken with a warning (False when it is not one)."""
         if isinstance(node.value, str) and node.value in ("true", "false"):
             name = str(path[-1])
             self.warn("flag-as-text", path, f"{name} is a text", f"Write {node.value} without quotes.")

@@ -1,4 +1,4 @@
-"""``idleTimeout``: how long nobody and nothing may use a job before it is stopped, as ``8h``.
+"""``idleTimeout``: how long a job may be unused before it is stopped, as ``8h``.
 
 It is followed in ``extras`` of v1 and v2, where people look for it first, and beside our other fields in
 ``extras.jupyterPai``; in one of the two.

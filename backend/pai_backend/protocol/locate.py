@@ -3,7 +3,7 @@
 Read are JSON (RFC 8259) with ``//`` and ``/* */`` comments, a byte order mark and a comma after the last
 member, because documents in the wild have them: the QIZHI guide's own example is full of comments.
 Refused are duplicate keys, NaN, Infinity and numbers nothing could keep, nesting beyond 64 and more than
-25 000 values: the limits keep any text of the largest size cheap to read, whoever wrote it.
+25 000 values: the limits keep any text of the largest size cheap to read, from any author.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _KEY, _TEXT, _NUMBER, _WORD = 1, 2, 3, 4  # groups of _MEMBER and _ITEM; 5 is wh
 _STRING = re.compile(rf'"{_CHARS}"')
 _NEXT = re.compile(rf"{_SPACE}([,\]}}])")
 _WORDS: Final = {"true": True, "false": False, "null": None}
-_decoded = json.JSONDecoder(strict=False).raw_decode  # strict would refuse a tab inside a text, which harms nobody
+_decoded = json.JSONDecoder(strict=False).raw_decode  # strict would refuse a tab inside a text, which is harmless
 _NO_KEY = ""  # in the trail of an object while its key is not known
 
 
@@ -327,7 +327,7 @@ class _Scanner:
         return wrong[0]
 
     def _faulty_value(self) -> Node:
-        """What stands where a value is needed and is none."""
+        """What stands where a value is needed but is not one."""
         self.values += 1
         at = self._skip()
         return Node(self._report(diagnose.value(self.text, at)), at)

@@ -1,4 +1,4 @@
-"""A document as somebody else than its owner may see it: byte for byte, but for the values of its secrets.
+"""A document as other users may see it: byte for byte, except the values of its secrets.
 
 Masked are, by their place in the document and never by what their lines look like: in v2 every value in ``secrets``
 and every password of an ``auth`` that is more than tags, which the reader makes a secret as well; in v1, which marks
@@ -74,7 +74,7 @@ class _TooMuch(Exception):
 
 
 def _json(text: str) -> Found | None:
-    """What is to be masked in a text that is JSON; None when it is none."""
+    """What is to be masked in a text that is JSON; None when it is not JSON."""
     located = locate(text)
     if located.root is None or located.flaws:
         return None
@@ -139,7 +139,7 @@ class _Search:
                                 yield from self._literal(password)
 
     def _literal(self, password: Span) -> Iterator[Span]:
-        """The password, unless it is nothing but tags; and the same of the parameters that its tags put into it."""
+        """The password, unless it is only tags; and the same of the parameters that its tags put into it."""
         text = password.value().text
         if text is None:
             yield password
@@ -183,7 +183,7 @@ class _Search:
 
 
 def _holds_text(span: Span) -> bool:
-    """Whether a scalar is more than tags. An empty password, or a null, is none, and must be none once masked."""
+    """Whether a scalar is more than tags. An empty password, or a null, is not, and must not be once masked."""
     return span.text is not None and not span.is_null and not tags.is_only_tags(span.text)
 
 

@@ -91,7 +91,7 @@ def plugins_of(every: Iterable[Prerequisite], reading: Reading) -> dict[Prerequi
 
 
 def _prerequisite(one: Prerequisite, reading: Reading) -> Plugin | None:
-    """The plugin that a prerequisite is, or None when it is none."""
+    """The plugin that a prerequisite is, or None."""
     name = one.members.text("plugin")
     if not name:
         return None

@@ -10,7 +10,7 @@ from pai_backend.protocol.diagnose import Trouble
 NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 """The numbers of JSON (RFC 8259, section 6) as a regular expression."""
 
-_LONGEST = 100  # characters; a double needs 24 at most, the rest is nobody's intention
+_LONGEST = 100  # characters; a double needs 24 at most, more is never intended
 _EXACT = 2**53  # up to here a double holds every integer
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 

@@ -1,6 +1,6 @@
 """Where the values of a document are written, from the first character to the last, whatever its syntax.
 
-The readers keep where a value begins, which is all that a fault needs; whoever changes a text needs its end as
+The readers keep where a value begins, which is all that a fault needs; a caller that changes a text needs its end as
 well, and must see an alias as what it is. A tree of spans has both, for JSON and for YAML alike.
 """
 

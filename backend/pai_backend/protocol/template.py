@@ -91,7 +91,7 @@ class Template:
         return any(tag.scope == WHOLE and not tag.steps for tag in find(text))
 
     def is_only_secrets(self, text: str) -> bool:
-        """Whether ``text`` is nothing but tags of secrets, and of parameters that are nothing else either."""
+        """Whether ``text`` is only tags of secrets, and of parameters that are only such tags."""
         if not is_only_tags(text):
             return False
         try:

@@ -32,7 +32,7 @@ READ: Final = frozenset(
 
 @dataclass(frozen=True)
 class HivedRole:
-    """What the scheduler is told of one task role."""
+    """What the scheduler gets of one task role."""
 
     sku_type: str | None = None
     pinned_cell_id: str | None = None
@@ -153,7 +153,7 @@ def _hived_roles(hived: Members, roles: Mapping[str, Node], reading: Reading) ->
 def _check_within(
     scheduling: Scheduling, roles: Mapping[str, HivedRole], gang: bool, given: Mapping[str, Node], reading: Reading
 ) -> None:
-    """``withinOneCell`` holds for what is placed together; elsewhere it would be a promise that nobody keeps."""
+    """``withinOneCell`` holds for what is placed together; elsewhere it would be a promise that is not kept."""
     path: Path = ("extras", _HIVED if _HIVED in given else _OLD_HIVED)
     named = {name: role for name, role in roles.items() if role.within_one_cell is not None}
     if not gang and (scheduling.within_one_cell is not None or named):
@@ -210,7 +210,7 @@ def _storages(node: Node | None, reading: Reading) -> tuple[Mount, ...]:
 
 
 def _notify(node: Node | None, reading: Reading) -> tuple[str, ...]:
-    """The changes of a job's state that its owner wants to be told of."""
+    """The changes of a job's state that its owner wants to hear of."""
     if node is None or node.value is None:
         return ()
     members = reading.reader.members(node, ("extras", "jobStatusChangeNotification"), _NOTIFICATION)

@@ -23,7 +23,7 @@ MAX_USES: Final = 10_000
 """Lines of plugins, counted again for each role that uses them; three plugins for each of 1 000 roles are 3 000."""
 
 _COMPARED = 50
-"""Names that a misspelled one is compared with at most: comparing is dear, and a long list helps nobody."""
+"""Names that a misspelled one is compared with at most: comparing is dear, and a long list does not help."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Prerequisites:
     text: str
     kinds: dict[str, dict[str, Prerequisite]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     faulty: set[str] = field(default_factory=set)
-    """Names of those that are themselves at fault: who chose one is not to be told that there is none."""
+    """Names of those that are themselves at fault: who chose one must not read that it does not exist."""
     _values: dict[Prerequisite, Values] = field(default_factory=dict)
 
     def values(self, one: Prerequisite, reading: Reading) -> Values:
@@ -322,7 +322,7 @@ def _open_password(node: Node, path: Path, reading: Reading) -> str | None:
 
 
 def _password(node: Node, path: Path, reading: Reading) -> str:
-    """The password of the prerequisite at ``path`` as a spec may hold it: nothing but tags of secrets.
+    """The password of the prerequisite at ``path`` as a spec may hold it: only tags of secrets.
 
     One that is more, if only by a blank, becomes a secret of its own with the values of its tags put in. So masking,
     which leaves tags alone and hides the rest, leaves as many secrets as there were.

@@ -176,7 +176,7 @@ class _Builder:
         return self.start + event.start_mark.index
 
     def _ends(self, event: yaml.Event) -> None:
-        """Nothing but comments may follow a document. What does is not read: directives there can be dear."""
+        """Only comments may follow a document. What does is not read: directives there can be dear."""
         at = self._place(event)
         if at < self.end:
             hint = "Check the indentation; a further document begins with a line ---."
@@ -228,7 +228,7 @@ class _Builder:
         return value
 
     def _content(self, raw: str, at: int) -> Value:
-        """The value of a scalar in double quotes, whose escapes may be characters that nobody can use."""
+        """The value of a scalar in double quotes, whose escapes may be characters that cannot be used."""
         trouble = scalars.content(raw, at)
         return raw if trouble is None else self._flaw(trouble)
 

@@ -1,4 +1,4 @@
-"""What is wrong at a place where YAML does not go on as it should, and how to mend it.
+"""What is wrong at a place where YAML does not go on as it should, and how to fix it.
 
 The parser's own text is only looked at to choose between sentences of ours, never repeated: PyYAML quotes
 the line, and with it what may be a secret. The character at the place says more often what is wrong.

@@ -88,7 +88,7 @@ class Claim:
 def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str]) -> Claim:
     """Where a path lies for this user. Raises NotAllowed when that is no place of theirs.
 
-    Directories of the platform and shared ones come first: nobody owns them by being called like them.
+    Directories of the platform and shared ones come first: a user of the same name does not own them.
     """
     if not parts:
         return Claim(Area.TOP, top=True)

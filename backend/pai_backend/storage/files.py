@@ -46,12 +46,12 @@ class Readable(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go."""
+        """Close it."""
         ...
 
 
 class Upload(Protocol):
-    """A file on its way in, of which ``size`` bytes are kept already. Nobody else can open it meanwhile."""
+    """A file on its way in, of which ``size`` bytes are kept already. No other request can open it meanwhile."""
 
     @property
     def size(self) -> int:
@@ -70,7 +70,7 @@ class Upload(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go; what is kept stays for a later try. Harmless after :meth:`finish`."""
+        """Close it; what is kept stays for a later try. Harmless after :meth:`finish`."""
         ...
 
 
@@ -96,7 +96,7 @@ class Files(Protocol):
     def upload(self, path: Parts, offset: int) -> Upload:
         """Begin, or go on from ``offset``, and drop what is kept behind it. Directories above are made.
 
-        Raises Conflict when fewer bytes are kept, or when it is being uploaded by somebody else now.
+        Raises Conflict when fewer bytes are kept, or when it is being uploaded by another request now.
         """
         ...
 
@@ -197,5 +197,5 @@ class PartFile:
         return hashlib.file_digest(self._file, "sha256").hexdigest()
 
     def close(self) -> None:
-        """Let go of the lock and the file."""
+        """Release the lock and close the file."""
         self._file.close()

@@ -104,7 +104,7 @@ def _by_url_to_fs(place: Place, options: Mapping[str, Any]) -> tuple[AbstractFil
 
 
 def act_as(user: str) -> None:
-    """Let HDFS know this process as ``user``, unless its environment names somebody already."""
+    """Let HDFS know this process as ``user``, unless its environment names a user already."""
     if user:
         os.environ.setdefault(HDFS_USER, user)
 

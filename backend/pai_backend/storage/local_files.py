@@ -1,7 +1,7 @@
 """A directory of this machine as the default file system.
 
 Rules of the file. Every name is opened relative to its open directory and never through a symbolic link, so that no
-link, whoever made it and however fast it is swapped, leads a request out of the root or into another user's
+link, by any author and however fast it is swapped, leads a request out of the root or into another user's
 directory. What is written has another name until it is complete.
 """
 

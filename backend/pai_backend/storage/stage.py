@@ -6,7 +6,7 @@ the working directory, where the user's files will be, off the module path.)
 
 Progress goes to standard error, a line each. The exit status is 0 when everything is in place, else 1, and the
 last line of standard error then says the reason and the remedy and holds no secret. It may run again after it
-was killed at any instant: what was completed stays, what was half done is done anew.
+was killed at any instant: what was completed stays, what was half done is done again.
 
 Credentials come from the task's environment, as each library reads them (``AWS_ACCESS_KEY_ID``, fsspec's own
 ``FSSPEC_<SCHEME>_<OPTION>``): the backend's own never enter a task. HDFS without Kerberos takes ``user``.
@@ -58,7 +58,7 @@ def stage(file: str) -> None:
 
 
 def say(line: str) -> None:
-    """One line for whoever watches the task start."""
+    """One line for a user who watches the task start."""
     print(f"pai: {line}", file=sys.stderr, flush=True)  # noqa: T201 - this program's way to speak
 
 

@@ -97,7 +97,7 @@ Copy = Callable[[Entry, Path], None]
 
 
 def _source(item: Input, system: AbstractFileSystem | None) -> tuple[Tree, Copy]:
-    """What there is to copy, and how one file of it is copied."""
+    """What to copy, and how one file of it is copied."""
     if system is None:
         root = Path(os.path.realpath(item.place.path))
         tree = bounded(local_entries(item.place), item.place, item.max_bytes)

@@ -1,7 +1,7 @@
 """What a directory holds, listed before anything is copied, so that too much is refused at once.
 
 A symbolic link of this machine's file system stays a link when it leads to something in the directory itself.
-One that leads outside is refused: a copy of the directory would otherwise hold a file that nobody put there,
+One that leads outside is refused: a copy of the directory would otherwise hold a file that the user did not put there,
 and a copy of the link would lead somewhere else on another machine.
 """
 

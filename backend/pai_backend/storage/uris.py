@@ -100,5 +100,5 @@ def parse(text: str) -> Place:
 
 
 def _local(path: str) -> Place:
-    """A path of this machine; POSIX leaves the meaning of two leading slashes open, and nobody means them."""
+    """A path of this machine; POSIX leaves the meaning of two leading slashes open, and they are never meant."""
     return Place(LOCAL, "", posixpath.normpath("/" + path.lstrip("/")))

@@ -29,7 +29,7 @@ def keep(conn: Connection, accounts: Mapping[str, bool]) -> None:
 def shut_out(conn: Connection, users: Collection[str]) -> Mapping[str, bool]:
     """Those of the users who may enter nothing, each with whether they are locked out; the others are gone.
 
-    Before an api has told its accounts for the first time nobody is gone.
+    Before an api has told its accounts for the first time no account is gone.
     """
     locked = locked_out(conn, users)
     gone: set[str] = set()

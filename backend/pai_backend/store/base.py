@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Conflict(Exception):
-    """The job's version is not the one seen: someone else wrote it. Reload and decide again."""
+    """The job's version is not the one seen: another writer changed it. Reload and decide again."""
 
 
 class Fenced(Exception):
@@ -122,7 +122,7 @@ class JobFilter:
 class Explanation:
     """Why a job waits, as the controller last answered; ``body`` is JSON, empty when it did not wait.
 
-    ``answered_at`` is None while it has never answered. ``open``: somebody has asked again since.
+    ``answered_at`` is None while it has never answered. ``open``: it was asked again since.
     """
 
     asked_at: datetime
@@ -227,7 +227,7 @@ class Store(Protocol):
     async def request_release(
         self, uid: JobUid, names: Collection[str] | None, by: str, at: datetime
     ) -> tuple[Task, ...]:
-        """Let go of kept tasks (``role-index``; None: all), returns which; appends ``job.release-requested``.
+        """Release kept tasks (``role-index``; None: all), returns which; appends ``job.release-requested``.
 
         Idempotent: what is not kept is left alone. Raises NoSuchJob.
         """
@@ -329,7 +329,7 @@ class Store(Protocol):
         ...
 
     async def explanation(self, uid: JobUid) -> Explanation | None:
-        """The last answer; None when nobody ever asked about this job."""
+        """The last answer; None when it was never asked about this job."""
         ...
 
     # ---- reading -------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ class Store(Protocol):
     async def news(self, uid: JobUid, after: int, limit: int = 1000) -> tuple[list[Event], bool]:
         """Events of one job with ``seq > after``, in order, and whether no other will come behind them.
 
-        One read for whoever follows: thousands may, and each change of a job wakes some. Raises NoSuchJob.
+        One read for all followers: there may be thousands, and each change of a job wakes some. Raises NoSuchJob.
         """
         ...
 

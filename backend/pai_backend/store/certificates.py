@@ -123,7 +123,7 @@ def accepted_cas(conn: Connection, now: datetime) -> list[UserCa]:
 
 
 def ca_key(conn: Connection, number: int) -> bytes | None:
-    """The private half of a signing key, sealed; None for one that signs no more."""
+    """The private half of a signing key, sealed; None for one that no longer signs."""
     kept = conn.execute(_CA_KEY, {"name_": _name(number)}).scalar_one_or_none()
     return None if kept is None else bytes(kept)
 

@@ -37,7 +37,7 @@ class Cipher:
     """Seals with the first of its keys, opens with any of them. Safe in threads."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        """``keys``: Fernet keys, newest first. Raises BadKey for a text that is none, and for no key at all."""
+        """``keys``: Fernet keys, newest first. Raises BadKey for an invalid text, and for no key at all."""
         if not keys:
             raise BadKey("there is no key")
         try:

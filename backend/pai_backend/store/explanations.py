@@ -47,6 +47,6 @@ def answer(conn: Connection, answers: Mapping[JobUid, str], at: datetime, epoch:
 
 
 def explanation(conn: Connection, uid: JobUid) -> Explanation | None:
-    """The last answer, and whether a newer one was asked for; None when nobody ever asked."""
+    """The last answer, and whether a newer one was asked for; None when it was never asked."""
     row = conn.execute(_ONE, {"job_": uid}).one_or_none()
     return None if row is None else Explanation(row.asked_at, row.answered_at, row.body, row.open)

@@ -79,11 +79,11 @@ class SqlGrants:
         return await self._database.read(partial(sharing.by_user, user=user, now=now))
 
     async def share(self, share: Share, act: Act) -> None:
-        """Let somebody in."""
+        """Let a user in."""
         await self._writer.run(partial(sharing.give, share=share, act=act))
 
     async def unshare(self, job: JobUid, user: str, act: Act) -> None:
-        """Let somebody in no more."""
+        """End a user's access."""
         await self._writer.run(partial(sharing.end, job=job, user=user, act=act))
 
     async def locked_out(self, users: Collection[str]) -> frozenset[str]:
@@ -111,7 +111,7 @@ class SqlGrants:
         await self._writer.run(partial(sharing.lock_out, user=user, act=act))
 
     async def let_in(self, user: str, act: Act) -> None:
-        """Refuse a user no more."""
+        """End a user's lock-out."""
         await self._writer.run(partial(sharing.let_in, user=user, act=act))
 
     async def note_key_use(self, fingerprint: str, at: datetime, source: str) -> None:

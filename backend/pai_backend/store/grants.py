@@ -108,7 +108,7 @@ class GrantStore(Protocol):
     """Keys, certificates, shares and their audit; a part of :class:`~pai_backend.store.base.Store`."""
 
     async def key(self, fingerprint: str) -> UserKey | None:
-        """The registered key of that fingerprint, whoever has it, expired or not."""
+        """The registered key of that fingerprint, of any user, expired or not."""
         ...
 
     async def job_key(self, fingerprint: str) -> JobKey | None:
@@ -139,13 +139,13 @@ class GrantStore(Protocol):
         ...
 
     async def ca_key(self, number: int) -> str | None:
-        """The private half (OpenSSH PEM) of the key that signs now; None for one that signs no more."""
+        """The private half (OpenSSH PEM) of the key that signs now; None for one that no longer signs."""
         ...
 
     async def follow_ca(self, after: int, made: UserCa, private_pem: str, act: Act) -> UserCa:
         """Let ``made`` sign instead of number ``after`` (0: none signs yet), whose private half is deleted.
 
-        Returns the one that signs now: another than ``made`` when somebody else was faster.
+        Returns the one that signs now: another than ``made`` when another caller was faster.
         """
         ...
 
@@ -166,7 +166,7 @@ class GrantStore(Protocol):
         ...
 
     async def unshare(self, job: JobUid, user: str, act: Act) -> None:
-        """Let a user in no more. Raises NoSuchShare."""
+        """End a user's share. Raises NoSuchShare."""
         ...
 
     async def locked_out(self, users: Collection[str]) -> frozenset[str]:

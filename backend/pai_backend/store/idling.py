@@ -1,6 +1,6 @@
 """What is kept of the use of jobs with an ``idleTimeout``, as the other rooms see it.
 
-Whoever passes bytes to jobs writes when they were last used; the controller reads that, and keeps their clocks.
+Processes that pass bytes to jobs write when they were last used; the controller reads that, and keeps their clocks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class IdleStore(Protocol):
     """A part of :class:`~pai_backend.store.base.Store`."""
 
     async def note(self, uses: Uses) -> None:
-        """Keep these uses; each moves the mark of its source on, whatever the clocks of those who write. Wakes nobody.
+        """Keep these uses; each moves the mark of its source on, whatever the clocks of those who write. Wakes no one.
 
         A job that is not there, or is over, is left out.
         """
@@ -38,7 +38,7 @@ class IdleStore(Protocol):
     async def keep(
         self, clocks: Mapping[JobUid, IdleClock], told: Mapping[JobUid, NewEvent], at: datetime, epoch: int
     ) -> None:
-        """Write clocks, and what is told of some, in one transaction; that wakes others if it tells. Raises Fenced.
+        """Write clocks, and the events of some, in one transaction; that wakes others if it tells. Raises Fenced.
 
         Of a job that is over meanwhile nothing is written.
         """

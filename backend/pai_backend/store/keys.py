@@ -36,10 +36,10 @@ _FORGET_CLAIMS = delete(claims).where(claims.c.expires_at < bindparam("now_", ty
 
 
 def add_key(conn: Connection, key: UserKey, act: Act) -> None:
-    """Register, with a scope and an end if it has them. A key that the user has already gets these anew.
+    """Register, with a scope and an end if it has them. A key that the user has already gets these instead.
 
     Without any it stays as it is: who registers a key again, as a program may do at each start, lifts no limit.
-    One that has expired is registered anew. One that an application token registered is its user's own, and outlives
+    One that has expired is registered again. One that an application token registered is its user's own, and outlives
     the token, once its user registers it without one.
 
     Raises InvalidParameters when another user has the key, or when it is to replace one that the user has not, and
@@ -86,7 +86,7 @@ def end_of_token(conn: Connection, digest: str, act: Act) -> None:
 
 
 def _changing(key: UserKey) -> dict[str, object]:
-    """What a user may give a registered key anew."""
+    """What a user may change of a registered key."""
     return {"name": key.name, "expires_at": key.expires_at, "job": key.job, "replaces": key.replaces}
 
 
@@ -116,7 +116,7 @@ def _owner(conn: Connection, fingerprint: str) -> str | None:
 
 
 def _require_free(conn: Connection, key: UserKey) -> bool:
-    """Whether nobody has the key yet. Raises InvalidParameters when another user has it."""
+    """Whether the key is not registered yet. Raises InvalidParameters when another user has it."""
     owner = _owner(conn, key.fingerprint)
     if owner not in (None, key.user):
         raise InvalidParameters(
@@ -154,7 +154,7 @@ def keys(conn: Connection, user: str | None) -> list[UserKey]:
 
 
 def one(conn: Connection, fingerprint: str) -> UserKey | None:
-    """The key of that fingerprint, whoever has it."""
+    """The key of that fingerprint, of any user."""
     row = conn.execute(_ONE_KEY, {"fingerprint_": fingerprint}).one_or_none()
     return None if row is None else _key(row)
 
@@ -177,7 +177,7 @@ def _key(row: AnyRow) -> UserKey:
 
 
 def remove_key(conn: Connection, user: str, fingerprint: str, act: Act) -> None:
-    """Raises NoSuchKey, also for a key of somebody else."""
+    """Raises NoSuchKey, also for a key of another user."""
     if _owner(conn, fingerprint) != user:
         raise NoSuchKey(f"{user} has no key {fingerprint[:100]!r}.", hint="`GET /api/v2/keys` lists yours.")
     conn.execute(_DELETE_KEY, {"fingerprint_": fingerprint, "username_": user})

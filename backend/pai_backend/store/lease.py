@@ -48,7 +48,7 @@ def require(conn: Connection, epoch: int) -> None:
 
 
 def renew(conn: Connection, epoch: int, ttl_s: float, now: datetime) -> Lease:
-    """Prolong the lease of that epoch, even past its end while nobody took over. Raises Fenced."""
+    """Prolong the lease of that epoch, even past its end unless another controller took over. Raises Fenced."""
     current = current_epoch(conn)
     if current != epoch or epoch == 0:
         raise Fenced(f"the controller's epoch is {current}, not {epoch}: another controller has taken over")

@@ -113,7 +113,7 @@ def conditions(which: JobFilter) -> list[ColumnElement[bool]]:
 
 
 def owned(which: JobFilter, username: ColumnElement[str]) -> list[ColumnElement[bool]]:
-    """That a job is of somebody whose jobs are meant; nothing where they are everybody's."""
+    """Condition that a job belongs to the users that are meant; empty for all users."""
     return [] if which.owners is None else [username.in_(which.owners)]
 
 

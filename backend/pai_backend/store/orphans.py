@@ -36,7 +36,7 @@ class Orphan:
     why: str
     """Why its job was not taken back, in a sentence."""
     ended_by: str = ""
-    """The administrator who asked for its end, or ``age``; empty while nobody has."""
+    """The administrator who asked for its end, or ``age``; empty while it was not asked for."""
 
 
 def listed(conn: Connection) -> list[Orphan]:

@@ -53,7 +53,7 @@ class Leases:
         self._now |= wanted
 
     def seize(self, release: Sequence[str], lease: Sequence[PortLease]) -> None:
-        """Release the owners' ports, then lease, whoever had them: what is known to use a port has it."""
+        """Release the owners' ports, then lease, from any former owner: what is known to use a port has it."""
         gone = set(release)
         kept = {place: owner for place, owner in self._now.items() if owner not in gone}
         self._now = kept | {(want.machine, want.port): want.owner for want in lease}

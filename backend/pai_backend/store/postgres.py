@@ -134,7 +134,7 @@ class PostgresBacking:
         """Take the write lock until the transaction ends; the notification goes out when it commits.
 
         Event positions come from a sequence, which counts before the commit. Because the lock is held from
-        before the first number is drawn until after the commit is visible, whoever sees position n has
+        before the first number is drawn until after the commit is visible, a reader of position n has
         seen, or can see, all below it.
         """
         if announce:
@@ -148,7 +148,7 @@ class PostgresBacking:
     async def changed(self) -> bool:
         """Hear all notifications so far, and look at the newest event.
 
-        Or listen (again) if nobody does: then something may have been missed.
+        Or listen (again) if no connection does: then something may have been missed.
         """
         async with self._one_looks:
             if self._listener is None or not self._listening:
@@ -173,7 +173,9 @@ class PostgresBacking:
     async def _attach(self) -> None:
         await self._detach()
         listener = await self._opened(self._writer).connect()
-        self._listener = await listener.execution_options(isolation_level="AUTOCOMMIT")  # nobody hears in a transaction
+        self._listener = await listener.execution_options(
+            isolation_level="AUTOCOMMIT"
+        )  # nothing is heard in a transaction
         driver = (await self._listener.get_raw_connection()).driver_connection
         if driver is None:
             raise Bug("a fresh PostgreSQL connection has no driver connection")

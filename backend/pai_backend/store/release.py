@@ -1,4 +1,4 @@
-"""The user's wish that tasks which are kept for debugging be let go."""
+"""The user's wish that tasks which are kept for debugging be released."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pai_backend.store.cipher import Cipher
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """Who lets go of which tasks of a job, by their names (``role-index``), and when. None: of all that are kept."""
+    """Who releases which tasks of a job, by their names (``role-index``), and when. None: of all that are kept."""
 
     uid: JobUid
     names: Collection[str] | None
@@ -26,7 +26,7 @@ class ReleaseRequest:
     cipher: Cipher
 
     def __call__(self, conn: Connection) -> tuple[Task, ...]:
-        """Record it; returns the tasks that this lets go. Those that are not kept, or let go already, are left alone.
+        """Record it; returns the tasks that this releases. Those not kept, or released already, are left alone.
 
         Raises NoSuchJob, UnknownKey.
         """

@@ -87,7 +87,7 @@ def _check(job: Job, filename: str, media_type: str) -> None:
 
 
 def alias_candidates(job: Job) -> tuple[str, ...]:
-    """The proposal, then the name with ever more of the uid; the last has all of it, which nobody can guess."""
+    """The proposal, then the name with ever more of the uid; the last has all of it, which cannot be guessed."""
     digits = job.uid[1:]
     return (job.alias, *(job_alias(job.name, digits[:length]) for length in (4, 8, 12, 16)))
 
@@ -182,7 +182,7 @@ class _Writes:
     events: list[Values] = field(default_factory=list)
     ended: list[tuple[Ran, datetime]] = field(default_factory=list)
     finished: list[JobUid] = field(default_factory=list)
-    """Jobs that can be entered no more: what let anybody in goes with the same transaction."""
+    """Jobs that can no longer be entered: all access to them ends with the same transaction."""
     watched: list[JobUid] = field(default_factory=list)
     """Of these, those with an idle timeout."""
 

@@ -1,7 +1,8 @@
 """What is sealed in the database and with which keys; sealing all of it again with the newest one.
 
 A value is opened and sealed outside of transactions. It is written back only if it is still sealed with the key it was
-read with, so that nothing is done twice, whoever else is at it, and whatever was done stays done after a crash.
+read with, so that nothing is done twice, even if another process does the same, and whatever was done stays done after
+a crash.
 """
 
 from __future__ import annotations

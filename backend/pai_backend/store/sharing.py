@@ -82,7 +82,7 @@ def give(conn: Connection, share: Share, act: Act) -> None:
 
 
 def end(conn: Connection, job: JobUid, user: str, act: Act) -> None:
-    """Let a user in no more. Raises NoSuchShare."""
+    """End a user's share. Raises NoSuchShare."""
     if not any(share.user == user for share in of_job(conn, job)):
         raise NoSuchShare(f"The job is not shared with {user[:100]!r}.", hint="`pai share JOB --list` shows with whom.")
     conn.execute(_DELETE, {"job_": job, "username_": user})

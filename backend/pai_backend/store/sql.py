@@ -150,7 +150,7 @@ class SqlStore:
     async def request_release(
         self, uid: JobUid, names: Collection[str] | None, by: str, at: datetime
     ) -> tuple[Task, ...]:
-        """Record the wish that kept tasks be let go."""
+        """Record the wish that kept tasks be released."""
         return await self._ring.tried(
             lambda cipher: self._writer.run(ReleaseRequest(uid, names, by, at, cipher)),
         )
@@ -369,7 +369,7 @@ class SqlStore:
         return await self._text(kept)
 
     async def reseal(self, report: Callable[[int], None]) -> list[str]:
-        """Read the keys anew, then seal with the newest one everything that is sealed with others, while others go on.
+        """Read the keys again, then seal with the newest one everything that is sealed with others, while others go on.
 
         It may be ended and called again at any time. ``report`` is told how many rows of each batch were done.
         Returns what could not be opened, each by table and key; it stays as it is. Raises Unavailable, SecretKeyError.

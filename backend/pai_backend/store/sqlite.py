@@ -66,7 +66,7 @@ class SqliteBacking:
 
     def _engine(self, begin: str, connections: int, setting: str) -> Engine:
         # isolation_level None keeps the driver from beginning transactions itself: it would begin them late,
-        # and a deferred transaction that turns writer is refused at once when somebody else wrote meanwhile.
+        # and a deferred transaction that turns writer is refused at once when another connection wrote meanwhile.
         engine = create_engine(
             self._url,
             poolclass=QueuePool,
@@ -162,7 +162,7 @@ class SqliteBacking:
 
     @staticmethod
     async def _in_thread(threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        """What ``work`` returns. Work that has begun is finished also when nobody waits for it any more."""
+        """What ``work`` returns. Work that has begun is finished also when its caller no longer waits."""
         return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     def _prepare(self) -> None:
@@ -220,7 +220,7 @@ class SqliteBacking:
         return seen != self._seen
 
     def _version(self) -> tuple[sqlite3.Connection | None, int]:
-        """In the writing thread, so nobody else uses the connection. Past the pool: this runs all day."""
+        """In the writing thread, so nothing else uses the connection. Past the pool: this runs all day."""
         if self._driver is None:
             with self.writing_engine().connect():
                 pass  # only so that the writing connection is there

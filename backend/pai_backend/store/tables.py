@@ -307,7 +307,7 @@ task_keys = Table(
     Column("private_pem", LargeBinary, nullable=False),
     Column("public", Text, nullable=False),
     Column("sealed_by", String(16), nullable=False),
-    # Of keys that log somebody in; host keys have none.
+    # Of keys that log a user in; host keys have none.
     Column("fingerprint", String(128), index=True),
     Index("ix_task_keys_sealed_by_owner", "sealed_by", "owner"),
 )
@@ -449,6 +449,6 @@ orphans = Table(
     Column("seen_at", Instant, nullable=False),
     # Why its job was not taken back.
     Column("why", Text, nullable=False),
-    # Who asked for its end; empty while nobody has.
+    # Who asked for its end; empty while it was not asked for.
     Column("ended_by", Text, nullable=False),
 )

@@ -1,7 +1,7 @@
 """Taking back a job that runs and that this database does not know, or knows in an earlier state (ADR 0025).
 
 A database restored from a backup lacks what happened since. What runs carries the job, sealed with the keys of the
-database, so nobody else can have made it.
+database, so another cannot have made it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _lease_ports(conn: Connection, job: Job) -> None:
     wanted = [lease for task in job.tasks for lease in leases_of(task)]
     owners = [slot_of(task.uid) for task in job.tasks]
     leases = ports.load(conn, owners, wanted)
-    # Whoever has one here had it at the backup, and its task has ended since: nothing else explains this one.
+    # A job that has one here had it at the backup, and its task has ended since: nothing else explains this one.
     leases.seize(owners, wanted)
     leases.write(conn)
 

@@ -1,4 +1,4 @@
-"""Access tokens by their digests: whoever reads the database cannot sign in with what is in it."""
+"""Access tokens by their digests: a reader of the database cannot sign in with what is in it."""
 
 from __future__ import annotations
 

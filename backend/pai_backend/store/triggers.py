@@ -1,4 +1,4 @@
-"""The triggers that keep ``job_groups`` true, whoever writes ``jobs``.
+"""The triggers that keep ``job_groups`` true, for every writer of ``jobs``.
 
 They run in the writer's transaction, so that a number is never seen without the jobs it counts. A group that lost its
 last job keeps its row: ``changes`` must never go back.

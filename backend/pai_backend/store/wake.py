@@ -1,7 +1,7 @@
 """Waiting for the next commit of any process.
 
 Commits of this process wake at once. Those of others are looked for by a task that lives only while
-somebody waits; how it looks, and how often, is the backing's business.
+a task waits; how it looks, and how often, is the backing's business.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Writer:
     async def put(self, change: Change[R, T], request: R, *, announce: bool = True) -> T:
         """Have ``change`` carry out ``request``; returns its result once that is durable.
 
-        Raises its refusal, or Unavailable. ``announce=False``: nobody needs to wake up because of it.
+        Raises its refusal, or Unavailable. ``announce=False``: no follower needs to wake up for it.
         """
         if self._closed:
             raise Bug("the store is closed")
@@ -81,7 +81,7 @@ class Writer:
         return await self.put(_each, change, announce=announce)
 
     async def aclose(self) -> None:
-        """Wait until all that was put is durable, and take no more. Idempotent."""
+        """Wait until all that was put is durable, and accept no more. Idempotent."""
         self._closed = True
         if self._task is not None:
             await self._task

@@ -21,7 +21,7 @@ _held: list[ExitStack] = []
 
 
 def free_ports(count: int) -> list[int]:
-    """That many ports, one behind the other, on which nobody listens.
+    """That many ports, one behind the other, without a listener.
 
     No other process which asks here is given them while this one lives.
     """
@@ -46,6 +46,6 @@ def _take(taken: ExitStack, lock: Path, port: int) -> bool:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         socket.create_server(("127.0.0.1", port)).close()
-    except OSError:  # another process of tests has it, or somebody listens there
+    except OSError:  # another process of tests has it, or a program listens there
         return False
     return True

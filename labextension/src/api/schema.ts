@@ -567,7 +567,7 @@ export interface components {
             readonly interpreter: string;
             readonly mapping: string;
         };
-        /** @description What is let go now. */
+        /** @description What is released now. */
         readonly Released: {
             readonly status: number;
             readonly message: string;

@@ -1,5 +1,5 @@
 /**
- * The commands that show the cluster, move waiting jobs and end tasks that nobody knows.
+ * The commands that show the cluster, move waiting jobs and end orphans.
  */
 
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';

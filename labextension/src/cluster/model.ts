@@ -1,5 +1,5 @@
 /**
- * The use of the cluster, kept current while somebody looks at it.
+ * The use of the cluster, kept current while it is looked at.
  */
 
 import type { IDisposable } from '@lumino/disposable';
@@ -132,7 +132,7 @@ export class ClusterModel implements IDisposable {
       },
       connected: live => {
         this._update({ live });
-        // What happened while nobody listened is not pushed again to a stream without a position.
+        // What happened without a listener is not pushed again to a stream without a position.
         if (live) {
           this._hear();
         }
@@ -140,7 +140,7 @@ export class ClusterModel implements IDisposable {
     });
   }
 
-  /** Something has changed. Where nobody looks, it is read when somebody does: it costs the backend work. */
+  /** Something has changed. While it is not looked at, it is read later: it costs the backend work. */
   private _hear(): void {
     if (!this._rests()) {
       void this._burst.invoke();
@@ -175,7 +175,7 @@ export namespace ClusterModel {
   /** What the picture is made from. */
   export interface IOptions {
     readonly client: IPaiClient;
-    /** Whether nobody looks now; while the browser's tab is hidden when absent. */
+    /** Whether it is not looked at now; while the browser's tab is hidden when absent. */
     readonly rests?: () => boolean;
   }
 }

@@ -197,7 +197,7 @@ export class ClusterPage extends ModelView<IPageProps> {
     this.node.setAttribute('aria-label', trans.__('Cluster'));
   }
 
-  /** What was missed while nobody looked is read at once. */
+  /** What was missed while it was not looked at is read at once. */
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
     void this._model.refresh();

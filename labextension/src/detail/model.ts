@@ -135,7 +135,7 @@ export class DetailModel implements IDisposable {
     await this._explain(turn);
   }
 
-  /** Ask why the job waits, if it does. Where nobody can tell, its own sentence stays. */
+  /** Ask why the job waits, if it does. Where that is not known, its own sentence stays. */
   private async _explain(turn: number): Promise<void> {
     let why: IWhy | null = null;
     if (this._state.job?.phase === 'queued') {

@@ -122,7 +122,7 @@ function leadTo(
   trans: TranslationBundle
 ): void {
   if (tab) {
-    // The service is somebody's program: it gets no handle on JupyterLab.
+    // The service is a user's program: it gets no handle on JupyterLab.
     tab.opener = null;
     tab.location.replace(address);
     return;

@@ -194,7 +194,7 @@ export class JobListModel implements IJobListModel {
       },
       connected: live => {
         this._update({ live });
-        // What happened while nobody listened is not pushed again to a stream without a position.
+        // What happened without a listener is not pushed again to a stream without a position.
         if (live) {
           void this._burst.invoke();
         }

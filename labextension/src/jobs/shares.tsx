@@ -15,7 +15,7 @@ export function ownerOf(share: IShare): string {
   return share.job.split('~', 1)[0];
 }
 
-/** Until when somebody may enter. */
+/** Until when the user may enter. */
 export function untilWords(
   trans: TranslationBundle,
   until: string | null
@@ -25,7 +25,7 @@ export function untilWords(
     : trans.__('until %1', Time.format(until));
 }
 
-/** What somebody may do there; the words are those of `pai share --only`. */
+/** What the user may do there; the words are those of `pai share --only`. */
 export function allowedWords(
   trans: TranslationBundle,
   only: readonly string[]

@@ -259,7 +259,7 @@ export class JobsPanel extends PanelWithToolbar {
     this.addWidget(this._body);
   }
 
-  /** What was missed while nobody looked is read at once. */
+  /** What was missed while it was not looked at is read at once. */
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
     void this._model.refresh();

@@ -56,7 +56,7 @@ export class LogView extends Widget {
     this._output.dispose();
   }
 
-  /** Add what is new; begin anew when the text does not continue what is shown. */
+  /** Add what is new; start over when the text does not continue what is shown. */
   private _show(): void {
     const state = this._model?.state;
     const text = state?.text ?? '';

@@ -23,7 +23,7 @@ from pai_backend.model.errors import Bug, InvalidParameters
 from pai_backend.model.rights import Limits, Sftp
 from pai_backend.store.grants import Certificate
 
-MOST_PRINCIPALS = 256  # OpenSSH reads no more (sshkey.c, SSHKEY_CERT_MAX_PRINCIPALS)
+MOST_PRINCIPALS = 256  # OpenSSH does not read more (sshkey.c, SSHKEY_CERT_MAX_PRINCIPALS)
 SKEW = timedelta(minutes=1)
 """How much earlier than now a certificate begins, for servers whose clocks are behind."""
 

@@ -37,7 +37,7 @@ class CertificateFacts:
 
 
 async def by_public_key(store: Store, fingerprint: str, now: datetime) -> Credential | None:
-    """Whose registered key or job key this is; None when it is nobody's, is removed or has expired, or when its user is
+    """Whose registered key or job key this is; None when it is unknown, removed or has expired, or when its user is
     locked out. Raises Unavailable.
     """
     credential = await _of_key(store, fingerprint) or await _of_job_key(store, fingerprint)
@@ -87,7 +87,7 @@ async def entrance(
 
 
 async def again(store: Store, credential: Credential, now: datetime) -> Credential | None:
-    """The same credential as it is now; None when it is good no more: asked at every change of the store for live
+    """The same credential as it is now; None when it is no longer valid: asked at every change of the store for live
     logins. Raises Unavailable.
 
     A certificate that has run out lives on in a newer one on the same terms for the same key: who had it renewed in

@@ -32,7 +32,7 @@ class CredentialKind(StrEnum):
 
 @dataclass(frozen=True)
 class Credential:
-    """Somebody who has proved to hold a private key, and what that is good for.
+    """A user who has proved to hold a private key, and what that is good for.
 
     ``serial``: a certificate's. ``job``: the only job it is for; None for whatever the user may enter.
     ``principals``: the aliases that a certificate names, of jobs or of tasks (``<job>--<role>-<index>``); None: any.
@@ -56,7 +56,7 @@ def may_enter(
     """What the credential's login may do in this job, or None when it may not enter it.
 
     The job's owner may do what the credential allows; a user with whom the job is shared, what both allow. An
-    administrator is nobody in particular here, but for a certificate that was issued for this job and a reason.
+    administrator has no special rights here, except by a certificate that was issued for this job and a reason.
     ``task_alias``: the alias of the task that is meant, for certificates that name tasks; empty before it is known,
     and a certificate for any task of the job gets in then.
     """

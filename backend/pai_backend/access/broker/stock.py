@@ -1,6 +1,6 @@
 """RSA key pairs made before they are asked for: making one takes 70 to 600 ms (RSA-3072, measured on two busy cores).
 
-They are made in a thread (OpenSSL lets others run meanwhile), one ahead, from the moment somebody may soon want one.
+They are made in a thread (OpenSSL lets others run meanwhile), one ahead, from the moment one may soon be needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ RSA_EXPONENT = 65537
 
 
 class RsaStock:
-    """At most one pair at a time, which nobody has had. Used from one event loop."""
+    """At most one pair at a time, which was not given out. Used from one event loop."""
 
     def __init__(self) -> None:
         self._making: asyncio.Task[SecretStr] | None = None

@@ -63,7 +63,7 @@ class Answer:
             raise Refused(Notice.NO_ANSWER, f"Port {self._to.port}: {error}.") from error
 
     def close(self) -> None:
-        """Let go of the task's side."""
+        """Close the task's side."""
         self._request.close()
 
     async def _head(self) -> h11.Response | h11.InformationalResponse:

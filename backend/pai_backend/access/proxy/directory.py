@@ -36,7 +36,7 @@ class Place:
     placement: Placement
     port: int
     token: str | None
-    """What its Jupyter server asks for; None when it is none, or when nothing is known."""
+    """What its Jupyter server asks for; None without one, or when nothing is known."""
     is_jupyter: bool = False
 
 
@@ -82,7 +82,7 @@ class Directory:
         return await asyncio.shield(answer.service)
 
     def forget(self, alias: str) -> None:
-        """Ask anew the next time: the place did not answer."""
+        """Ask again the next time: the place did not answer."""
         self._answers.pop(alias, None)
 
     async def _look_up(self, alias: str) -> Service:

@@ -149,7 +149,7 @@ class Exchange(HTTPMessageDelegate):
         self._proxy.run(self._answering)
 
     async def _watch(self, giving: asyncio.Task[None]) -> None:
-        """End an answer, or a tunnel, whose visitor would be let in no more: both may go on for days."""
+        """End an answer, or a tunnel, whose visitor would no longer be let in: both may last for days."""
         assert self._still is not None
         while True:
             await asyncio.sleep(LOOK_S)
@@ -159,7 +159,7 @@ class Exchange(HTTPMessageDelegate):
             except Unavailable as error:
                 log.warning("a visitor's rights are not known (%s); they are checked again", error.message)
                 continue
-            except Exception:  # nobody would ask again: better closed than open for ever
+            except Exception:  # it would not be checked again: better closed than open for ever
                 log.exception("a visitor's rights cannot be checked")
             giving.cancel()
             self._client.close()

@@ -1,6 +1,6 @@
 """The proxy's own answers: a small page for people, the common error body for programs. Pure.
 
-A page needs nothing but itself (no external resource, see its Content-Security-Policy). While waiting may help, it
+A page needs only itself (no external resource, see its Content-Security-Policy). While waiting may help, it
 looks once a second whether anything changed and then loads its own address again; the Refresh header does the same
 without scripts.
 """

@@ -86,7 +86,7 @@ class ServiceProxy:
 
     ``entrants`` tells who a token or a session stands for now, at each request. ``signing_key`` is the store's secret
     ``service-signing``, the same in all replicas and for the tokens that tasks are given
-    (``launch.jupyter.made_token``). ``uses`` are told of what passes. ``public_url`` is where users are told that the
+    (``launch.jupyter.made_token``). ``uses`` notes what passes. ``public_url`` is where users are told that the
     api is, behind a proxy.
     """
 

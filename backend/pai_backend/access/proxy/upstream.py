@@ -71,14 +71,14 @@ class UpstreamRequest:
             yield bytes(event.data)
 
     def take_over(self) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
-        """After a 101: what came behind its header, and the streams, for whoever speaks the new protocol."""
+        """After a 101: what came behind its header, and the streams, for the new protocol."""
         early, _ = self._http.trailing_data
         return early, self._reader, self._writer
 
     def close(self) -> None:
-        """Let go of the connection; safe to call at any time and more than once."""
+        """Close the connection; safe to call at any time and more than once."""
         if self._writer.transport.get_write_buffer_size():
-            self._writer.transport.abort()  # nobody waits any more for what the task did not take
+            self._writer.transport.abort()  # what the task did not take is no longer needed
         else:
             self._writer.close()
 

@@ -91,7 +91,7 @@ class Visitor:
 
     name: str
     ambient: bool
-    """Known by a cookie, which a browser attaches whoever made it send the request."""
+    """Known by a cookie, which a browser attaches to a request of any page."""
     token: str
     """Digest of what it was known by, or what a session was issued to."""
     job: JobUid | None = None
@@ -119,7 +119,7 @@ async def identify(incoming: Incoming, entrants: Entrants, office: TicketOffice)
 
 
 async def visitor_of(claims: Claims, entrants: Entrants) -> Visitor | None:
-    """Whom a ticket or session stands for; None when its token or its user is good no more, or administers no more."""
+    """Whom a ticket or session stands for; None when token, user or administrator rights are no longer valid."""
     user = await entrants.of_digest(claims.token)
     if user is None or user.name != claims.user or (claims.admin and not user.admin):
         return None

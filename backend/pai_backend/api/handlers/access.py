@@ -50,7 +50,7 @@ class Ssh(_AccessHandler):
 
 
 class KeyFile(ApiHandler):
-    """``/api/v1/ssh-keys/{name}``: a job's private key, once, for whoever holds the link."""
+    """``/api/v1/ssh-keys/{name}``: a job's private key, once, for the holder of the link."""
 
     public = True
 

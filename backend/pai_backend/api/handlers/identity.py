@@ -134,7 +134,7 @@ class OneUser(_IdentityHandler):
 
     @operation(Operation("A user's profile.", answer=UserWire, raises=(NoSuchUser, Forbidden)))
     async def get(self, user: str) -> UserWire:
-        """One's own, or for an admin anybody's."""
+        """The caller's, or for an admin any user's."""
         return await self.identity.user(self.user, user)
 
     @operation(

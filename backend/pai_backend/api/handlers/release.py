@@ -1,4 +1,4 @@
-"""Letting go of tasks that are kept for debugging."""
+"""Releasing tasks that are kept for debugging."""
 
 from __future__ import annotations
 

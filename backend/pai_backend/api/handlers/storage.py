@@ -172,7 +172,7 @@ class FileHandler(ApiHandler):
         )
     )
     async def head(self, path: str) -> None:
-        """Headers alone, also when there is nothing: then ``X-Pai-Kept`` may be all there is to say."""
+        """Headers alone, also when there is nothing: then ``X-Pai-Kept`` may be the only answer."""
         info, kept = await self.service.stat(path)
         self.set_header("X-Pai-Kept", str(kept))
         if info is None:

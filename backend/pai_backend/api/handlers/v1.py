@@ -53,7 +53,7 @@ class _Submits(DocumentHandler):
     """A handler that takes documents."""
 
     async def submit(self, owner: str | None, name: str | None) -> OpenPaiDetail:
-        """Store the body as a job of the caller. Raises Forbidden when the path names somebody else."""
+        """Store the body as a job of the caller. Raises Forbidden when the path names another user."""
         if owner is not None and owner != self.user.name:
             raise Forbidden(
                 f"Only {owner} may submit jobs of {owner}.", hint=f"Use /api/v1/user/{self.user.name}/jobs."
@@ -74,7 +74,7 @@ class _Lists(_Submits):
     """One that lists jobs, too."""
 
     async def _caller(self) -> User:
-        """As the base; whoever shows no token may see the list where the administrator says so."""
+        """As the base; a caller without a token may see the list where the administrator says so."""
         is_stranger = "Authorization" not in self.request.headers
         if is_stranger and self.request.method == "GET" and self.ctx.site.anonymous_v1_list:
             return _ANYBODY

@@ -44,7 +44,7 @@ def _task_uid(job: Job, role: object, index: object, run: object) -> str | None:
 
 
 def _is_bad(event: Event) -> bool:
-    """Whether somebody should look: failures, retries, tasks kept after a failure."""
+    """Whether it needs attention: failures, retries, tasks kept after a failure."""
     return event.payload.get("state") == State.FAILED.value or event.type in ("job.retry", "task.retry", "task.kept")
 
 

@@ -225,7 +225,7 @@ class JobAttempts(RootModel[tuple[JobAttempt, ...]]):
 
 
 class AttemptsHealth(Camel):
-    """Whether retry histories can be had; they always can."""
+    """Whether retry histories are available; they always are."""
 
     status: str = "OK"
 

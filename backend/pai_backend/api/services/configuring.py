@@ -171,7 +171,7 @@ class ConfigService:
 
 
 async def _read(text: bytes) -> ClusterConfig:
-    """The configuration, read where it holds nobody up. Raises DocumentError."""
+    """The configuration, read where it blocks no request. Raises DocumentError."""
     try:
         return await in_turn(partial(read_config, text.decode("utf-8-sig")))
     except UnicodeDecodeError as error:

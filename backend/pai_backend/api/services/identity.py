@@ -24,7 +24,7 @@ from pai_backend.auth.users import User
 from pai_backend.model.errors import Forbidden, NoSuchUser, NotSupported
 from pai_backend.store.base import AccessToken
 
-ID_DIGITS = 16  # of a token's digest: enough to name it, of no use to whoever reads it
+ID_DIGITS = 16  # of a token's digest: enough to name it, of no use to a reader of the database
 ADMINS, EVERYONE = "admingroup", "default"
 """OpenPAI's two groups that are always there."""
 ME = "me"
@@ -70,13 +70,13 @@ class IdentityService:
         return UserList(tuple([await self._user(account) for account in accounts]))
 
     async def user(self, user: User, name: str) -> UserWire:
-        """A user's profile. Raises Forbidden for somebody else's, NoSuchUser."""
+        """A user's profile. Raises Forbidden for another user's, NoSuchUser."""
         return await self._user(self._account(user, name))
 
     async def change(self, user: User, name: str, change: UserChange, source: str) -> ChangedUser:
-        """Change one's own profile: the registered SSH keys are the only part that is kept here.
+        """Change the caller's profile: the registered SSH keys are the only part that is kept here.
 
-        Raises NotSupported for other parts, Forbidden, NoSuchUser, InvalidParameters for a key that is none.
+        Raises NotSupported for other parts, Forbidden, NoSuchUser, InvalidParameters for an invalid key.
         """
         account = self._account(user, name)
         if account.name != user.name:

@@ -111,7 +111,7 @@ class JobKeyService:
             raise spent from None
         try:
             user = await self._ctx.identity.of_digest(claims.token)
-        except LockedOut:  # whoever holds the link is told no more than for one that was never given
+        except LockedOut:  # the answer is that for a link that was never given
             raise spent from None
         if user is None or not user.name == claims.user == job.user or job.state.final:
             raise spent

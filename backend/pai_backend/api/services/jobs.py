@@ -103,7 +103,7 @@ class JobService:
         """The job of that id, alias, uid or own name. Raises NoSuchJob, also when the user may not see it."""
         job = await self._ctx.store.find(name, user.name)
         if not may_see(user, job):
-            # In the store's own words, so that nobody can tell a hidden job from one that is not there.
+            # In the store's own words, so that a hidden job and one that does not exist look alike.
             raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
         return job
 
@@ -189,7 +189,7 @@ class JobService:
 
 
 def check_storages(user: User, document: Document, mounts: Sequence[Mount]) -> None:
-    """Refuse a team storage that is not there, or not the user's: nobody can tell which. Raises NoSuchStorage."""
+    """Refuse a team storage that is not there, or not the user's: both look alike. Raises NoSuchStorage."""
     granted = [mount.name for mount in mounts if mount.granted_to(user.name)]
     for wanted in document.spec.storages:
         if wanted.name in granted:
@@ -221,7 +221,7 @@ def check_staging(user: User, document: Document, default_fs_uri: str) -> None:
 
 
 def check_document_keys(document: Document) -> None:
-    """Refuse what an ssh plugin calls a public key and is none, secrets put in. Raises DocumentError."""
+    """Refuse an invalid public key of an ssh plugin, secrets put in. Raises DocumentError."""
     try:
         for options in {role.ssh.authorized_keys: role.ssh for role in document.spec.task_roles}.values():
             document_keys(options, document.secrets)

@@ -32,7 +32,7 @@ class KeyService:
     async def add(self, user: User, new: NewKey) -> KeyWire:
         """Register a public key for the caller; one that is registered gets these terms. Idempotent.
 
-        Raises InvalidParameters, NoSuchJob, Forbidden (a job of somebody else).
+        Raises InvalidParameters, NoSuchJob, Forbidden (a job of another user).
         """
         act = self.act(user)
         key = await self._key(user, new, act)
@@ -97,7 +97,7 @@ class KeyService:
 
 
 def require_account(ctx: ApiContext, name: str) -> None:
-    """Raises NoSuchUser for a name that nobody has."""
+    """Raises NoSuchUser for an unknown name."""
     if ctx.identity.accounts.get(name) is None:
         raise NoSuchUser(f"There is no user {name[:100]!r}.", hint="Ask the administrator who there is.")
 

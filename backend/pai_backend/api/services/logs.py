@@ -150,7 +150,7 @@ class LogService:
 
 
 def find_task(job: Job, query: FollowQuery) -> TaskUid:
-    """The uid of the task that is meant. Raises NoSuchTask naming what there is."""
+    """The uid of the task that is meant. Raises NoSuchTask naming those that exist."""
     roles = [role.name for role in job.spec.task_roles]
     name = query.role if query.role is not None else roles[0]
     if name not in roles:

@@ -1,4 +1,4 @@
-"""Letting go of tasks that are kept for debugging."""
+"""Releasing tasks that are kept for debugging."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ReleaseService:
         self._jobs = JobService(ctx)
 
     async def release(self, user: User, name: str, tasks: Collection[str] | None) -> Released:
-        """Let go of the named tasks (``role-index``) that are kept, or of all. Idempotent.
+        """Release the named tasks (``role-index``) that are kept, or of all. Idempotent.
 
-        Raises NoSuchJob, Forbidden, and NoSuchTask for a name that no task of the job has; then none is let go.
+        Raises NoSuchJob, Forbidden, and NoSuchTask for a name that no task of the job has; then none is released.
         """
         job = await self._jobs.own(user, name, "release tasks of")
         if tasks is not None:

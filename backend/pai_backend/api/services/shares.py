@@ -29,7 +29,7 @@ async def find_entered(ctx: ApiContext, user: User, name: str) -> tuple[Job, Sha
     for share in await ctx.store.grants.shares(job.uid):
         if share.user == user.name and is_living(share, now):
             return job, share
-    # In the store's own words, so that nobody can tell a hidden job from one that is not there.
+    # In the store's own words, so that a hidden job and one that does not exist look alike.
     raise NoSuchJob(f"There is no job {name[:300]!r}.", hint="`pai list` shows the names of your jobs.")
 
 
@@ -73,7 +73,7 @@ class ShareService:
         return _shown(share, job)
 
     async def end(self, user: User, name: str, with_user: str) -> None:
-        """Let a user in no more; live logins are cut. Raises NoSuchJob, Forbidden, NoSuchShare."""
+        """End a user's share; live logins are cut. Raises NoSuchJob, Forbidden, NoSuchShare."""
         job = await JobService(self._ctx).own(user, name, "share")
         act = Act(user.name, self._ctx.clock(), self._source)
         await self._ctx.store.grants.unshare(job.uid, with_user, act)

@@ -185,7 +185,7 @@ class FileService:
     async def _output(self, path: Parts, where: Claim) -> Parts:
         """Where the output of the user's own job is. Administrators reach the others' by their real paths.
 
-        Raises Forbidden, also for jobs of others, so that no answer tells what there is.
+        Raises Forbidden, also for jobs of others, so that no answer reveals which exist.
         """
         if not where.job:
             return path
@@ -224,7 +224,7 @@ class Reading:
         return await self._service.do(lambda: self._file.read(min(limit, CHUNK_BYTES))) or b""
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         await self._service.do(self._file.close)
 
 

@@ -89,7 +89,7 @@ class Credentials:
     async def load(self) -> None:
         """Fill the configuration. Raises AccessError."""
         self._loaded_at = time.monotonic()
-        self._fresh_until = self._loaded_at + REFUSED_S  # should this fail: others go on with what there is meanwhile
+        self._fresh_until = self._loaded_at + REFUSED_S  # should this fail: others go on with the old ones meanwhile
         if isinstance(self._source, Kubeconfig):
             self._source = await asyncio.to_thread(read_kubeconfig, self._source.paths, self._source.context)
             self._fresh_until = await _load_kubeconfig(self._source, self.configuration)
@@ -99,7 +99,7 @@ class Credentials:
 
     async def _reload(self, seen: float) -> None:
         async with self._lock:
-            if self._loaded_at == seen:  # else somebody did it while we waited
+            if self._loaded_at == seen:  # else another call did it while we waited
                 await self.load()
 
 

@@ -113,7 +113,7 @@ class Calls:
     async def page(self, path: str, *, query: Query = (), rest: str = "", deadline_s: float = DEADLINE_S) -> Object:
         """A page of a list; ``rest`` is where the one before says that it goes on.
 
-        Raises Gone when the rest is no longer kept (the list must begin anew), and other ClusterErrors.
+        Raises Gone when the rest is no longer kept (the list must start over), and other ClusterErrors.
         """
         asked = [*query, ("limit", str(PAGE)), *([("continue", rest)] if rest else [])]
         return _object(await self._ask(_ask("list", "GET", path, asked), deadline_s=deadline_s))
@@ -188,7 +188,7 @@ class Calls:
         return self._transport.stream(_ask("watch", "GET", path, query))
 
     async def renew_credentials(self) -> bool:
-        """As the client; for whoever opens streams."""
+        """As the client; for callers that open streams."""
         return await self._transport.renew_credentials()
 
     async def _ask(self, ask: Ask, *, deadline_s: float, once: bool = False, tries: _Tries | None = None) -> bytes:

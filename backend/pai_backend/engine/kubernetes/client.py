@@ -143,7 +143,7 @@ class Client:
     async def stream(self, ask: Ask) -> AsyncIterator[Stream]:
         """An answer that goes on until it is left or ends. Raises as :meth:`send` when it begins."""
         headers = {**await self.authorization(), "Accept": "application/json"}
-        # No time limit on reading: how long silence may last is for whoever knows what should come.
+        # No time limit on reading: how long silence may last is decided by the caller, who knows what should come.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
         try:
             async with asyncio.timeout(OPEN_S):

@@ -30,7 +30,7 @@ class RequestCounts:
 
 
 CUT_OFF_S: Final = 10.0
-"""How long a resource may be watched in vain before that is told: a new connection takes a second or two."""
+"""How long a resource may fail to be watched before that is reported: a new connection takes a second or two."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Health:
     age_s: float  # seconds since its knowledge was last known to be current; infinite before the first list
     objects: int
     trouble: str  # why it does not watch, for people; "" when it does
-    trouble_s: float = 0.0  # seconds for which it has tried in vain
+    trouble_s: float = 0.0  # seconds for which it has failed
 
     def ready(self, patience_s: float) -> bool:
         """Whether it can be relied on: listed, not older than that, and not cut off for long."""

@@ -74,7 +74,7 @@ class Ender:
                     change = _at_version(found, {"annotations": {naming.STOP: asked}})
                     found = await self._calls.patch(path, change, Patch.MERGE)
             except (AlreadyExists, Conflict):
-                continue  # somebody came before us: look again
+                continue  # another client was faster: look again
             except (Forbidden, NotFound) as error:
                 if await is_missing(self._calls, self._places.namespace):
                     return None
@@ -98,7 +98,7 @@ class Ender:
         """Remove the task's pod and secrets; a mark stays. ``ended``: how, where that is known, whatever the pod says.
 
         ``pod`` is the task's, slim, where a mirror has it; else it is asked for. ``keep`` copies its log, which goes
-        with the pod. Raises EngineError when it has not ended, or when its log cannot be had though its node is there;
+        with the pod. Raises EngineError when it has not ended, or when its log is unavailable though its node is there;
         ClusterErrors.
         """
         try:
@@ -203,12 +203,12 @@ async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: 
             await calls.patch(path, {"metadata": {"annotations": {naming.STOP: asked}}}, Patch.MERGE)
     except NotFound:
         return
-    # Never 0: the API server would let go of the pod before its kubelet has ended it.
+    # Never 0: the API server would drop the pod before its kubelet has ended it.
     await calls.delete(path, uid=uid_of(pod), grace_s=max(1, math.ceil(grace)))
 
 
 async def remove_pod(calls: Calls, places: Places, name: str, pod_uid: str) -> None:
-    """Delete the pod of that uid and take our finalizer off it, and nobody else's. Raises EngineError."""
+    """Delete the pod of that uid and take our finalizer off it, and of no other pod. Raises EngineError."""
     path = places.one(Kind.POD, name)
     pod = await calls.delete(path, uid=pod_uid, grace_s=KEPT_GRACE_S)
     for _ in range(TRIES):
@@ -244,7 +244,7 @@ async def find(calls: Calls, path: str, *, deadline_s: float = DEADLINE_S) -> Ob
 
 
 def _at_version(found: Object, about: Object) -> Object:
-    """A change of an object's metadata that holds only if nobody has changed it since it was read."""
+    """A change of an object's metadata that holds only if it has not changed since it was read."""
     return {"metadata": {**about, "resourceVersion": version_of(found)}}
 
 

@@ -133,7 +133,7 @@ class KubernetesEngine:
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Keep why the cluster does not say whose tasks it runs: nobody watches it before it has."""
+        """Keep why the cluster does not say whose tasks it runs: it is not watched before."""
         try:
             yield
         except EngineError as error:
@@ -202,7 +202,7 @@ class KubernetesEngine:
         return recalled(marks) if marks is not None else None
 
     def health(self) -> list[Health]:
-        """How well pods and nodes are known now; empty while nobody watches, unless the cluster could not be asked
+        """How well pods and nodes are known now; empty while nothing is watched, unless the cluster could not be asked
         whose tasks it runs, which comes first.
         """
         if self._mirrors is not None:
@@ -210,7 +210,7 @@ class KubernetesEngine:
         return [Health("nodes", False, False, math.inf, 0, self._unheld)] if self._unheld else []
 
     def troubles(self) -> list[str]:
-        """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nobody watches."""
+        """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nothing is watched."""
         needed = [each for each in self.health() if each.resource != "events"]  # a help, and no need
         return [said for each in needed if (said := each.complaint(CURRENT_S))]
 
@@ -240,7 +240,7 @@ class KubernetesEngine:
         return ToldNodes(self._options.pods, self._options.nodes)
 
     def watch(self) -> AsyncIterator[EngineEvent]:
-        """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when somebody watches already."""
+        """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when already being watched."""
         if self._watcher is not None:
             raise EngineError("this engine is already being watched")
         return self._watch()
@@ -315,7 +315,7 @@ class KubernetesEngine:
         return await cluster.logs.extent(uid, stream)
 
     async def forget(self, uid: TaskUid) -> None:
-        """Remove pod and secrets of the task, and report it no more. Raises EngineError when it has not ended."""
+        """Remove pod and secrets of the task, and stop reporting it. Raises EngineError when it has not ended."""
         cluster = await self._found()
         ended = self._watcher.exit_of(uid) if self._watcher is not None else None
         ender = Ender(cluster.calls, await self._places(uid), self._options.instance)

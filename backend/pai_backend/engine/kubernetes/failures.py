@@ -28,7 +28,7 @@ _ECHOING = {400, 422}  # answers that quote what was sent
 
 
 class AccessError(EngineError):
-    """How to reach the cluster is not known, or its credentials cannot be had. Names place, reason and remedy."""
+    """How to reach the cluster is not known, or its credentials are unavailable. Names place, reason and remedy."""
 
 
 class ClusterError(EngineError):
@@ -36,7 +36,7 @@ class ClusterError(EngineError):
 
 
 class Malformed(ClusterError):
-    """Something that should be an object of the API is none."""
+    """Something that should be an object of the API is not."""
 
 
 class Unreachable(ClusterError):

@@ -1,7 +1,7 @@
 """How much the GPUs of a pod work, as ``nvidia-smi`` tells in its container, where it sees exactly those.
 
 The container toolkit of NVIDIA puts that program into every container that gets GPUs. It is run by the bash of the
-runtime bundle, since an image may have no shell; and nothing that it prints is ever quoted: whoever made the image may
+runtime bundle, since an image may have no shell; and nothing that it prints is ever quoted: the author of the image may
 have put another program in its place. Source: nvidia-smi(1), "SELECTIVE QUERY OPTIONS" and "RETURN VALUE"; NVIDIA
 Container Toolkit, "Driver Capabilities".
 """
@@ -75,7 +75,7 @@ def command(bash: str = layout.BASH, tell_s: float = TELL_S) -> tuple[str, ...]:
 
 
 def told(ran: Ran) -> GpuUse:
-    """What the program told of the GPUs of its container. Raises EngineError with the reason when it told nothing.
+    """What the program told of the GPUs of its container. Raises EngineError with the reason without an answer.
 
     Lines of another form are remarks of the driver's, such as on its memory of faults. For a GPU in MIG mode it writes
     ``[N/A]`` in the place of a number.

@@ -1,6 +1,6 @@
 """Between reflectors and the one who acts on what they see: the latest news of each object, never more than that.
 
-The reader puts and goes on; it never waits here. The consumer takes all there is. News of one object replace its
+The reader puts and goes on; it never waits here. The consumer takes all news. News of one object replace its
 earlier news in their place, by uid: an object made again under the same name has another uid, so that both its end
 and its new life are told, in that order.
 
@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from pai_backend.engine.kubernetes.objects import Object, uid_of
 
-LIMIT = 20_000  # objects with news nobody took; a slim pod is 4 to 6 KiB
+LIMIT = 20_000  # objects whose news were not taken; a slim pod is 4 to 6 KiB
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Seen:
 class Gone:
     """An object is no longer there.
 
-    ``last`` is its last state when ``witnessed``; else it vanished while nobody watched, and ``last`` is what was
-    known before. Whoever must not miss the last state holds the object by a finalizer.
+    ``last`` is its last state when ``witnessed``; else it vanished while it was not watched, and ``last`` is what was
+    known before. A caller that must not miss the last state holds the object by a finalizer.
     """
 
     resource: str

@@ -80,7 +80,7 @@ class Roll:
     """Name -> last address of tasks whose pods are not there."""
 
     def see(self, peer: Peer) -> bool:
-        """Take a pod over as it is now; whether that may change the list, or who must be told of it."""
+        """Take a pod over as it is now; whether that may change the list, or which pods need it."""
         before = self.peers.get(peer.pod)
         self.peers[peer.pod] = peer
         return before is None or (before.address, before.over) != (peer.address, peer.over)
@@ -106,7 +106,7 @@ class Roll:
 
     @property
     def complete(self) -> bool:
-        """Whether nobody waits for an address that is still to come."""
+        """Whether no task waits for an address that is still to come."""
         awaited = max((peer.awaits for peer in self.peers.values()), default=0)
         coming = any(not peer.address and not peer.over for peer in self.peers.values())
         return not coming and len(self.addresses()) >= awaited
@@ -117,7 +117,7 @@ class Roll:
         return "".join(lines) + (f"{COMPLETE}\n" if self.complete else "")
 
     def to_touch(self, digest: str) -> Iterator[Peer]:
-        """Pods that run, or will, and whose kubelets were told of another list."""
+        """Pods that run, or will, and whose kubelets have another list."""
         return (peer for peer in self.peers.values() if not peer.over and peer.has != digest)
 
 

@@ -1,7 +1,7 @@
-"""Pods that appear though nobody here has asked for them: a controller that slept through its lease makes its last.
+"""Pods that appear though this process asked for none: a controller that slept through its lease makes its last.
 
-By then the task may have been stopped, and forgotten, for want of a pod. Whoever watches asks the task's Secret, and
-ends what must not run. Of pods that this process makes itself nobody is asked.
+By then the task may have been stopped, and forgotten, for want of a pod. The watching process asks the task's Secret,
+and ends what must not run. Of pods that this process makes itself no Secret is asked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LatePods:
         self._expected.add(uid)
 
     def came(self, uid: TaskUid) -> bool:
-        """A pod of the task has come, or never will: whether it was expected, which it is no more."""
+        """A pod of the task has come, or never will: whether it was expected, which it no longer is."""
         expected = uid in self._expected
         self._expected.discard(uid)
         return expected

@@ -1,9 +1,9 @@
 """The few modules of ``kubernetes_asyncio`` that are used, without the hundreds that its packages import.
 
-Whoever imports the library gets a class for every kind of object that Kubernetes has: 883 modules, 34 MiB and half a
+Importing the library makes a class for every kind of object that Kubernetes has: 883 modules, 34 MiB and half a
 second of CPU time, and as much again where ``kubernetes_validate`` is installed beside it. Of all that we need what
 finds credentials and opens a session. These modules are loaded from the library's folder under packages that are empty,
-and nothing of it stays in ``sys.modules``: whoever imports the library in the same process gets all of it, as ever.
+and nothing of it stays in ``sys.modules``: another import of the library in the same process gets all of it, as ever.
 
 Which modules there are is not documented. A release that has others is imported whole (ADR 0032).
 """

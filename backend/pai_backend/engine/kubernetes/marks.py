@@ -4,9 +4,9 @@ The Secret comes before the pod and outlives it: it is what makes a start, a sto
 
 1. A start makes the Secret, then the pod. One that finds the Secret there, made by an earlier try, looks for the pod.
 2. A stop writes ``stop`` before it looks for the pod, and makes the Secret when there is none. A pod that is made after
-   that, by a controller that slept, is ended by whoever watches: it was not expected there.
+   that, by a controller that slept, is ended by the watching process: it was not expected there.
 3. A Secret without a pod is one of a start that was cut off, unless events tell of a pod: scheduler and kubelet report
-   each. Then somebody has removed the pod, and nobody may run the task a second time.
+   each. Then another client has removed the pod, and the task must not run a second time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Marks:
     """Name and uid of the attempt's ConfigMap; None for a task that was stopped before it was started."""
     namespace: str = ""
     database: str = ""
-    """Identity of the database that the task belongs to; empty where nobody wrote it down."""
+    """Identity of the database that the task belongs to; empty where it was not recorded."""
     exit: TaskExit | None = None
     """How it ended, of a forgotten task whose end was known."""
 
@@ -67,7 +67,7 @@ def marks_of(secret: Object) -> Marks | None:
 
 
 def _exit_of(text: object) -> TaskExit | None:
-    """The exit as it was written; None where nobody can read it."""
+    """The exit as it was written; None where it cannot be read."""
     try:
         return TaskExit.model_validate_json(text) if isinstance(text, str) else None
     except ValidationError:
@@ -104,7 +104,7 @@ def tombstone(uid: TaskUid, instance: str, namespace: str, asked: str) -> Object
 
 
 def never_started(marks: Marks, now: datetime) -> TaskSeen:
-    """What there is to say of a task that was asked to end and has no pod; ``now`` where nobody can read when."""
+    """The state of a task that was asked to end and has no pod; ``now`` where the time cannot be read."""
     at = time_of(marks.stop) or now
     exit_ = TaskExit(reason="stopped", message="stopped before it was started", causer=Causer.USER, at=at)
     return TaskSeen(marks.uid, TaskState.EXITED, exit_)

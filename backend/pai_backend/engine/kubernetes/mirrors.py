@@ -36,7 +36,7 @@ NODES_ALONE: Final = (Resource("nodes", NODES),)
 
 
 def of_tasks(places: Places, instance: str) -> tuple[Resource, ...]:
-    """What there is to follow for the tasks of a backend."""
+    """What to follow for the tasks of a backend."""
     tasks = naming.selector({**naming.ours(instance), naming.COMPONENT: naming.Component.TASK})
     return (
         Resource("pods", places.all(Kind.POD), (("labelSelector", tasks),)),
@@ -105,7 +105,7 @@ class Mirrors:
         return self.slim if further is None else lambda found: further(self.slim(found))
 
     def health(self) -> list[Health]:
-        """How well each resource is known now; empty while nobody watches."""
+        """How well each resource is known now; empty while nothing is watched."""
         return [each.health for each in self._reflectors]
 
     def note_event(self, found: Object, *, gone: bool) -> str:

@@ -1,6 +1,6 @@
 """Which namespace a task is in: one for all, or one for each virtual cluster or user.
 
-A task's uid names its job, and whose job that is says where it is: so whoever has the store finds a task, also one of
+A task's uid names its job, and whose job that is says where it is: so the store is enough to find a task, also one of
 which nothing is there yet. What runs is followed in all namespaces by one watch; ``has`` leaves out what another
 backend of the same name has elsewhere in the cluster.
 """
@@ -32,7 +32,7 @@ class JobOwner:
 
 
 OwnerOf = Callable[[JobUid], Awaitable[JobOwner | None]]
-"""Whose a job is; None for one that nobody knows."""
+"""Whose a job is; None for an unknown one."""
 Find = Callable[[TaskUid], Awaitable[Places]]
 """Where the objects of a task are, or would be."""
 
@@ -64,7 +64,7 @@ class Namespaces:
         return self._of(JobOwner(plan.user, plan.virtual_cluster))
 
     async def of_job(self, job: JobUid) -> Places:
-        """Where the tasks of a job are, or would be. Of a job that nobody knows there is nothing to be found."""
+        """Where the tasks of a job are, or would be. Of an unknown job nothing is found."""
         if self._per is NamespacePer.CLUSTER:
             return Places(self._base)
         if job not in self._known:
@@ -77,7 +77,7 @@ class Namespaces:
         return Places(self._known[job])
 
     async def all(self, calls: Calls) -> list[Places]:
-        """All namespaces that there are now. Raises ClusterErrors."""
+        """All namespaces that exist now. Raises ClusterErrors."""
         if self._per is NamespacePer.CLUSTER:
             return [Places(self._base)]
         names = [name_of(each) async for each in calls.list(NAMESPACES)]

@@ -8,8 +8,8 @@ The rules:
 2. Doubt means a new list: 410 (as a status or inside the stream), any other ERROR event, a line that is no event,
    silence, and three watches in a row that ended early and brought nothing.
 3. A new list is compared with what was known: what is missing is gone, and said to be.
-4. Failures in a row are counted, so that whoever acts can make longer and longer pauses. Only a watch that brought
-   something, or lasted, starts the count anew: a list alone does not, or a server that answers lists and ends every
+4. Failures in a row are counted, so that the caller can make longer and longer pauses. Only a watch that brought
+   something, or lasted, restarts the count: a list alone does not, or a server that answers lists and ends every
    watch would be asked for lists without end.
 """
 
@@ -110,7 +110,7 @@ class Reflection:
         self._version_at_opening = self.version
 
     def page(self, document: Object) -> list[Change]:
-        """A page of a list. Raises StreamFault when it is none; complete once ``rest`` is empty."""
+        """A page of a list. Raises StreamFault when it is not one; complete once ``rest`` is empty."""
         items, about = document.get("items"), metadata(document)
         try:
             if not isinstance(items, list) or not all(isinstance(obj, dict) for obj in items):

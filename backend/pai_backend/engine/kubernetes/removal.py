@@ -1,7 +1,7 @@
 """Taking everything of a backend's tasks out of a cluster, whether that backend is still there or not.
 
-Its finalizer keeps each pod until an exit is recorded; with nobody left to record it a pod, and its namespace, would be
-Terminating for ever.
+Its finalizer keeps each pod until an exit is recorded; with no process left to record it a pod, and its namespace,
+would be Terminating for ever.
 """
 
 from __future__ import annotations

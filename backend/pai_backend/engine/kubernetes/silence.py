@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.status.view import part, time_of
 
 FRESH_S: Final = 2.0
 """How long what a lease said is used again: a job's page is asked for by everybody who looks at it."""
-ASK_S: Final = 2.0  # of one request: whoever asks waits for it
+ASK_S: Final = 2.0  # of one request: the caller waits for it
 LATE_S: Final = 2.0
 """Time for a renewal that is due, on a busy machine."""
 MOST: Final = 16
@@ -59,7 +59,7 @@ class Silences:
         except NotFound:
             known = {}
         except ClusterError:
-            return {}  # that the cluster is away is told of everything
+            return {}  # that the cluster is away is reported for everything
         if len(self._known) > 100 * MOST:
             self._known.clear()
         self._known[name] = (now, known)

@@ -37,7 +37,7 @@ class _Made:
 
 
 class Starter:
-    """Starts tasks in one namespace. ``has_node`` says whether a node is known to be there, so that nobody is asked."""
+    """Starts tasks in one namespace. ``has_node`` says whether a node is known, so that the API is not asked."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Starter:
             if trouble is not None:
                 raise trouble
             await self._make_all([login])
-            with contextlib.suppress(AlreadyExists):  # somebody has started it meanwhile
+            with contextlib.suppress(AlreadyExists):  # another controller has started it meanwhile
                 await self._calls.create(self._places.all(Kind.POD), pod)
         except Refused as refused:
             raise start_error(refused) from None

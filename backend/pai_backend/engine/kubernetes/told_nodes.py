@@ -20,7 +20,7 @@ from pai_backend.model.pod_settings import PodSettings
 
 
 class ToldNodes:
-    """What was told of nodes; a heartbeat that changes nothing for placement is not told."""
+    """What was reported of nodes; a heartbeat that changes nothing for placement is not told."""
 
     def __init__(self, pods: PodSettings, reading: NodeReading) -> None:
         self._pods = pods

@@ -159,7 +159,7 @@ class Watcher:
         await self._settle(await marks())
         self._read(set(self._tasks))
         copies = {known.copy for known in self._tasks.values() if known.copy is not None}
-        if copies:  # of tasks that ended while nobody watched, told when what there is of their logs is kept
+        if copies:  # of tasks that ended while nothing was watched, reported when their logs are kept
             await asyncio.wait(copies, timeout=COPY.total_seconds())
             self._read(set(self._tasks))
         while self._work:  # what launchers answer, and what is decided, belongs to the listing
@@ -244,7 +244,7 @@ class Watcher:
         return {uid}
 
     def _gone(self, uid: TaskUid, known: _Known) -> None:
-        """A pod that is no longer there though its task is not forgotten: somebody took our finalizer off."""
+        """A pod that is no longer there though its task is not forgotten: another client took our finalizer off."""
         del self._tasks[uid]
         self._looks.pop(uid, None)
         if uid in self._ended:
@@ -267,7 +267,7 @@ class Watcher:
                 await self._settle_without_pod(marks)
 
     async def _settle_without_pod(self, marks: Marks) -> None:
-        """A Secret whose pod is not in the mirror: of a start that was cut off, or somebody has removed the pod."""
+        """A Secret whose pod is not in the mirror: of a start that was cut off, or another client removed the pod."""
         places, name = Places(marks.namespace), naming.task_name(marks.uid)
         found = await find(self._calls, places.one(Kind.POD, name))
         had = found is None and await had_pod(self._calls, places, name)
@@ -371,7 +371,7 @@ class Watcher:
             self._wake.set()
 
     async def _settle_late(self, uid: TaskUid, known: _Known) -> None:
-        """Whether a pod that nobody here has made may run is said by its task's Secret."""
+        """Whether a pod that this process has not made may run is said by its task's Secret."""
         async with self._asking(uid, known):
             if not await self._late.settle(uid, known.pod):
                 self.forget(uid)

@@ -1,7 +1,7 @@
 """A listening socket that loses no connection when it is closed.
 
 asyncio's own server (Python 3.11) does: a connection that it accepts in the turn of the loop before the one in which
-it is closed gets a transport that nobody serves and nobody closes, and the client waits for ever. One from the turn
+it is closed gets a transport that is neither served nor closed, and the client waits for ever. One from the turn
 before that meets its protocol only after ``close()`` has returned, too late for who then ends all that are open.
 """
 
@@ -38,7 +38,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Accept no more; what the kernel has not handed over is refused. Idempotent."""
+        """Stop accepting; what the kernel has not handed over is refused. Idempotent."""
         if not self._open:
             return
         self._open = False

@@ -2,8 +2,8 @@
 
 Sessions, SFTP, sockets and forwards then have the rights of the task and no others, as they are made by a process that
 has no others. The agent listens, starts the server (this module, executed) when a client comes, and lends it the
-listening socket; with nobody in it the server ends. What only root may do the server asks for, in lines: to note that
-somebody was in the task, and to be in the task's control groups for as long as it takes to start a process there.
+listening socket; without logins the server ends. What only root may do the server asks for, in lines: to note that
+a user was in the task, and to be in the task's control groups for as long as it takes to start a process there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pai_backend.engine.local.ssh_session import Presence, Spawn, TaskWorld
 
 _log = logging.getLogger(__name__)
 
-IDLE_S = 60.0  # with nobody in it, before a server ends
+IDLE_S = 60.0  # without logins, before a server ends
 AGAIN_S = 1.0  # before one that has failed is started again
 ENDING_S = 5.0  # that one is given to end all its connections
 _LINE_BYTES = 4 * 2**20  # what a server is told in one: keys, and the environment of a task of a large job
@@ -232,7 +232,7 @@ class _AskedPresence(Presence):
 
 
 async def _serve_task(listening: socket.socket, control: socket.socket) -> None:
-    """Be the server of a task, until nobody is in it for a while or the agent ends it."""
+    """Be the server of a task, until it has had no login for a while or the agent ends it."""
     from pai_backend.engine.local.ssh_server import listen_on  # the agent has it, and need not import this
 
     reader, writer = await asyncio.open_unix_connection(sock=control, limit=_LINE_BYTES)
@@ -262,7 +262,7 @@ async def _serve_task(listening: socket.socket, control: socket.socket) -> None:
                 asked.tell({"let go": 1})
             if (leaving.done() or not done) and not server.logins:
                 return
-            if not done:  # somebody came in the last moment
+            if not done:  # a login came in the last moment
                 server.listen_again(listening.dup())
     finally:
         for task in (hearing, leaving):

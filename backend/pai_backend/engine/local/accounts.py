@@ -26,7 +26,7 @@ Prepare = Callable[[str, int, int], None]
 """Makes places for files of a user's tasks, given user name, uid and gid of their account. Raises OSError."""
 
 
-_NO_SHELLS = frozenset({"nologin", "false", "sync", ""})  # of accounts that nobody logs in to
+_NO_SHELLS = frozenset({"nologin", "false", "sync", ""})  # of accounts without logins
 _SHELL = "/bin/bash"
 
 
@@ -40,7 +40,7 @@ class Accounts:
     def __init__(
         self, root: Path, *, named: Mapping[str, str], pool: Sequence[str], prepare: Prepare = lambda *_: None
     ) -> None:
-        """``named`` maps users to accounts. Without it ``pool`` has accounts for whoever comes; a number is a uid.
+        """``named`` maps users to accounts. Without it ``pool`` has accounts for users as they come; a number is a uid.
 
         ``root`` is the engine's. ``prepare`` is called once for each user in a process.
         """
@@ -120,7 +120,7 @@ class Accounts:
         try:
             if os.path.isdir(account.home) and os.stat(account.home).st_uid == account.uid:
                 return account
-        except OSError:  # for nobody to look at: no home either
+        except OSError:  # not readable: no home either
             pass
         home = self._root / layout.HOMES / str(account.uid)
         home.parent.mkdir(mode=0o711, exist_ok=True)
@@ -135,7 +135,7 @@ def _uid(word: str) -> int:
 
 
 def _is_named(word: str) -> bool:
-    """Whether a uid that was to have no name has one: it is somebody's account."""
+    """Whether a uid that was to have no name has one: it is another account."""
     try:
         return word.isdecimal() and bool(pwd.getpwuid(int(word)))
     except KeyError:

@@ -152,7 +152,7 @@ class Agent:
         self._hints.clear()
 
     async def _scan(self) -> None:
-        """Open what is to be served and is not open, close what is open and is no more."""
+        """Open what is to be served and is not open, close what is open and should not be."""
         served = await asyncio.to_thread(_served, self._root)
         for uid in self._open.keys() - served:
             self._close(uid)

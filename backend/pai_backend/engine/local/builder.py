@@ -1,6 +1,6 @@
 """Making a task's directory so that it appears whole or not at all.
 
-Whole is not yet durable: whoever relies on that calls ``records.make_durable``. A start does so while
+Whole is not yet durable: callers that rely on that call ``records.make_durable``. A start does so while
 the shim's interpreter comes up, and the shim does so again before it executes anything: six flushes
 one after the other would be most of a start on a busy disk (measured: 100 of 156 ms).
 """

@@ -29,7 +29,7 @@ async def read_some(fd: int) -> bytes:
 
 
 async def write_all(fd: int, data: bytes) -> bool:
-    """Write everything to a non-blocking descriptor; False when nobody will read it any more."""
+    """Write everything to a non-blocking descriptor; False when its reader is gone."""
     loop = asyncio.get_running_loop()
     view = memoryview(data)
     while view:

@@ -1,8 +1,8 @@
 """What a task inherits of signals: nothing.
 
-``nohup``, and scripts that start something in the background (POSIX shell, 2.11), have it ignore signals, and whoever
-ignores one from the beginning passes that on to every program: a shell cannot even trap it then. So a backend that was
-started like that would run jobs that no hang-up and no interrupt reaches.
+``nohup``, and scripts that start something in the background (POSIX shell, 2.11), have it ignore signals, and a process
+that ignores one from the beginning passes that on to every program: a shell cannot even trap it then. So a backend that
+was started like that would run jobs that no hang-up and no interrupt reaches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-# Nobody can ignore KILL and STOP. From 32 on: the C library's own, and real-time ones, which no shell ignores.
+# KILL and STOP cannot be ignored. From 32 on: the C library's own, and real-time ones, which no shell ignores.
 _FIXED = (signal.SIGKILL, signal.SIGSTOP)
 EVERY = tuple(sorted(int(number) for number in signal.valid_signals() if number < 32 and number not in _FIXED))
 """Numbers of the signals that a task's first program begins with the default action of."""

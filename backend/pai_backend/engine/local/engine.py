@@ -104,7 +104,7 @@ class LocalEngine:
         return await asyncio.to_thread(self._ledger.recall, uid)
 
     def watch(self) -> AsyncIterator[EngineEvent]:
-        """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when somebody watches already."""
+        """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when already being watched."""
         if self._watcher is not None:
             raise EngineError("this engine is already being watched")
         return self._watch(Watcher(self._ledger, tuple(self._nodes.values())))
@@ -221,7 +221,7 @@ class LocalEngine:
         return await asyncio.to_thread(gpu_use, gpus)
 
     async def forget(self, uid: TaskUid) -> None:
-        """Report the task no more; its logs and working directory stay below ``done/``, its secrets go."""
+        """Stop reporting the task; its logs and working directory stay below ``done/``, its secrets go."""
         await asyncio.to_thread(self._ledger.forget, uid)
         if self._watcher is not None:
             self._watcher.drop(uid)
@@ -248,7 +248,7 @@ def _busy(port: int) -> bool:
     """Whether a new server could not listen there.
 
     With SO_REUSEADDR a port whose last connections are in TIME_WAIT counts as free, as it does for the
-    servers that will use it; on Linux and macOS a port that somebody listens on still does not bind. On
+    servers that will use it; on Linux and macOS a port with a listener still does not bind. On
     macOS a wildcard and a loopback listener do not exclude each other, so both addresses are tried.
     """
     for address in ("0.0.0.0", LOOPBACK):

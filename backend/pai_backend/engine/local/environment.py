@@ -38,8 +38,8 @@ def task_environment(
 
     PATH finds the simulated ``nvidia-smi`` and the ``ssh`` that knows the job's tasks first, then the task's own Python
     and the commands of the one ``below`` it, so that ``python`` and ``jupyter`` in a job mean the ones that the user
-    knows. A simulated GPU hides the real ones: a job that asked for a pretended device must not compute on somebody's
-    real one. Raises OSError when what tasks share (see ``overlay``) cannot be written.
+    knows. A simulated GPU hides the real ones: a job that asked for a pretended device must not compute on another
+    user's real one. Raises OSError when what tasks share (see ``overlay``) cannot be written.
     """
     base = inherited(source)
     if account is not None:

@@ -71,7 +71,7 @@ class _Pipe:
         return data
 
     def write(self, data: bytes) -> None:
-        """Called with each answer. Raises OSError when nobody reads it any more."""
+        """Called with each answer. Raises OSError when its reader is gone."""
         self._stream.write(data)
         self._stream.flush()
 

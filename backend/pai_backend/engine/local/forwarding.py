@@ -8,7 +8,7 @@ badly where
 - a connection that came to a port of ``-R`` is lost before the client has taken it: the channel is opened all the
   same, and what the client connects it to waits for bytes that cannot come;
 - the socket is lost while the channel still has much to say: each piece is a warning in the log;
-- an address is none, or a socket's path is taken: the whole login ends, or another program loses its socket.
+- an address is invalid, or a socket's path is taken: the whole login ends, or another program loses its socket.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Arrived(Forwarder):
         try:
             await self._offer(self, host, port)
         except asyncssh.ChannelOpenError:
-            self.close()  # there is nobody at the client's end
+            self.close()  # the client is gone
         else:
             self.resume_reading()
 
@@ -93,7 +93,7 @@ class Listener(asyncssh.SSHListener):
         return self._port
 
     def close(self) -> None:
-        """Take no more connections; those that are open go on. Idempotent."""
+        """Stop accepting connections; those that are open go on. Idempotent."""
         self._acceptor.close()
         path, self._path = self._path, ""
         if path:
@@ -112,7 +112,7 @@ async def listening_on(
     """Listen for the client on a port of the task's machine; 0 is any that is free.
 
     ``asked`` is how the client called the address, and is told again with each connection.
-    Raises OSError when the port cannot be had, or is none.
+    Raises OSError when the port is not available, or is invalid.
     """
 
     async def offer(arrived: _Arrived, host: str, origin: int) -> None:

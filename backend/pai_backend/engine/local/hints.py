@@ -1,4 +1,4 @@
-"""The FIFO by which shims say "look at this task" to whoever keeps it open."""
+"""The FIFO by which shims say "look at this task" to the process that keeps it open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class HintFifo:
     """Calls ``heard(uid)`` on the running event loop for each line that arrives, while it is entered.
 
     It is opened for both directions, so that it does not end when the last writer leaves. Hints may be
-    lost (a full FIFO, nobody reading): whoever relies on them also scans.
+    lost (a full FIFO, no reader): a process that relies on them also scans.
     """
 
     def __init__(self, path: Path, heard: Callable[[str], None]) -> None:

@@ -9,7 +9,7 @@ A task directory appears whole, by one rename. In it, in the order in which they
 ``plan.json``, ``launch``, ``job-info.json``, ``exit.reserve``, ``lock``, ``control``, ``work/``, ``bin/``,
 ``python/``, perhaps ``stage.json``, perhaps ``ssh_config``, ``peer_key`` and ``known_hosts``; then ``staging`` while
 inputs are fetched, ``started.json`` before the command is executed, and ``exit.json`` after everything of it is gone.
-``stop`` is a wish to stop, written before anybody is told of it.
+``stop`` is a wish to stop, written before it is announced.
 A task whose exit says that it is kept serves SSH until it is stopped or forgotten.
 
 Locks on files are advisory, and held until the descriptor is closed or the process ends.
@@ -59,7 +59,7 @@ STORAGES = "mnt"  # in it: links to the team storages that the job's document na
 RECORD = "record"  # sealed: the job's state and this task, for a database that lost them
 JOB_INFO = "job-info.json"  # what PAI_JOB_INFO_FILE names; replaced as a whole by ``refresh``
 BIN = "bin"  # put first on the task's PATH
-SSH_CONFIG = "ssh_config"  # what ``ssh`` on that PATH is told of the job's tasks; follows the job info
+SSH_CONFIG = "ssh_config"  # what ``ssh`` on that PATH reads of the job's tasks; follows the job info
 PEER_KEY = "peer_key"  # what it logs in to them with
 KNOWN_HOSTS = "known_hosts"  # what it recognises them by
 
@@ -69,7 +69,7 @@ MARK = "PAI_TASK_UID"  # environment variable that every process of a task has
 
 
 def send_line(fifo: str, line: str) -> bool:
-    """Write one line to a FIFO without waiting; whether somebody has it open to read.
+    """Write one line to a FIFO without waiting; whether a process has it open to read.
 
     A full FIFO counts as heard: its reader has hints enough to look. Raises OSError other than that.
     """
@@ -93,7 +93,7 @@ def send_line(fifo: str, line: str) -> bool:
 def has_reader(fifo: str) -> bool:
     """Whether some process has the FIFO open to read: the way to ask if a shim lives.
 
-    It disturbs nobody, costs two system calls, and the kernel answers truly after any kind of death.
+    It disturbs no process, costs two system calls, and the kernel answers truly after any kind of death.
     """
     try:
         os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
@@ -118,7 +118,7 @@ def take_lock(path: str | os.PathLike[str], patience_s: float = 0.0) -> int | No
     """A descriptor that holds the lock of the file, making the file if need be; None when another has it.
 
     A process that is killed while it spawns another leaves its locks, for the moment until that one
-    has executed its program, to the half-born child: whoever takes over from it must be patient.
+    has executed its program, to the half-born child: its successor must be patient.
     Raises OSError when the file cannot be opened. Blocks for ``patience_s`` seconds at most.
     """
     deadline = time.monotonic() + patience_s

@@ -184,7 +184,7 @@ class Ledger:
 
     @staticmethod
     def _startable(directory: Path) -> bool:
-        """Whether this existing task was never executed, never ended, and nobody keeps it now."""
+        """Whether this existing task was never executed, never ended, and no shim keeps it now."""
         begun = any((directory / name).exists() for name in (layout.STARTED, layout.EXIT))
         return not begun and directory.parent.name == layout.TASKS and not layout.has_reader(_control(directory))
 
@@ -212,7 +212,7 @@ class Ledger:
         """The task as it is now; None when it has no directory.
 
         Asks for the shim before it reads the exit: the shim writes the exit before it leaves, so that
-        "nobody there and no exit" then means that none will come.
+        "no shim and no exit" then means that none will come.
         """
         directory = self.live(uid)
         alive = layout.has_reader(_control(directory))
@@ -266,9 +266,9 @@ class Ledger:
         *,
         unexplained: bool = False,
     ) -> TaskSeen:
-        """Write the exit of a task that nobody keeps, after ending what is left of it.
+        """Write the exit of a task without a shim, after ending what is left of it.
 
-        Unchanged when somebody holds its lock after all, or it vanished meanwhile: a later look will tell.
+        Unchanged when a process holds its lock after all, or it vanished meanwhile: a later look will tell.
         """
         uid = seen.uid
         directory = self.live(uid)
@@ -347,7 +347,7 @@ class Ledger:
         """
         try:
             grace_s = int((self.live(uid) / layout.STOP).read_text("ascii") or 0) / 1000
-        except (OSError, ValueError):  # nobody has asked, or is just asking
+        except (OSError, ValueError):  # not asked, or just being asked
             return
         first = self._stopping.setdefault(uid, time.monotonic())
         if time.monotonic() > first + grace_s + OVERDUE_S:
@@ -359,13 +359,13 @@ class Ledger:
             self._kill(uid)
 
     def _release(self, uid: TaskUid) -> None:
-        """End what is going on in a task that was kept, once its directory says that it is kept no more."""
+        """End what is going on in a task that was kept, once its directory says that it is no longer kept."""
         layout.nudge(str(self.root), uid)  # the agent closes its SSH server
         self._kill(uid)
 
     def refresh(self, uid: TaskUid, job_info: str) -> None:
         """Replace the job info file of a task that is not over, as a whole for its readers, and what ``ssh`` in it is
-        told of the job's tasks. Raises EngineError.
+        informed of the job's tasks. Raises EngineError.
 
         It is not flushed: a crash of the machine that could lose it ends the task as well.
         """

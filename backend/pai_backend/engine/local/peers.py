@@ -27,7 +27,7 @@ class PeerFile:
 
 
 def has_peers(plan: TaskPlan) -> bool:
-    """Whether the task is told of the other tasks of its job; it may be the only one, and log in to itself."""
+    """Whether the task knows the other tasks of its job; it may be the only one, and log in to itself."""
     return plan.ssh is not None and plan.ssh.peers is not None
 
 

@@ -136,7 +136,7 @@ def _read(path: str) -> bytes:
 
 
 def send(process: Process, number: int) -> None:
-    """Signal exactly this process; nothing happens when it is gone, whoever has its number now."""
+    """Signal exactly this process; nothing happens when it is gone, even if its number was reused."""
     pid, start = process
     try:
         if not hasattr(os, "pidfd_open"):
@@ -158,7 +158,7 @@ def send(process: Process, number: int) -> None:
 def kill_marked(uid: str, groups: Sequence[str] = (), within_s: float = 2.0) -> bool:
     """KILL all that :func:`marked` finds until nothing is left; False when ``within_s`` was not enough.
 
-    For tasks whose shim is gone: nobody is left to give grace or to keep output. Blocks; use a thread.
+    For tasks whose shim is gone: no process is left to give grace or to keep output. Blocks; use a thread.
     """
     deadline = time.monotonic() + within_s
     admit_no_more(groups)
@@ -167,7 +167,7 @@ def kill_marked(uid: str, groups: Sequence[str] = (), within_s: float = 2.0) -> 
             send(process, signal.SIGKILL)
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)  # the kernel tells nobody but the parent that a process has ended
+        time.sleep(0.01)  # the kernel tells only the parent that a process has ended
     return True
 
 

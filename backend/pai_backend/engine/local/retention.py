@@ -85,10 +85,10 @@ class Retention:
     def __init__(self, folder: Folder, keep: Keep) -> None:
         self._folder = folder
         self._keep = keep
-        self._sizes: dict[str, int] = {}  # of tasks that are over: their files change no more
+        self._sizes: dict[str, int] = {}  # of tasks that are over: their files no longer change
 
     async def run(self) -> None:
-        """Sweep every minute, for ever. A disk that refuses is told of and tried again."""
+        """Sweep every minute, for ever. A disk that refuses is logged and tried again."""
         while True:
             try:
                 await asyncio.to_thread(self.sweep)

@@ -52,7 +52,7 @@ class TaskConnection(Guessing):
             taken.set()
 
     def connection_lost(self, exc: Exception | None = None) -> None:
-        """Called by the transport at its end: nobody need wait any more."""
+        """Called by the transport at its end: waiting ends."""
         self.resume_writing()
         super().connection_lost(exc)
 

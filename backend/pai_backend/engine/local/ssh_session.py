@@ -2,7 +2,7 @@
 
 Nothing is added to what the program prints, and nothing of it is lost, however slowly the client reads. Like OpenSSH's
 server, a session without a terminal lasts until its output is closed by everybody who holds it, and a client that goes
-away hangs up a terminal but signals nobody on pipes.
+away hangs up a terminal but sends no signal on pipes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pai_backend.engine.local.shim.command import find_program
 
 _log = logging.getLogger(__name__)
 
-ENDING_S = 1.0  # between the end of output and the exit; what lives on is told to have no more to say
+ENDING_S = 1.0  # between the end of output and the exit; what lives on counts as silent
 HANGUP_S = 1.0
 """How long a terminal that does not hang up is read after its session's leader has ended and nothing more has come.
 
@@ -177,7 +177,7 @@ class Session:
         return code
 
     async def _hang_up(self, drain: asyncio.Task[None]) -> None:
-        """Return when a terminal whose leader has ended has no more to say. A client that is slow loses nothing."""
+        """Return when a terminal whose leader has ended has sent all. A client that is slow loses nothing."""
         now = asyncio.get_running_loop().time
         ended_at, rest = now(), HANGUP_S
         while rest > 0:
@@ -293,7 +293,7 @@ def _session_environment(process: Process, task: TaskWorld) -> dict[str, str]:
     env = {**task.env, **({} if _is_forced(process) else process.env)}
     env["SSH_CONNECTION"] = f"{client[0]} {client[1]} {server[0]} {server[1]}"
     env[layout.MARK] = task.uid
-    env.pop("SSH_AUTH_SOCK", None)  # of whoever started the backend
+    env.pop("SSH_AUTH_SOCK", None)  # of the user who started the backend
     if agent := process.channel.get_agent_path():
         env["SSH_AUTH_SOCK"] = agent
     if process.term_type:

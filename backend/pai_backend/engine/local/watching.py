@@ -132,7 +132,7 @@ class Watcher:
         return found
 
     def _go_on(self, seen: TaskSeen) -> None:
-        """Start a shim for a task that has not started and that nobody keeps, as after a crash."""
+        """Start a shim for a task that has not started and that has no shim, as after a crash."""
         if seen.state in UNSTARTED and not self._ledger.kept(seen.uid):
             try:
                 self._ledger.spawn(seen.uid)

@@ -175,7 +175,7 @@ def _site(parts: Parts, base_url: str) -> Site:
 def _tokens(settings: Settings) -> TokenTable:
     entries = [(entry.token.get_secret_value(), User(entry.user, entry.admin)) for entry in settings.api.tokens]
     try:
-        # Whoever can read this file can read everything else of this backend, so the token's user is an admin.
+        # A user who can read this file can read everything else of this backend, so the token's user is an admin.
         entries.append((read_or_make(settings.token_path), User(settings.user, admin=True)))
     except TokenFileError as error:
         raise RoleError(f"api.token_file: {error}") from None
@@ -210,7 +210,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def _reachable(host: str) -> str:
-    """An address for what listens there: at all addresses means at this machine's own too, and is none itself."""
+    """An address for what listens there: all addresses means this machine's own too, and is not an address itself."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 

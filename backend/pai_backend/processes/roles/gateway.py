@@ -17,7 +17,7 @@ from pai_backend.processes.parts import Parts, ReadyLine, RoleError
 
 
 async def run(parts: Parts, ready: ReadyLine) -> None:
-    """Serve until the process is told to end. Raises RoleError when no port can be had."""
+    """Serve until the process is told to end. Raises RoleError when no port is available."""
     store = await parts.store_or_stop()
     if store is None:
         return
@@ -56,7 +56,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
 
 
 async def _counters(parts: Parts, held: AsyncExitStack) -> Counters:
-    """The figures of this process, served where that is configured. Raises RoleError when their port cannot be had."""
+    """The figures of this process, served where that is configured. Raises RoleError when their port is taken."""
     settings, counters, insight = parts.settings.gateway, Counters(), parts.engine().insight
     if insight is not None:
         counters.registry.register(insight.figures())

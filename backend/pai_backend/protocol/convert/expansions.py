@@ -76,7 +76,7 @@ def _skipped(command: str, at: int, inner: str) -> int:
 
 
 def _here(command: str, at: int) -> re.Match[str] | None:
-    """The beginning of a here-document at ``at``; ``<<<`` is none."""
+    """The beginning of a here-document at ``at``; ``<<<`` is not one."""
     if command.startswith("<<<", at) or command[at - 1 : at] == "<":
         return None
     return _HERE.match(command, at)

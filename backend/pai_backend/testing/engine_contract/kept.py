@@ -17,7 +17,7 @@ from pai_backend.testing.engine_contract.world import Behind, EngineMaker
 
 
 class Kept(Serving):
-    """Staying reachable by SSH, and being let go."""
+    """Staying reachable by SSH, and being released."""
 
     @pytest.mark.asyncio
     async def test_a_failed_task_that_is_kept_serves_ssh_until_it_is_stopped_or_forgotten(

@@ -1,4 +1,4 @@
-"""What can be had of a task from outside: its logs, and its ports."""
+"""What is available of a task from outside: its logs, and its ports."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ class Runs(EngineWorld):
         again = make_engine()
         assert await again.recall(plan.uid) is None
         async with asyncio.timeout(PATIENCE_S):  # a pod is there until its kubelet has removed it
-            while await _is_known(again, plan.uid):  # noqa: ASYNC110 - and tells nobody
+            while await _is_known(again, plan.uid):  # noqa: ASYNC110 - and sends no event
                 await asyncio.sleep(LOOK_AGAIN_S)
 
     @pytest.mark.asyncio

@@ -9,7 +9,7 @@ from pai_backend.model.node import Placement
 from pai_backend.testing.engine_contract.observing import PATIENCE_S
 from pai_backend.testing.engine_contract.world import EngineWorld
 
-LOOK_AGAIN_S = 0.02  # how often a port is tried: nobody tells when it opens
+LOOK_AGAIN_S = 0.02  # how often a port is tried: no event tells when it opens
 
 
 class Serving(EngineWorld):

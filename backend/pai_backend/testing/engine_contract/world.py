@@ -1,4 +1,4 @@
-"""What the contract asks of whoever runs it, and what its tests are made of."""
+"""What the contract asks of its user, and what its tests are made of."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement
 from pai_backend.testing.free_ports import free_ports
 
-LINGER_LOOK_S = 0.1  # nobody tells when a process of another machine ends
+LINGER_LOOK_S = 0.1  # no event tells when a process of another machine ends
 
 
 class Behind(Protocol):

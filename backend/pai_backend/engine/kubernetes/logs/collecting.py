@@ -2,7 +2,7 @@
 
 Following costs a connection, and on the node one of few inotify instances (``fs.inotify.max_user_instances``): only so
 many tasks are followed at once, and only those that last. Of the others the output is copied at their end. Where a node
-cannot let a log be followed, it is read anew every few seconds.
+cannot let a log be followed, it is read again every few seconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Collector:
     async def to_the_end(self, uid: TaskUid) -> None:
         """Collect the log until the task has ended, whether there is a turn or not; to be cancelled does not stop it.
 
-        What cannot be had is logged: :meth:`finish` tells.
+        What is unavailable is logged: :meth:`finish` tells.
         """
         if uid not in self._tasks:
             self._waiting.pop(uid, None)
@@ -64,7 +64,7 @@ class Collector:
         await asyncio.wait({self._tasks[uid]})
 
     async def finish(self, uid: TaskUid) -> None:
-        """Have all of the log that there is now in our files, durably, and nothing of it any more afterwards.
+        """Have all of the log that there is now in our files, durably, and none of it afterwards.
 
         Raises ClusterErrors; EngineError when another process is writing it; OSError.
         """
@@ -84,7 +84,7 @@ class Collector:
             await self._stop(uid)
 
     async def _call(self) -> None:
-        """Give turns, one after the other, until nobody waits."""
+        """Give turns, one after the other, until none is waiting."""
         try:
             while self._waiting:
                 uid, at = next(iter(self._waiting.items()))
@@ -128,7 +128,7 @@ class Collector:
                 return
 
     async def _copy(self, uid: TaskUid, *, growing: bool) -> None:
-        """Copy up to the task's end, with ``growing``, else what there is now. Raises InUse, ClusterErrors, OSError."""
+        """Copy up to the task's end, with ``growing``, else what exists now. Raises InUse, ClusterErrors, OSError."""
         kept = self._sources.kept(uid)
         extent = await asyncio.to_thread(kept.look)
         if extent is not None and extent.complete:
@@ -171,7 +171,7 @@ class _Copy:
             pause = min(2 * pause, LOOK_AGAIN_S[1])
 
     async def _take(self, pieces: AsyncGenerator[bytes, None]) -> bool:
-        """Keep these; whether they are all that can be had, if the task is over. Raises Unreachable, Busy, OSError."""
+        """Keep these; whether they are all of it, if the task is over. Raises Unreachable, Busy, OSError."""
         try:
             async with aclosing(pieces):
                 async for data in pieces:
@@ -205,7 +205,7 @@ class _Copy:
 
 
 async def _whole(act: Callable[_Given, _Made], *given: _Given.args, **named: _Given.kwargs) -> _Made:
-    """Do it in a thread, to its end even when we are cancelled: files are let go of afterwards."""
+    """Do it in a thread, to its end even when we are cancelled: files are closed afterwards."""
     work = asyncio.ensure_future(asyncio.to_thread(act, *given, **named))
     try:
         return await asyncio.shield(work)

@@ -1,7 +1,7 @@
 """A task's output in files of ours: what was read of it so far, and where its kubelet is to be asked for more.
 
 A directory holds the output as segments, named and bounded as the local engine's are; ``position``, replaced in place
-after each piece; ``safe``, a position up to which all is on the disk; and ``complete`` once there is no more to come. A
+after each piece; ``safe``, a position up to which all is on the disk; and ``complete`` once nothing more will come. A
 backend that is killed between a piece and its position drops the piece, which the kubelet still has; a machine that
 loses power goes back to ``safe``.
 
@@ -98,7 +98,7 @@ class KeptLog:
         _sync(self.directory)
 
     def complete(self, position: Position) -> None:
-        """There is no more to come. Durable on return. Raises OSError."""
+        """Nothing more will come. Durable on return. Raises OSError."""
         _write(self.directory / _POSITION, _record(position), 0)
         self.secure(position)
         _write(self.directory / COMPLETE, b"", 0)
@@ -107,7 +107,7 @@ class KeptLog:
     def _position(self) -> Position | None:
         """The last position that what is there agrees with; None when nothing was ever kept."""
         found = [_read(self.directory / name) for name in (_POSITION, _SAFE)]
-        kept = segments(self.directory, STREAM)  # afterwards: it only grows while somebody writes
+        kept = segments(self.directory, STREAM)  # afterwards: it only grows while it is written
         end = kept[-1].end if kept else 0
         return next((each for each in found if each is not None and each.end <= end), None)
 

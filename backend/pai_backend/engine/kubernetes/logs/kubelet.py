@@ -1,6 +1,6 @@
 """Output of a task's container from its kubelet, from a position on, through breaks and rotations.
 
-What a kubelet rotates away cannot be had any more. Whether it still has the line that was read last tells what is new.
+What a kubelet rotates away is lost. Whether it still has the line that was read last tells what is new.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Source:
         self._path = f"{pod}/log"
 
     async def rest(self) -> AsyncGenerator[bytes, None]:
-        """What there is now.
+        """What exists now.
 
         Raises Invalid while the container has not begun, NotFound when it is gone, Malformed when its kubelet cannot
         read it at all, other ClusterErrors when it may later.
@@ -63,7 +63,7 @@ class Source:
             yield data
 
     async def growing(self) -> AsyncGenerator[bytes, None]:
-        """What there is, and what comes until the connection or the container ends. Raises as :meth:`rest`."""
+        """What exists, and what comes until the connection or the container ends. Raises as :meth:`rest`."""
         self.read_out = False
         if self.position.stamp:
             async for data in self.rest():

@@ -1,6 +1,6 @@
 """The output of a task as readers are given it: what is kept, then what its kubelet has beyond that.
 
-So it is the same whether somebody collects it or not, and wherever it is read. Standard error is part of ``stdout``: a
+So it is the same whether it is collected or not, and wherever it is read. Standard error is part of ``stdout``: a
 kubelet tells the two apart only with a feature gate (v1.34: PodLogsQuerySplitStreams, alpha). Offsets count from the
 first byte of all where the log was collected, else from the first byte that the kubelet still gives.
 """
@@ -20,7 +20,7 @@ from pai_backend.engine.kubernetes.logs.sources import Sources
 from pai_backend.engine.local.logfiles import LogReader
 from pai_backend.model.ids import TaskUid
 
-LOOK_AGAIN_S: Final = (0.1, 2.0)  # between looks whether there is more, doubling; only while somebody follows
+LOOK_AGAIN_S: Final = (0.1, 2.0)  # between looks whether there is more, doubling; only while it is followed
 _NOTHING: Final = Extent(0, Position(), complete=False)
 
 
@@ -64,7 +64,7 @@ class TaskLogs:
                         pass
             except (Invalid, Malformed):
                 pass  # it has not begun, or its kubelet will never read it
-            except NotFound:  # whoever has removed its pod since has kept the rest before
+            except NotFound:  # the rest was kept before its pod was removed
                 now = await asyncio.to_thread(self._sources.kept(uid).look)
                 extent = now or extent
         return extent.base, max(source.position.end, extent.position.end)
@@ -125,7 +125,7 @@ class _Reading:
             yield data
 
     async def _completed(self) -> bool:
-        """Whether the rest was kept, while we looked, by whoever has removed the pod since."""
+        """Whether the rest was kept, while we looked, before the pod was removed."""
         extent = await asyncio.to_thread(self._kept.look)
         return extent is not None and extent.complete and extent.position.end > self.offset
 

@@ -60,7 +60,7 @@ def info_file(job_info: str) -> dict[str, str]:
 def service(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:
     """The headless Service that gives the tasks of an attempt names in the cluster's DNS; None where nothing asks it.
 
-    Also those that are not ready yet have an address: whoever connects early is refused, as on one machine.
+    Also those that are not ready yet have an address: an early connection is refused, as on one machine.
     """
     if plan.job_tasks < 2 or settings.network is not Network.POD or settings.names is not Names.DNS:
         return None
@@ -135,7 +135,7 @@ def policy_of(instance: str, settings: PodSettings) -> str:
 
 
 def _let_in(pods: Mapping[str, str], sources: Sequence[Object]) -> Object:
-    """A policy's spec. No rule lets nobody in; one with no sources would let in everybody."""
+    """A policy's spec. Without a rule nothing gets in; a rule without sources would let everything in."""
     return {
         "podSelector": {"matchLabels": dict(pods)},
         "policyTypes": ["Ingress"],

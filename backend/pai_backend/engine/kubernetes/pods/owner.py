@@ -28,7 +28,7 @@ class Owner:
 def metadata(
     owner: Owner, name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
 ) -> Object:
-    """The metadata of an object that the owner owns, or will: one that is not made yet is named by nobody."""
+    """The metadata of an object that the owner owns, or will: one that is not made yet has no name."""
     found: Object = {"name": name, "namespace": owner.namespace, "labels": dict(labels)}
     if owner.uid:
         found["ownerReferences"] = [_reference("ConfigMap", owner.name, owner.uid)]

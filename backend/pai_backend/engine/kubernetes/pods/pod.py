@@ -1,8 +1,8 @@
 """The pod of one task.
 
-A bare pod: nobody but us decides whether a task is run again. Its node is decided; the cluster's scheduler, where it
-takes part, has no choice left. Its finalizer keeps it until its exit is recorded elsewhere, whoever deletes it. Nothing
-secret is in it: what it runs, with which variables, is in its Secret.
+A bare pod: only this backend decides whether a task is run again. Its node is decided; the cluster's scheduler, where
+it takes part, has no choice left. Its finalizer keeps it until its exit is recorded elsewhere, even if another client
+deletes it. Nothing secret is in it: what it runs, with which variables, is in its Secret.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.model.plan import TaskPlan
 from pai_backend.model.pod_settings import PodSettings
 
-RUNTIME_USER: Final = 64000  # as in the backend's image: nobody's, and not root
+RUNTIME_USER: Final = 64000  # as in the backend's image: of no account, and not root
 
 
 def pod_security(settings: PodSettings) -> Object:
@@ -44,7 +44,7 @@ def init_security(settings: PodSettings) -> Object:
 def runtime_security(settings: PodSettings) -> Object:
     """For what copies the runtime bundle: its image names no user, which would be root and refused by the kubelet.
 
-    Whoever the task's user is may read what it writes.
+    The task's user, with any uid, may read what it writes.
     """
     found = init_security(settings)
     if settings.security.restricted and settings.security.user is None:

@@ -76,7 +76,7 @@ def volumes(plan: TaskPlan, settings: PodSettings, extra: Iterable[Mounted]) -> 
         work["sizeLimit"] = f"{settings.ephemeral_storage_mb}Mi"
     return [
         {"name": "runtime", "emptyDir": {}},
-        # Readable by whatever user the image has: nobody but the task is in its pod.
+        # Readable by whatever user the image has: only the task is in its pod.
         {"name": "plan", "secret": {"secretName": naming.task_name(plan.uid), "defaultMode": 0o444}},
         *([] if is_alone(plan) else [{"name": JOB_VOLUME, "configMap": {"name": shared, "defaultMode": 0o444}}]),
         {"name": "state", "emptyDir": {"medium": "Memory", "sizeLimit": f"{STATE_MB}Mi"}},

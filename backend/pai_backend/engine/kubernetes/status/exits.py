@@ -22,7 +22,7 @@ KILLED: Final = 128 + 9
 NOT_EXECUTED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
 """Reasons of a container that ended without having begun."""
 OUT_OF_SIGHT: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
-"""Reasons of a container of which nobody saw the end: after a power cut, or one removed behind the kubelet's back."""
+"""Reasons of a container whose end was not seen: after a power cut, or one removed behind the kubelet's back."""
 LOST_PODS: Final = frozenset({"NodeLost", "Terminated", "Shutdown"})
 """Reasons of a pod whose node went away or down under it."""
 
@@ -40,7 +40,7 @@ def exit_of(view: PodView) -> tuple[TaskExit, datetime | None]:
     """The exit of a task whose container or pod is over, and when its command had started; None: it never did."""
     ended = view.task.ended
     record = record_of(ended.message, ended.code) if ended is not None else None
-    began = _began(ended, record) or view.task.running_since  # the latter where its node told of no end
+    began = _began(ended, record) or view.task.running_since  # the latter where its node reported no end
     at = _ended_at(view, record)
     cause = None if record is not None and record.by_itself else taken_away(view)
     if cause is None and ended is None:
@@ -69,7 +69,7 @@ def taken_away(view: PodView) -> Cause | None:
     if stop is not None and view.deleted_at is not None and not _ended_before(view, time_of(stop)):
         return Cause("stopped", "stopped on request", Causer.USER)
     if view.task.ended is not None and _out_of_memory(view.task.ended):
-        return None  # whoever deletes it afterwards has not ended it
+        return None  # a later deletion has not ended it
     if view.reason == "Evicted":
         return _evicted(view.message)
     if view.reason == "DeadlineExceeded":
@@ -175,12 +175,12 @@ def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExi
         message = f"{how} while the kernel killed processes here for lack of memory"
         return TaskExit(code=code, signal=signal, reason="out-of-memory", message=message, at=at)
     if record is not None and not record.by_itself and code == 0:
-        # Many programs end well when they are told to end: this is no result of theirs. Whoever is inside may do that,
-        # and so does whoever turns a node off without its kubelet.
+        # Many programs end well when they are told to end: this is no result of theirs. A user inside the task may do
+        # that, and so does an administrator who turns a node off without its kubelet.
         message = f"it was asked to end, and the cluster gives no reason; {how}"
         return TaskExit(code=code, reason="lost", message=message, causer=Causer.PLATFORM, at=at, unexplained=True)
     if record is None or not record.by_itself:
-        # The launcher was asked to end, and nobody of the cluster says so: whoever is inside may do that.
+        # The launcher was asked to end, and the cluster does not say so: a user inside the task may do that.
         return TaskExit(code=code, signal=signal, reason=reason, message=how, at=at)
     found = record.exit().model_copy(update={"at": at, "message": record.message or how})
     if ended.reason == "OOMKilled" and ended.code:

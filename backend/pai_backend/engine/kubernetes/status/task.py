@@ -1,8 +1,8 @@
 """What a task is doing, or how it ended, by its pod: the one reading of a pod that the engine goes by.
 
 Rules of this file. What was written down as the verdict stands, whatever the pod says later. What the pod says of its
-end comes next, then what is decided here because time ran out: such an exit is ``decided``, and whoever acts on it
-writes it on the pod before telling anybody (``naming.VERDICT``), so that a restart finds the same. A reading is a
+end comes next, then what is decided here because time ran out: such an exit is ``decided``, and the caller that acts on
+it writes it on the pod before telling anybody (``naming.VERDICT``), so that a restart finds the same. A reading is a
 function of its arguments; ``look_at`` says when the same pod may read differently though nothing of it has changed.
 """
 
@@ -93,7 +93,7 @@ def read_task(pod: Object, around: Around) -> Reading:
 
 
 def vanished(uid: TaskUid, since: datetime | None, now: datetime) -> TaskSeen:
-    """A task whose pod is no longer there, though nobody has recorded its exit: somebody took its finalizer off."""
+    """A task whose pod is no longer there, though its exit was not recorded: another client took its finalizer off."""
     exit_ = TaskExit(reason="vanished", message="its pod was removed by another client", causer=Causer.PLATFORM, at=now)
     return TaskSeen(uid, TaskState.EXITED, exit_, since)
 
@@ -105,7 +105,7 @@ def verdict_of(view: PodView) -> TaskExit | None:
         return None
     try:
         return TaskExit.model_validate_json(text)
-    except ValidationError:  # whoever may change pods may have changed it: the pod speaks for itself then
+    except ValidationError:  # another client may have changed it: the pod speaks for itself then
         return None
 
 
@@ -134,7 +134,7 @@ def _over(view: PodView, around: Around) -> Reading:
 
 
 def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:
-    """It may come back, and the task with it; what was asked to end needs no more patience than that."""
+    """It may come back, and the task with it; what was asked to end waits no longer than that."""
     until = node.since + timedelta(seconds=around.patience.node_s)
     state = TaskState.RUNNING if view.task.running_since is not None else TaskState.STARTING
     if around.now < until:

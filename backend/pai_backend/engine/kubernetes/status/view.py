@@ -60,7 +60,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class PodView:
-    """What there is to know of a task's pod."""
+    """What is known of a task's pod."""
 
     uid: TaskUid
     phase: str
@@ -69,7 +69,7 @@ class PodView:
     node: str = ""
     created_at: datetime | None = None
     deleted_at: datetime | None = None
-    """Some time after its deletion was asked for; None as long as nobody has. It moves when the kubelet is done."""
+    """Some time after its deletion was asked for; None as long as it was not. It moves when the kubelet is done."""
     started_at: datetime | None = None
     """When its kubelet took it; None when none ever did."""
     task: Container = Container(layout.TASK_CONTAINER)
@@ -171,13 +171,13 @@ def _condition(found: Object) -> Condition:
 
 
 def part(obj: Object, name: str) -> Object:
-    """An object within an object; empty when it is not there or is none."""
+    """An object within an object; empty when it is missing or not an object."""
     found = obj.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def items(obj: Object, name: str) -> list[Object]:
-    """The objects of a list within an object; none when it is not there or is none."""
+    """The objects of a list within an object; none when it is missing or not a list."""
     found = obj.get(name)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 UMASK = 0o022  # of a task, whatever the backend's is
-_ABOVE = 10  # descriptors from here on are none that a program is given
+_ABOVE = 10  # descriptors from here on are not given to programs
 _FAULT = 127  # exit status of a child that did not become the program
 
 

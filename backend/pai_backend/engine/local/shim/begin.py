@@ -108,7 +108,7 @@ def _carry(mark: int) -> None:
 
 
 def _made(launch: Launch) -> bool:
-    """Whether directories are all there is to stage, and are there now; the staging program finds the words if not."""
+    """Whether only directories are to be staged, and exist now; the staging program finds the words if not."""
 
     def make() -> None:
         for path in launch.directories:
@@ -133,5 +133,5 @@ def _refuse(exc: OSError) -> None:
 
 
 def _start_causer(exc: OSError) -> str:
-    """A command that is too long is the user's; no bash or no more processes is the machine's."""
+    """A command that is too long is the user's; a missing bash or a process limit is the machine's."""
     return "user" if exc.errno == errno.E2BIG else "platform"

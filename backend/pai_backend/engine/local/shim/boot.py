@@ -1,6 +1,6 @@
 """``python -I -S boot.py TASK_DIRECTORY DESCRIPTORS LIFE MARK PROCESSES ACCOUNT``: what the engine executes for a task.
 
-Python compiles the file it is given anew each time; this one is short, and what it imports is cached.
+Python compiles the file it is given each time; this one is short, and what it imports is cached.
 """
 
 import os

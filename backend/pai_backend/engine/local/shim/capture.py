@@ -60,7 +60,7 @@ class Log:
             return file.read()
 
     def close(self) -> None:
-        """Make everything durable and let go. Raises OSError when the disk failed."""
+        """Make everything durable and close. Raises OSError when the disk failed."""
         try:
             if self._size:
                 os.fsync(self._fd)
@@ -76,7 +76,7 @@ class Capture:
         self.error: OSError | None = None
 
     def add(self, stream: str, data: bytes) -> None:
-        """Keep some output. After the first failure (see ``error``) output is dropped, so that nobody blocks."""
+        """Keep some output. After the first failure (see ``error``) output is dropped, so that no process blocks."""
         if self.error is not None:
             return
         try:

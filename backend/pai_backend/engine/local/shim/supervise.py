@@ -136,7 +136,7 @@ def broken_capture(error: OSError) -> Verdict:
 
 
 def taken_port(ports: dict[str, tuple[int, ...]]) -> str:
-    """A port of the task that somebody listens on although nothing of the task is left; empty when there is none."""
+    """A port of the task with a listener although nothing of the task is left; empty when there is none."""
     for label, numbers in ports.items():
         for port in numbers:
             if _listened_on(port):
@@ -302,7 +302,7 @@ class Supervisor:
             os.killpg(self._main, number)
 
     def _copy(self, fd: int) -> bool:
-        """Keep what there is to read; False when there is nothing now or the stream has ended."""
+        """Keep what can be read; False when there is nothing now or the stream has ended."""
         try:
             data = os.read(fd, READ_BYTES)
         except BlockingIOError:
@@ -358,7 +358,7 @@ class Supervisor:
         )
 
     def close(self) -> None:
-        """Let go of what the loop needed; for a shim that goes on afterwards."""
+        """Release what the loop needed; for a shim that goes on afterwards."""
         signal.set_wakeup_fd(-1)
         os.close(self._wake)
         os.close(self._wakeup)

@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make them. What was made before is nobody's but its user's."""
+    """Make them. What was made before belongs to its user alone."""
     op.create_table(
         "accounts",
         sa.Column("username", sa.Text(), nullable=False),
