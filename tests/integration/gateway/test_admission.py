@@ -263,7 +263,7 @@ async def test_a_task_whose_server_is_away(world: World, monkeypatch: pytest.Mon
 
 async def test_another_host_key_at_the_tasks_place_is_refused(world: World) -> None:
     world.store.host_keys[f"{world.job.uid}-0-0"] = make_ed25519("other")[0]
-    assert "wrong host key" in await _refusal(world)
+    assert "host key of demo worker-0 is wrong" in await _refusal(world)
 
 
 async def test_a_refusal_in_a_terminal_reads_the_same(world: World) -> None:

@@ -91,7 +91,7 @@ def test_a_directory_is_uploaded_without_what_is_excluded(shell: Shell, home: st
     status, out, said = shell.run("upload", "code", f"{home}/code", "--exclude", "*.pyc", "--exclude", "data/raw")
     assert status == 0, said
     assert out == f"{home}/code: 3 files, 29 B\n"
-    assert said == "left out: loop is no file, but a link\n"
+    assert said == "left out: loop is not a file, but a link\n"
     place = on_disk(shell, home) / "code"
     found = sorted(str(path.relative_to(place)) for path in place.rglob("*"))
     assert found == ["data", "empty", "linked.py", "pkg", "pkg/a.py", "train.py"]
