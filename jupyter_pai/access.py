@@ -263,7 +263,7 @@ def guide_to(reached: Reached, directory: PurePosixPath | None = None) -> Guide:
     Raises ClientError when login is not possible.
     """
     share = reached.share
-    terms = Terms() if share is None else Terms(owner(share), tuple(share["only"]), share["expires_at"])
+    terms = Terms() if share is None else Terms(owner(share), tuple(share["only"]), share["expiresAt"])
     facts = _asked(reached) if terms.commands else Facts()
     task = Task(
         reached.login,
@@ -329,11 +329,11 @@ def _account(client: Client, files: ClusterFiles) -> Account:
         if error.code != LOCKED_OUT:
             raise
         return Account(is_locked_out=True)
-    registered = {key["public_key"].split()[1]: key for key in keys}
+    registered = {key["publicKey"].split()[1]: key for key in keys}
     beside = files.identity.with_name(f"{files.identity.name}-cert.pub")
     now = datetime.now(UTC)
     known = registered.get("".join(public.split()[1:2]))
-    end = known["expires_at"] if known is not None else None
+    end = known["expiresAt"] if known is not None else None
     return Account(
         is_registered=known is not None,
         is_over=certificates.over(beside, now),

@@ -45,7 +45,7 @@ async def add_key(
     replaces: str = "",
 ) -> KeyWire:
     """Register a key, or give one that is registered these terms."""
-    value = {"public_key": public_key, "name": name, "lifetime_s": lifetime_s, "job": job, "replaces": replaces}
+    value = {"publicKey": public_key, "name": name, "lifetimeS": lifetime_s, "job": job, "replaces": replaces}
     return cast(KeyWire, await _ask(api, "POST", _KEYS, value))
 
 
@@ -76,11 +76,11 @@ async def certify(
 
     ``as_admin``: for a job of another user, who is told the ``reason``.
     """
-    value: dict[str, object] = {"public_key": public_key, "job": job, "only": list(only), "pty": pty}
+    value: dict[str, object] = {"publicKey": public_key, "job": job, "only": list(only), "pty": pty}
     if as_admin:
-        value |= {"as_admin": True, "reason": reason}
+        value |= {"asAdmin": True, "reason": reason}
     if lifetime_s is not None:
-        value["lifetime_s"] = lifetime_s
+        value["lifetimeS"] = lifetime_s
     return cast(IssuedCertificate, await _ask(api, "POST", _CERTIFICATES, value))
 
 
@@ -108,7 +108,7 @@ async def share(
     api: AsyncClient, job: str, user: str, *, lifetime_s: int | None = None, only: Sequence[str] = ()
 ) -> ShareWire:
     """Let a user enter a job. Raises NotFound, Denied."""
-    value = {"user": user, "lifetime_s": lifetime_s, "only": list(only)}
+    value = {"user": user, "lifetimeS": lifetime_s, "only": list(only)}
     return cast(ShareWire, await _ask(api, "POST", job_path(job, "/shares"), value))
 
 

@@ -258,7 +258,7 @@ class AsyncClient:
 
     async def add_key(self, public_key: str, comment: str = "") -> KeyWire:
         """Register a public key; registering the same one again is fine."""
-        value = {"public_key": public_key, "comment": comment}
+        value = {"publicKey": public_key, "comment": comment}
         return cast(KeyWire, await self._json("POST", "/api/v2/keys", value=value))
 
     async def delete_key(self, fingerprint: str) -> None:

@@ -34,7 +34,7 @@ def plan_text(plan: ClusterPlan) -> str:
 
 def differences_text(change: ClusterChange) -> str:
     """What a change does to virtual clusters and nodes."""
-    return "\n".join([_owned_text(change["virtual_clusters"]), *_node_lines(change)])
+    return "\n".join([_owned_text(change["virtualClusters"]), *_node_lines(change)])
 
 
 def _owned_text(clusters: Sequence[VcChange]) -> str:
@@ -43,8 +43,8 @@ def _owned_text(clusters: Sequence[VcChange]) -> str:
 
 
 def _owned_rows(vc: VcChange) -> Iterator[tuple[object, ...]]:
-    fate = "" if vc["exists_before"] and vc["exists_after"] else "goes" if vc["exists_before"] else "is new"
-    yield vc["vc"], "GPUs in all", vc["gpus_before"], vc["gpus_after"], fate
+    fate = "" if vc["existsBefore"] and vc["existsAfter"] else "goes" if vc["existsBefore"] else "is new"
+    yield vc["vc"], "GPUs in all", vc["gpusBefore"], vc["gpusAfter"], fate
     for each in vc["cells"]:
         yield "", each["cell"], each["before"], each["after"], "" if each["before"] == each["after"] else "changes"
 
@@ -52,8 +52,8 @@ def _owned_rows(vc: VcChange) -> Iterator[tuple[object, ...]]:
 def _node_lines(change: ClusterChange) -> list[str]:
     found = []
     for words, names in (
-        ("newly configured", change["added_nodes"]),
-        ("no longer configured", change["removed_nodes"]),
+        ("newly configured", change["addedNodes"]),
+        ("no longer configured", change["removedNodes"]),
     ):
         if names:
             more = f" and {len(names) - MOST_JOBS} more" if len(names) > MOST_JOBS else ""

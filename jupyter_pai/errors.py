@@ -113,7 +113,7 @@ class ClientError(Exception):
                 for f in self.faults
             ],
             "hint": self.hint,
-            "request_id": self.request_id,
+            "requestId": self.request_id,
         }
 
 
@@ -208,5 +208,5 @@ def from_wire(status: int, body: object) -> ClientError:
         faults=[_fault(item) for item in errors] if isinstance(errors, list) else (),
         hint=str(body.get("hint") or ""),
         status=status,
-        request_id=str(body.get("request_id") or ""),
+        request_id=str(body.get("requestId") or ""),
     )

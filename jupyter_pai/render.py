@@ -201,8 +201,8 @@ def why_text(why: Why) -> str:
     told = waiting["texts"]["en"]
     lines = [f"{safe(why['id'])}: {safe(told['sentence'])}", f"  {safe(told['remedy'])}"]
     lines.append(f"  {waiting['position']} of {waiting['waiting']} in the queue of {safe(waiting['vc'])}")
-    if waiting["starts_at"]:
-        lines.append(f"  starts about {clock(waiting['starts_at'])}. {safe(told['estimate'])}".rstrip())
+    if waiting["startsAt"]:
+        lines.append(f"  starts about {clock(waiting['startsAt'])}. {safe(told['estimate'])}".rstrip())
     lines += [f"  or: {change_words(change)}" for change in waiting["changes"][1:]]
     if not why["current"]:
         lines.append(f"  As of {clock(why['asOf'])}: the controller does not answer now.")
@@ -216,7 +216,7 @@ def change_words(change: Change) -> str:
     """A change with which the job would start, without saying so."""
     match change["kind"]:
         case "type":
-            return f"GPU type {safe(change['leaf_type'])}"
+            return f"GPU type {safe(change['leafType'])}"
         case "virtual-cluster":
             return f"virtual cluster {safe(change['vc'])}"
         case "fewer-tasks":

@@ -26,7 +26,7 @@ def only_words(share: ShareWire) -> str:
 
 def until(share: ShareWire) -> str:
     """When it ends by itself."""
-    return clock(share["expires_at"]) or ENDS_WITH_JOB
+    return clock(share["expiresAt"]) or ENDS_WITH_JOB
 
 
 def share_line(share: ShareWire) -> str:

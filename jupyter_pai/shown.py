@@ -43,9 +43,9 @@ class Link:
 
     def __init__(self, ticket: Ticket, backend_url: str) -> None:
         self.url = ticket["url"]
-        self.path_url = urljoin(f"{backend_url}/", ticket["path_url"])
+        self.path_url = urljoin(f"{backend_url}/", ticket["pathUrl"])
         self.service_url = self.path_url.partition(SIGN_IN)[0]
-        self.expires_at = ticket["expires_at"]
+        self.expires_at = ticket["expiresAt"]
 
     def __repr__(self) -> str:
         return self.url

@@ -22,8 +22,8 @@ class CapReached(TypedDict):
     user: str
     tasks: int | None
     gpus: int | None
-    running_tasks: int
-    running_gpus: int
+    runningTasks: int
+    runningGpus: int
     never: bool
 
 
@@ -62,10 +62,10 @@ class CertificateWire(TypedDict):
     only: list[str]
     pty: bool
     job: str | None
-    issued_at: str
-    expires_at: str
-    last_used_at: str | None
-    last_used_from: str
+    issuedAt: str
+    expiresAt: str
+    lastUsedAt: str | None
+    lastUsedFrom: str
 
 
 ChangeKind: TypeAlias = Literal[
@@ -84,8 +84,8 @@ ChangeKind: TypeAlias = Literal[
 class Completion(TypedDict):
     """When a role decides its job. ``None`` switches a rule off (v1: null)."""
 
-    min_failed: int | None
-    min_succeeded: int | None
+    minFailed: int | None
+    minSucceeded: int | None
 
 
 Dialect: TypeAlias = Literal["openpai-v1", "qizhi", "scm", "openpai-v2", "openpai-v2-draft"]
@@ -165,7 +165,7 @@ class ImageAuth(TypedDict):
 
     username: str
     password: str
-    registry_uri: str
+    registryUri: str
 
 
 class IssuedCertificate(TypedDict):
@@ -178,10 +178,10 @@ class IssuedCertificate(TypedDict):
     only: list[str]
     pty: bool
     job: str | None
-    issued_at: str
-    expires_at: str
-    last_used_at: str | None
-    last_used_from: str
+    issuedAt: str
+    expiresAt: str
+    lastUsedAt: str | None
+    lastUsedFrom: str
     certificate: str
 
 
@@ -214,15 +214,15 @@ class KeyWire(TypedDict):
     """A registered SSH public key."""
 
     fingerprint: str
-    public_key: str
+    publicKey: str
     comment: str
-    added_at: str
+    addedAt: str
     name: str
-    expires_at: str | None
+    expiresAt: str | None
     job: str | None
     replaces: str
-    last_used_at: str | None
-    last_used_from: str
+    lastUsedAt: str | None
+    lastUsedFrom: str
 
 
 LackOf: TypeAlias = Literal["cpu", "memory", "port", "selector", "taint", "cordoned"]
@@ -273,7 +273,7 @@ class PortSpec(TypedDict):
 
     label: str
     count: int
-    begin_at: int
+    beginAt: int
     implicit: bool
 
 
@@ -299,10 +299,10 @@ class Resources(TypedDict):
     """What one task needs."""
 
     cpus: int
-    memory_mb: int
+    memoryMb: int
     gpus: int
-    shm_mb: int
-    storage_gb: int | None
+    shmMb: int
+    storageGb: int | None
 
 
 class RetryDetails(TypedDict):
@@ -323,12 +323,12 @@ class Said(TypedDict):
 class Scheduling(TypedDict):
     """How a job wants to be scheduled (extras.hivedScheduler and extras.gangAllocation of OpenPAI v2)."""
 
-    gang_allocation: bool
-    priority_class: PriorityClass | None
-    lazy_preemption: bool
-    ignore_suggested_nodes: bool
-    gang_release: bool
-    within_one_cell: str | None
+    gangAllocation: bool
+    priorityClass: PriorityClass | None
+    lazyPreemption: bool
+    ignoreSuggestedNodes: bool
+    gangRelease: bool
+    withinOneCell: str | None
 
 
 class ShareWire(TypedDict):
@@ -339,9 +339,9 @@ class ShareWire(TypedDict):
     alias: str
     user: str
     only: list[str]
-    created_by: str
-    created_at: str
-    expires_at: str | None
+    createdBy: str
+    createdAt: str
+    expiresAt: str | None
 
 
 class SshAddress(TypedDict):
@@ -354,11 +354,11 @@ class SshAddress(TypedDict):
 class SshOptions(TypedDict):
     """What the ssh plugin of OpenPAI v2 asks for."""
 
-    job_ssh: bool
-    authorized_keys: list[str]
+    jobSsh: bool
+    authorizedKeys: list[str]
     barrier: bool
-    barrier_roles: list[str]
-    barrier_timeout_s: int
+    barrierRoles: list[str]
+    barrierTimeoutS: int
 
 
 State: TypeAlias = Literal["WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED"]
@@ -371,7 +371,7 @@ class StorageMount(TypedDict):
     """A team storage that a v2 document names."""
 
     name: str
-    mount_path: str
+    mountPath: str
 
 
 class Summary(TypedDict):
@@ -413,21 +413,21 @@ class TaskRole(TypedDict):
 
     name: str
     instances: int
-    min_instances: int | None
+    minInstances: int | None
     resources: Resources
     ports: list[PortSpec]
     command: str
     strict: bool
     completion: Completion
-    task_retry_count: int
+    taskRetryCount: int
     image: str | None
-    image_auth: ImageAuth | None
+    imageAuth: ImageAuth | None
     infiniband: bool
     ssh: SshOptions
-    sku_type: str | None
-    pinned_cell_id: str | None
-    affinity_group: str | None
-    within_one_cell: str | None
+    skuType: str | None
+    pinnedCellId: str | None
+    affinityGroup: str | None
+    withinOneCell: str | None
 
 
 class TaskWire(TypedDict):
@@ -456,8 +456,8 @@ class Ticket(TypedDict):
     """A one-time sign-in to a service for a browser."""
 
     url: str
-    path_url: str
-    expires_at: str
+    pathUrl: str
+    expiresAt: str
 
 
 class Told(TypedDict):
@@ -480,10 +480,10 @@ class VcChange(TypedDict):
     """What a virtual cluster owns before and after."""
 
     vc: str
-    exists_before: bool
-    exists_after: bool
-    gpus_before: int
-    gpus_after: int
+    existsBefore: bool
+    existsAfter: bool
+    gpusBefore: int
+    gpusAfter: int
     cells: list[CellsOwned]
 
 
@@ -491,7 +491,7 @@ class Change(TypedDict):
     """A change with which the group would have started at once when this was asked; tried, not guessed."""
 
     kind: ChangeKind
-    leaf_type: str
+    leafType: str
     vc: str
     member: int
     before: int
@@ -509,9 +509,9 @@ class ClusterChange(TypedDict):
     missing: list[JobEffect]
     impossible: list[JobEffect]
     starts: list[JobEffect]
-    virtual_clusters: list[VcChange]
-    added_nodes: list[str]
-    removed_nodes: list[str]
+    virtualClusters: list[VcChange]
+    addedNodes: list[str]
+    removedNodes: list[str]
 
 
 class ClusterPlan(TypedDict):
@@ -586,27 +586,27 @@ class JobSpec(TypedDict):
     name: str
     dialect: Dialect
     image: str
-    virtual_cluster: str
-    gpu_type: str | None
-    node_selector: dict[str, str]
-    retry_count: int
+    virtualCluster: str
+    gpuType: str | None
+    nodeSelector: dict[str, str]
+    retryCount: int
     env: dict[str, Any]
     extras: dict[str, Any]
-    auth_file: str
-    data_dir: str
-    output_dir: str
-    code_dir: str
-    kill_all_on_completed: int | None
+    authFile: str
+    dataDir: str
+    outputDir: str
+    codeDir: str
+    killAllOnCompleted: int | None
     debug: bool
     scheduling: Scheduling
-    secret_names: list[str]
+    secretNames: list[str]
     storages: list[StorageMount]
     notify: list[str]
-    submit_from: str
+    submitFrom: str
     description: str
-    expected_run_s: int | None
-    idle_timeout_s: int | None
-    task_roles: list[TaskRole]
+    expectedRunS: int | None
+    idleTimeoutS: int | None
+    taskRoles: list[TaskRole]
 
 
 class Lack(TypedDict):
@@ -669,12 +669,12 @@ class Waiting(TypedDict):
     cause: Cause
     vc: str
     priority: int
-    leaf_type: str
+    leafType: str
     needed: int
-    largest_task: int
+    largestTask: int
     owned: int
     free: int
-    largest_free: int
+    largestFree: int
     within: str
     holders: list[Holder]
     nodes: list[str]
@@ -683,8 +683,8 @@ class Waiting(TypedDict):
     position: int
     waiting: int
     overtaken: int
-    starts_at: str | None
-    rests_on: list[Basis]
+    startsAt: str | None
+    restsOn: list[Basis]
     changes: list[Change]
     texts: dict[str, Told]
 

@@ -64,7 +64,7 @@ def validate(args: argparse.Namespace, out: Output) -> int:
     try:
         read = read_protocol(document.data, document.filename)
     except DocumentError as error:
-        faults = [fault.model_dump(mode="json") for fault in error.errors]
+        faults = [fault.model_dump(mode="json", by_alias=True) for fault in error.errors]
         if out.as_json:
             answer: dict[str, object] = {
                 "valid": False,
@@ -76,15 +76,15 @@ def validate(args: argparse.Namespace, out: Output) -> int:
             }
             out.json_line(answer, indent=2)
             return USAGE
-        return _refused(from_wire(400, error.body().model_dump(mode="json")), document, out)
-    warnings = [warning.model_dump(mode="json") for warning in read.warnings]
+        return _refused(from_wire(400, error.body().model_dump(mode="json", by_alias=True)), document, out)
+    warnings = [warning.model_dump(mode="json", by_alias=True) for warning in read.warnings]
     result = {
         "valid": True,
         "dialect": str(read.dialect),
         "name": read.spec.name,
         "warnings": warnings,
         "errors": [],
-        "spec": read.spec.model_dump(mode="json"),
+        "spec": read.spec.model_dump(mode="json", by_alias=True),
     }
     lines = [f"{document.name}: a valid {read.dialect} document, job {read.spec.name}"]
     lines += [f"! {warning.message}" for warning in read.warnings]
@@ -112,14 +112,14 @@ def convert(args: argparse.Namespace, out: Output) -> int:
         read = read_protocol(document.data, document.filename)
         converted = to_v1(read) if args.to == "openpai-v1" else to_v2(read)
     except DocumentError as error:
-        return _refused(from_wire(400, error.body().model_dump(mode="json")), document, out)
+        return _refused(from_wire(400, error.body().model_dump(mode="json", by_alias=True)), document, out)
     text = None if args.output else converted.text
     if args.output:
         write_document(args.output, converted.text)
     for loss in converted.lost:
         out.progress(f"! {loss.code} {loss.path}: {loss.message}" + (f" — {loss.hint}" if loss.hint else ""))
     if out.as_json:
-        lost = [loss.model_dump(mode="json") for loss in converted.lost]
+        lost = [loss.model_dump(mode="json", by_alias=True) for loss in converted.lost]
         out.json_line({"dialect": args.to, "name": read.spec.name, "document": text, "lost": lost}, indent=2)
     elif text is not None:
         out.content(text.encode())

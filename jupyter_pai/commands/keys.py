@@ -191,7 +191,7 @@ def lock_out(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.lock_out(api, args.user))
-    out.result({"locked_out": args.user}, f"{args.user} is locked out.")
+    out.result({"lockedOut": args.user}, f"{args.user} is locked out.")
     return OK
 
 
@@ -201,7 +201,7 @@ def let_in(args: argparse.Namespace, out: Output) -> int:
     from jupyter_pai import broker
 
     asked(lambda api: broker.let_in(api, args.user))
-    out.result({"let_in": args.user}, f"{args.user} is no longer locked out.")
+    out.result({"letIn": args.user}, f"{args.user} is no longer locked out.")
     return OK
 
 
@@ -251,8 +251,8 @@ def _find(client: Client, named: str) -> str:
 
 
 def _key_line(key: KeyWire) -> str:
-    used = f"used {key['last_used_at']} from {key['last_used_from']}" if key["last_used_at"] else "not used yet"
-    terms = [f"until {key['expires_at']}"] if key["expires_at"] else []
+    used = f"used {key['lastUsedAt']} from {key['lastUsedFrom']}" if key["lastUsedAt"] else "not used yet"
+    terms = [f"until {key['expiresAt']}"] if key["expiresAt"] else []
     terms += [f"only for job {key['job']}"] if key["job"] else []
     terms += [f"in place of {key['replaces']}"] if key["replaces"] else []
     return "  ".join([key["fingerprint"], key["name"] or "-", *terms, used])
@@ -260,7 +260,7 @@ def _key_line(key: KeyWire) -> str:
 
 def _certificate_line(made: CertificateWire) -> str:
     only = " ".join(made["only"]) or "everything"
-    return f"{made['serial']}  {made['user']}  {only}  until {made['expires_at']}  {' '.join(made['principals'])}"
+    return f"{made['serial']}  {made['user']}  {only}  until {made['expiresAt']}  {' '.join(made['principals'])}"
 
 
 def _event_line(event: KeyEventWire) -> str:

@@ -19,10 +19,10 @@ MOST_USERS = 20
 class Waits(TypedDict):
     """Seconds."""
 
-    mean_s: float
-    p50_s: float
-    p95_s: float
-    max_s: float
+    meanS: float
+    p50S: float
+    p95S: float
+    maxS: float
 
 
 class Share(TypedDict):
@@ -33,17 +33,17 @@ class Share(TypedDict):
     groups: int
     unstarted: int
     waits: Waits
-    gpu_hours: float
-    guaranteed_gpu_hours: float
-    opportunistic_gpu_hours: float
-    owned_gpu_hours: float
+    gpuHours: float
+    guaranteedGpuHours: float
+    opportunisticGpuHours: float
+    ownedGpuHours: float
     preempted: int
-    lost_gpu_hours: float
+    lostGpuHours: float
     failed: int
     displaced: int
     overtaken: int
     capped: int
-    capped_hours: float
+    cappedHours: float
     grown: int
 
 
@@ -58,13 +58,13 @@ class Report(TypedDict):
     """What is shown of a report; docs/scheduling.md describes all of it."""
 
     gpus: int
-    span_s: float
+    spanS: float
     utilisation: float
     guaranteed: float
     opportunistic: float
     broken: float
     fragmentation: float
-    idle_while_wanted: float
+    idleWhileWanted: float
     total: Share
     vcs: list[Share]
     users: list[Share]
@@ -83,10 +83,10 @@ def text(report: Report) -> str:
     """The figures of one simulation."""
     total = report["total"]
     lines = [
-        f"{total['groups']} groups on {report['gpus']} GPUs in {_clock(report['span_s'])}",
+        f"{total['groups']} groups on {report['gpus']} GPUs in {_clock(report['spanS'])}",
         f"{_percent(report['utilisation'])} of the GPU time was used ({_percent(report['guaranteed'])} on a quota, "
         f"{_percent(report['opportunistic'])} opportunistically); {_percent(report['broken'])} was broken; "
-        f"{_percent(report['idle_while_wanted'])} was idle while groups waited for as much.",
+        f"{_percent(report['idleWhileWanted'])} was idle while groups waited for as much.",
         f"{_percent(report['fragmentation'])} of the idle GPU time was in free cells smaller than a machine.",
         "",
         _table("VC", [*((share["vc"], share) for share in report["vcs"]), ("all", total)]),
@@ -104,7 +104,7 @@ def _users(report: Report) -> list[Share]:
 
 
 def _ran(share: Share) -> float:
-    return share["guaranteed_gpu_hours"] + share["opportunistic_gpu_hours"]
+    return share["guaranteedGpuHours"] + share["opportunisticGpuHours"]
 
 
 def _table(name: str, rows: Sequence[tuple[str, Share]]) -> str:
@@ -115,21 +115,21 @@ def _table(name: str, rows: Sequence[tuple[str, Share]]) -> str:
 
 
 def _figures(share: Share) -> tuple[str, ...]:
-    waits, owned = share["waits"], share["owned_gpu_hours"]
-    times = [_clock(waits["mean_s"]), _clock(waits["p50_s"]), _clock(waits["p95_s"]), _clock(waits["max_s"])]
-    of_owned = f" ({_percent(share['guaranteed_gpu_hours'] / owned)})" if owned else ""
-    hours = [f"{share['guaranteed_gpu_hours']:.1f}{of_owned}", f"{share['opportunistic_gpu_hours']:.1f}"]
-    return (str(share["groups"]), *times, f"{share['gpu_hours']:.1f}", *hours)
+    waits, owned = share["waits"], share["ownedGpuHours"]
+    times = [_clock(waits["meanS"]), _clock(waits["p50S"]), _clock(waits["p95S"]), _clock(waits["maxS"])]
+    of_owned = f" ({_percent(share['guaranteedGpuHours'] / owned)})" if owned else ""
+    hours = [f"{share['guaranteedGpuHours']:.1f}{of_owned}", f"{share['opportunisticGpuHours']:.1f}"]
+    return (str(share["groups"]), *times, f"{share['gpuHours']:.1f}", *hours)
 
 
 _NOTHING = ("0", "0.0", "0", "0", "0", "0", "0")
 
 
 def _loss(share: Share) -> tuple[str, ...]:
-    capped = f" ({share['capped_hours']:.1f} h)" if share["capped"] else ""
+    capped = f" ({share['cappedHours']:.1f} h)" if share["capped"] else ""
     return (
         str(share["preempted"]),
-        f"{share['lost_gpu_hours']:.1f}",
+        f"{share['lostGpuHours']:.1f}",
         str(share["failed"]),
         str(share["displaced"]),
         str(share["overtaken"]),
@@ -157,12 +157,12 @@ def _warnings(report: Report) -> list[str]:
 
 _WHOLE: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("GPUs", lambda report: str(report["gpus"])),
-    ("time until the last end", lambda report: _clock(report["span_s"])),
+    ("time until the last end", lambda report: _clock(report["spanS"])),
     ("GPU time used", lambda report: _percent(report["utilisation"])),
     ("  on a quota", lambda report: _percent(report["guaranteed"])),
     ("  opportunistically", lambda report: _percent(report["opportunistic"])),
     ("GPU time broken", lambda report: _percent(report["broken"])),
-    ("GPU time idle while groups waited", lambda report: _percent(report["idle_while_wanted"])),
+    ("GPU time idle while groups waited", lambda report: _percent(report["idleWhileWanted"])),
     ("idle GPU time in cells smaller than a machine", lambda report: _percent(report["fragmentation"])),
     ("groups refused", lambda report: str(len(report["refused"]))),
     ("groups left waiting", lambda report: str(len(report["left"]))),

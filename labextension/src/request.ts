@@ -123,7 +123,7 @@ export function chooseAddress(
   const reachable =
     serviceHost !== '' &&
     (!LOOPBACK.test(serviceHost) || LOOPBACK.test(pageHost));
-  return reachable ? ticket.url : URLExt.join(baseUrl, 'pai', ticket.path_url);
+  return reachable ? ticket.url : URLExt.join(baseUrl, 'pai', ticket.pathUrl);
 }
 
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;

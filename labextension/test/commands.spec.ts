@@ -17,8 +17,8 @@ import { detail, summary } from './wire';
 
 const TICKET = {
   url: 'http://first--jupyter.localhost:9000/.pai/signin?ticket=t',
-  path_url: '/s/first--jupyter/.pai/signin?ticket=t',
-  expires_at: '2026-11-21T10:01:00Z'
+  pathUrl: '/s/first--jupyter/.pai/signin?ticket=t',
+  expiresAt: '2026-11-21T10:01:00Z'
 };
 const STOP = 'PUT jobs/ada~first/executionType';
 

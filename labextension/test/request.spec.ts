@@ -62,7 +62,7 @@ describe('PaiClient', () => {
           code: 'InvalidProtocolError',
           message: 'The document has 1 error.',
           hint: '',
-          request_id: 'r1',
+          requestId: 'r1',
           errors: [fault]
         },
         400
@@ -132,8 +132,8 @@ describe('PaiClient', () => {
 describe('chooseAddress', () => {
   const local = {
     url: 'http://a--jupyter.localhost:9000/.pai/signin?ticket=t',
-    path_url: '/s/a--jupyter/.pai/signin?ticket=t',
-    expires_at: ''
+    pathUrl: '/s/a--jupyter/.pai/signin?ticket=t',
+    expiresAt: ''
   };
   const domain = { ...local, url: 'https://a--jupyter.pai.example/x' };
   const below =

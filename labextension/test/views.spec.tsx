@@ -75,7 +75,7 @@ describe('the job list', () => {
 
   it('marks shared jobs and lists those of others, with who, until when and for what', async () => {
     server.on('GET jobs', () => json(page('a', 'b')));
-    const ends = { only: ['sftp'], expires_at: '2026-11-22T10:00:00Z' };
+    const ends = { only: ['sftp'], expiresAt: '2026-11-22T10:00:00Z' };
     const given = [share({ uid: 'a' }), share({ uid: 'a', user: 'carol' })];
     const theirs = share({
       job: 'dave~night',

@@ -49,7 +49,7 @@ describe('the note why a job waits', () => {
     const texts = { en: { ...waiting!.texts.en, estimate } };
     const host = shown(
       waits,
-      why({ waiting: { ...waiting!, texts, starts_at: at.toISOString() } })
+      why({ waiting: { ...waiting!, texts, startsAt: at.toISOString() } })
     );
     expect(host.textContent).toContain(estimate);
     expect(host.textContent).toMatch(
@@ -64,8 +64,8 @@ describe('the note why a job waits', () => {
       vc: 'vision',
       gpus: 8,
       tasks: null,
-      running_gpus: 6,
-      running_tasks: 3,
+      runningGpus: 6,
+      runningTasks: 3,
       never: false
     };
     const host = shown(waits, why({ waiting: { ...waiting!, cap } }));

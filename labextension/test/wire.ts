@@ -73,12 +73,12 @@ export function why(change: Partial<IWhy> = {}): IWhy {
       cause: 'priority',
       vc: 'vision',
       priority: 5,
-      leaf_type: 'TITANX',
+      leafType: 'TITANX',
       needed: 4,
-      largest_task: 4,
+      largestTask: 4,
       owned: 8,
       free: 0,
-      largest_free: 0,
+      largestFree: 0,
       within: '',
       holders: [
         {
@@ -96,8 +96,8 @@ export function why(change: Partial<IWhy> = {}): IWhy {
       position: 2,
       waiting: 5,
       overtaken: 0,
-      starts_at: null,
-      rests_on: [],
+      startsAt: null,
+      restsOn: [],
       changes: [],
       texts: {
         en: { sentence: 'It needs 4 GPUs.', remedy: 'Wait.', estimate: '' },
@@ -328,9 +328,9 @@ export function share(change: Partial<IShare> = {}): IShare {
     alias: 'first',
     user: 'bob',
     only: [],
-    created_by: 'ada',
-    created_at: '2026-11-21T10:00:00Z',
-    expires_at: null,
+    createdBy: 'ada',
+    createdAt: '2026-11-21T10:00:00Z',
+    expiresAt: null,
     ...change
   };
 }

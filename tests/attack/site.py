@@ -71,7 +71,7 @@ class Site:
             path = self.path / f"{user}-key"
             public = new_key(path)
             with self.http(user) as client:
-                ok(client.post("/api/v2/keys", json={"public_key": public}))
+                ok(client.post("/api/v2/keys", json={"publicKey": public}))
             self.keys[user] = path
         return self.keys[user]
 
@@ -94,7 +94,7 @@ class Site:
         """What a user pins: the gateway, under any name of a job."""
         host, port = self.gateway()
         with self.http(OWNER) as client:
-            key = client.get("/api/v2/gateway").json()["host_key"]
+            key = client.get("/api/v2/gateway").json()["hostKey"]
         path = self.path / "known_hosts"
         path.write_text(f"[{host}]:{port} {key}\n")
         return path

@@ -134,9 +134,9 @@ def test_what_a_token_made_ends_with_it(site: Site, sleeper: str, echo: str, tmp
     with site.http(OWNER) as client, site.http(None) as browser:
         token = ok(client.post("/api/v2/tokens/application")).json()["token"]
         bearer = {"Authorization": f"Bearer {token}"}
-        ok(browser.post("/api/v2/keys", json={"public_key": public}, headers=bearer))
+        ok(browser.post("/api/v2/keys", json={"publicKey": public}, headers=bearer))
         ticket = ok(browser.post("/api/v2/jobs/echo/services/web/ticket?role=worker&index=0", headers=bearer)).json()
-        browser.get(ticket["path_url"])
+        browser.get(ticket["pathUrl"])
         assert browser.get(f"/s/{echo}/").status_code == 200
         assert printed() == "in\n"
         ok(client.delete(f"/api/v2/tokens/{token}"))

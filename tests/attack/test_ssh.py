@@ -26,7 +26,7 @@ WINDOW = 65_536
 def share(site: Site, alias: str, *only: str) -> Iterator[None]:
     """Let the other user in, to do these things only."""
     with site.http(OWNER) as client:
-        ok(client.post(f"/api/v2/jobs/{alias}/shares", json={"user": OTHER, "only": list(only), "lifetime_s": 600}))
+        ok(client.post(f"/api/v2/jobs/{alias}/shares", json={"user": OTHER, "only": list(only), "lifetimeS": 600}))
         yield
         ok(client.delete(f"/api/v2/jobs/{alias}/shares/{OTHER}"))
 
@@ -78,7 +78,7 @@ async def test_a_reader_that_waits_keeps_nobody_out(site: Site, sleeper: str) ->
 
 @pytest.mark.attack(1, "a share for reading and for the port ssh runs a command, by the key of the task's peers")
 def test_a_share_of_the_port_ssh_is_refused(site: Site, sleeper: str) -> None:
-    wanted = {"user": OTHER, "only": ["sftp-read", "port:ssh"], "lifetime_s": 600}
+    wanted = {"user": OTHER, "only": ["sftp-read", "port:ssh"], "lifetimeS": 600}
     with site.http(OWNER) as client:
         assert client.post(f"/api/v2/jobs/{sleeper}/shares", json=wanted).status_code == 400
 
@@ -222,7 +222,7 @@ def test_a_tasks_own_port_lets_no_user_in(site: Site, sleeper: str, tmp_path: Pa
         (own,) = status["ports"]["ssh"]
         (tmp_path / "own").touch(0o600)
         (tmp_path / "own").write_text(ok(owner.get(f"/api/v2/jobs/{sleeper}/key")).text)
-        wanted = {"public_key": public, "job": f"{OWNER}~{sleeper}", "lifetime_s": 600}
+        wanted = {"publicKey": public, "job": f"{OWNER}~{sleeper}", "lifetimeS": 600}
         issued = admin.post("/api/v2/certificates", json=wanted)
         if issued.status_code < 300:
             Path(f"{key}-cert.pub").write_text(issued.json()["certificate"] + "\n")
@@ -235,10 +235,10 @@ def test_a_tasks_own_port_lets_no_user_in(site: Site, sleeper: str, tmp_path: Pa
 
 @pytest.mark.attack(3, "an administrator enters another's job and nobody is told")
 def test_an_administrator_enters_by_a_stated_act(site: Site, sleeper: str, tmp_path: Path) -> None:
-    wanted = {"public_key": new_key(tmp_path / "key"), "job": f"{OWNER}~{sleeper}", "lifetime_s": 600}
+    wanted = {"publicKey": new_key(tmp_path / "key"), "job": f"{OWNER}~{sleeper}", "lifetimeS": 600}
     with site.http(ADMIN) as admin, site.http(OWNER) as owner:
         assert admin.post("/api/v2/certificates", json=wanted).status_code in (400, 403, 404)
-        stated = ok(admin.post("/api/v2/certificates", json={**wanted, "as_admin": True, "reason": "disk is full"}))
+        stated = ok(admin.post("/api/v2/certificates", json={**wanted, "asAdmin": True, "reason": "disk is full"}))
         assert stated.status_code == 201
         events = ok(owner.get(f"/api/v2/jobs/{sleeper}/events")).json()["data"]
     assert [event["payload"]["reason"] for event in events if event["type"] == "job.admin-entry"] == ["disk is full"]

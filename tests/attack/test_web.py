@@ -22,7 +22,7 @@ ODD = [
     (b"POST /api/v2/validate", DEEP),
     (b"POST /api/v2/token", DEEP),
     (b"POST /api/v2/authn/basic/login", b'{"username": "x", "password": "hun\xff'),
-    (b"POST /api/v2/keys", b'{"public_key": {"a": ' * 5_000),
+    (b"POST /api/v2/keys", b'{"publicKey": {"a": ' * 5_000),
     (b"PUT /api/v2/users/me", DEEP),
     (b"POST /api/v2/jobs/x/move", DEEP),
     (b"POST /api/v2/cluster/config?dryRun=true", DEEP),

@@ -197,7 +197,7 @@ class _Base(tornado.web.RequestHandler):
 
     def fail(self, status: int, code: str, message: str, errors: list[dict[str, Any]] | None = None) -> None:
         self.set_status(status)
-        self.finish({"code": code, "message": message, "hint": "", "request_id": "r1", "errors": errors or []})
+        self.finish({"code": code, "message": message, "hint": "", "requestId": "r1", "errors": errors or []})
 
     def job_or_fail(self, name: str) -> dict[str, Any] | None:
         job = self.backend.find(name)
@@ -355,7 +355,7 @@ class _Ticket(_Base):
         if job:
             self.set_status(201)
             url = f"http://{job['uid']}--{label}.localhost:8000/.pai/signin?ticket=t1"
-            self.finish({"url": url, "path_url": f"/s/{job['uid']}--{label}/.pai/signin?ticket=t1", "expires_at": NOW})
+            self.finish({"url": url, "pathUrl": f"/s/{job['uid']}--{label}/.pai/signin?ticket=t1", "expiresAt": NOW})
 
 
 class _Keys(_Base):

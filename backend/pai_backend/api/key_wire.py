@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field, field_validator
 
-from pai_backend.api.queries import Query
+from pai_backend.api.queries import Body, Query
 from pai_backend.model.base import Model
 from pai_backend.model.rights import WORDS
 
@@ -16,7 +16,7 @@ CERTIFICATE_S, LONGEST_CERTIFICATE_S = 3600, 86_400
 _ONLY = f"What it is limited to, any of {', '.join(WORDS)}; empty: nothing is forbidden."
 
 
-class _OneLine(Model):
+class _OneLine(Body):
     @field_validator("comment", "name", check_fields=False)
     @classmethod
     def _is_one_line(cls, value: str) -> str:
@@ -61,7 +61,7 @@ class KeyList(Model):
     data: tuple[KeyWire, ...]
 
 
-class NewCertificate(Model):
+class NewCertificate(Body):
     """A public key to have certified."""
 
     public_key: str = Field(max_length=32768, description="One line of a `.pub` file.")
@@ -111,7 +111,7 @@ class AuthorityWire(Model):
     fingerprint: str = Field(description="Of the key that signs now.")
 
 
-class NewShare(Model):
+class NewShare(Body):
     """Whom to let into a job, for how long, to do what."""
 
     user: str = Field(min_length=1, max_length=255)

@@ -27,6 +27,12 @@ class Query(Model):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
+class Body(Model):
+    """Base of JSON bodies; names are camelCase and nothing else."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
 class SubmitQuery(Query):
     """How to take a document."""
 

@@ -54,14 +54,14 @@ class _Starting(tornado.web.RequestHandler):
 class _Healthz(_Starting):
     def get(self) -> None:
         """Alive."""
-        self.answer(200, Alive().model_dump_json())
+        self.answer(200, Alive().model_dump_json(by_alias=True))
 
 
 class _Readyz(_Starting):
     def get(self) -> None:
         """Not ready."""
         check = Check(name="database", ok=False, message=self.why())
-        self.answer(503, Readiness(ready=False, checks=(check,)).model_dump_json())
+        self.answer(503, Readiness(ready=False, checks=(check,)).model_dump_json(by_alias=True))
 
 
 class _Everything(_Starting):
@@ -69,4 +69,4 @@ class _Everything(_Starting):
         """Every verb of every other path."""
         error = Unavailable(self.why(), hint="Try again in a moment.")
         status, body = translate(error, secrets.token_hex(8))
-        self.answer(status, body.model_dump_json())
+        self.answer(status, body.model_dump_json(by_alias=True))

@@ -28,15 +28,15 @@ def main(arguments: list[str]) -> int:
         try:
             configs.append(read_config(_text(file)))
         except DocumentError as error:
-            body = error.body().model_dump(mode="json")
+            body = error.body().model_dump(mode="json", by_alias=True)
             sys.stdout.write(json.dumps({"file": file, "error": body}) + "\n")
             return EXIT_INVALID
     before, after = configs
     change = compare(before, after)
     told = {
         "differs": change.differs,
-        "warnings": [warning.model_dump(mode="json") for warning in after.warnings],
-        "change": change.model_dump(mode="json"),
+        "warnings": [warning.model_dump(mode="json", by_alias=True) for warning in after.warnings],
+        "change": change.model_dump(mode="json", by_alias=True),
     }
     sys.stdout.write(json.dumps(told) + "\n")
     return 0

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import AliasGenerator, BaseModel, ConfigDict, create_model
+from pydantic.alias_generators import to_camel
 
 MOST_SHARED: Final = 4096
 """Sets of field names that are kept to be shared; those that come later are one value's each, as pydantic has it."""
@@ -45,9 +46,13 @@ class _SharedNames:
 
 
 class Model(BaseModel):
-    """An immutable value; an unknown field is an error, not a shrug."""
+    """An immutable value; an unknown field is an error, not a shrug.
+
+    Its JSON has the fields' own names where it is stored, and their camelCase (``by_alias=True``) where it is sent.
+    """
 
     model_config = ConfigDict(
+        alias_generator=AliasGenerator(serialization_alias=to_camel),
         frozen=True,
         extra="forbid",
         ser_json_bytes="base64",

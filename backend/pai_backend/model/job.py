@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, SerializationInfo, field_serializer
+from pydantic.alias_generators import to_camel
 
 from pai_backend.model.base import Model
 from pai_backend.model.ids import JobUid, TaskUid
@@ -284,6 +285,11 @@ class Event(Model):
     at: datetime
     type: str = Field(description="What has happened, e.g. job.state; docs/events.md lists all.")
     payload: dict[str, object] = Field(default_factory=dict)
+
+    @field_serializer("payload")
+    def _sent_in_camel_case(self, payload: dict[str, object], info: SerializationInfo) -> dict[str, object]:
+        """The payload as it is stored, or with the names of its fields as they are sent."""
+        return {to_camel(name): value for name, value in payload.items()} if info.by_alias else payload
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ def main(arguments: list[str]) -> int:
         if args.picture:
             _write(args.picture, picture(answer))
     except _Wrong as wrong:
-        body = wrong.error.body().model_dump(mode="json")
+        body = wrong.error.body().model_dump(mode="json", by_alias=True)
         sys.stdout.write(json.dumps({"file": wrong.file, "error": body}) + "\n")
         return EXIT_INVALID
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    sys.stdout.write(answer.model_dump_json() + "\n")
+    sys.stdout.write(answer.model_dump_json(by_alias=True) + "\n")
     return 0
 
 

@@ -27,9 +27,9 @@ export interface components {
             /** @default null */
             readonly gpus: number | null;
             /** @default 0 */
-            readonly running_tasks: number;
+            readonly runningTasks: number;
             /** @default 0 */
-            readonly running_gpus: number;
+            readonly runningGpus: number;
             /**
              * @description The group alone exceeds it.
              * @default false
@@ -69,7 +69,7 @@ export interface components {
              * @description type: the GPU type to ask for instead.
              * @default
              */
-            readonly leaf_type: string;
+            readonly leafType: string;
             /**
              * @description virtual-cluster: the one to submit to instead.
              * @default
@@ -122,12 +122,12 @@ export interface components {
              * @description This many failed tasks fail the job.
              * @default 1
              */
-            readonly min_failed: number | null;
+            readonly minFailed: number | null;
             /**
              * @description This many succeeded tasks let the job succeed; null: only when all tasks are done.
              * @default null
              */
-            readonly min_succeeded: number | null;
+            readonly minSucceeded: number | null;
         };
         /**
          * @description Which protocol a document was written in.
@@ -159,7 +159,7 @@ export interface components {
             /** @default  */
             readonly hint: string;
             /** @default  */
-            readonly request_id: string;
+            readonly requestId: string;
         };
         /** @description One line of a job's history; ``seq`` counts from 1 without gaps within a job. */
         readonly Event: {
@@ -283,7 +283,7 @@ export interface components {
             /** @default  */
             readonly password: string;
             /** @default  */
-            readonly registry_uri: string;
+            readonly registryUri: string;
         };
         /** @description Everything about one job. */
         readonly JobDetail: {
@@ -361,21 +361,21 @@ export interface components {
             readonly dialect: components["schemas"]["Dialect"];
             readonly image: string;
             /** @default default */
-            readonly virtual_cluster: string;
+            readonly virtualCluster: string;
             /** @default null */
-            readonly gpu_type: string | null;
+            readonly gpuType: string | null;
             /**
              * @description nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks.
              * @default {}
              */
-            readonly node_selector: {
+            readonly nodeSelector: {
                 readonly [key: string]: string;
             };
             /**
              * @description -2 always rerun, -1 unlimited, else the maximum
              * @default 0
              */
-            readonly retry_count: number;
+            readonly retryCount: number;
             /** @description jobEnvs, values as written */
             readonly env: {
                 readonly [key: string]: unknown;
@@ -384,18 +384,18 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             /** @default  */
-            readonly auth_file: string;
+            readonly authFile: string;
             /** @default  */
-            readonly data_dir: string;
+            readonly dataDir: string;
             /** @default  */
-            readonly output_dir: string;
+            readonly outputDir: string;
             /** @default  */
-            readonly code_dir: string;
+            readonly codeDir: string;
             /**
              * @description QIZHI: end the job when this many tasks have completed.
              * @default null
              */
-            readonly kill_all_on_completed: number | null;
+            readonly killAllOnCompleted: number | null;
             /**
              * @description jobEnvs.isDebug: keep failed tasks for inspection.
              * @default false
@@ -403,12 +403,12 @@ export interface components {
             readonly debug: boolean;
             /**
              * @default {
-             *       "gang_allocation": true,
-             *       "priority_class": null,
-             *       "lazy_preemption": false,
-             *       "ignore_suggested_nodes": true,
-             *       "gang_release": false,
-             *       "within_one_cell": null
+             *       "gangAllocation": true,
+             *       "priorityClass": null,
+             *       "lazyPreemption": false,
+             *       "ignoreSuggestedNodes": true,
+             *       "gangRelease": false,
+             *       "withinOneCell": null
              *     }
              */
             readonly scheduling: components["schemas"]["Scheduling"];
@@ -416,7 +416,7 @@ export interface components {
              * @description Names in the document's secrets; the values are never part of a spec.
              * @default []
              */
-            readonly secret_names: readonly string[];
+            readonly secretNames: readonly string[];
             /** @default [] */
             readonly storages: readonly components["schemas"]["StorageMount"][];
             /**
@@ -425,20 +425,20 @@ export interface components {
              */
             readonly notify: readonly string[];
             /** @default  */
-            readonly submit_from: string;
+            readonly submitFrom: string;
             /** @default  */
             readonly description: string;
             /**
              * @description expectedRunTime, in seconds: how long an attempt is expected to run. It ends nothing.
              * @default null
              */
-            readonly expected_run_s: number | null;
+            readonly expectedRunS: number | null;
             /**
              * @description idleTimeout, in seconds: how long nothing may use the job before it is stopped; null for ever.
              * @default null
              */
-            readonly idle_timeout_s: number | null;
-            readonly task_roles: readonly components["schemas"]["TaskRole"][];
+            readonly idleTimeoutS: number | null;
+            readonly taskRoles: readonly components["schemas"]["TaskRole"][];
         };
         /** @description What one node lacks. Numbers are cores, MiB, or the port. */
         readonly Lack: {
@@ -545,7 +545,7 @@ export interface components {
              * @description First port of a fixed range; 0 means chosen at random.
              * @default 0
              */
-            readonly begin_at: number;
+            readonly beginAt: number;
             /**
              * @description Given by the protocol, not asked for: it has an address, but is not offered.
              * @default false
@@ -589,19 +589,19 @@ export interface components {
              * @description MiB
              * @default 100
              */
-            readonly memory_mb: number;
+            readonly memoryMb: number;
             /** @default 0 */
             readonly gpus: number;
             /**
              * @description MiB of /dev/shm; 64 as the seeds say
              * @default 64
              */
-            readonly shm_mb: number;
+            readonly shmMb: number;
             /**
              * @description SCM only; recorded, not enforced
              * @default null
              */
-            readonly storage_gb: number | null;
+            readonly storageGb: number | null;
         };
         /** @description Retries by who caused them. */
         readonly RetryDetails: {
@@ -631,23 +631,23 @@ export interface components {
              * @description All tasks start together or not at all; false: one by one, each retried alone.
              * @default true
              */
-            readonly gang_allocation: boolean;
+            readonly gangAllocation: boolean;
             /**
              * @description None: the default, test.
              * @default null
              */
-            readonly priority_class: components["schemas"]["PriorityClass"] | null;
+            readonly priorityClass: components["schemas"]["PriorityClass"] | null;
             /** @default false */
-            readonly lazy_preemption: boolean;
+            readonly lazyPreemption: boolean;
             /** @default true */
-            readonly ignore_suggested_nodes: boolean;
+            readonly ignoreSuggestedNodes: boolean;
             /** @default false */
-            readonly gang_release: boolean;
+            readonly gangRelease: boolean;
             /**
              * @description withinOneCell: the cell type of which one cell must contain an affinity group.
              * @default null
              */
-            readonly within_one_cell: string | null;
+            readonly withinOneCell: string | null;
         };
         /** @description A named port of a task, with its stable addresses. */
         readonly ServiceWire: {
@@ -675,10 +675,10 @@ export interface components {
             /** @description Who may enter. */
             readonly user: string;
             readonly only: readonly string[];
-            readonly created_by: string;
+            readonly createdBy: string;
             /** Format: date-time */
-            readonly created_at: string;
-            readonly expires_at: string | null;
+            readonly createdAt: string;
+            readonly expiresAt: string | null;
         };
         /** @description What the ssh plugin of OpenPAI v2 asks for. */
         readonly SshOptions: {
@@ -686,12 +686,12 @@ export interface components {
              * @description Tasks of the job can log in to each other.
              * @default false
              */
-            readonly job_ssh: boolean;
+            readonly jobSsh: boolean;
             /**
              * @description Public keys that may log in besides the user's; they may hold tags of secrets.
              * @default []
              */
-            readonly authorized_keys: readonly string[];
+            readonly authorizedKeys: readonly string[];
             /**
              * @description Start the command only when all tasks answer SSH.
              * @default false
@@ -701,12 +701,12 @@ export interface components {
              * @description Whose tasks; empty: those of all roles.
              * @default []
              */
-            readonly barrier_roles: readonly string[];
+            readonly barrierRoles: readonly string[];
             /**
              * @description Seconds after which the barrier fails the task.
              * @default 1800
              */
-            readonly barrier_timeout_s: number;
+            readonly barrierTimeoutS: number;
         };
         /**
          * @description States users see; OpenPAI's words (REST v2).
@@ -721,7 +721,7 @@ export interface components {
         /** @description A team storage that a v2 document names. */
         readonly StorageMount: {
             readonly name: string;
-            readonly mount_path: string;
+            readonly mountPath: string;
         };
         /** @description A row of the job list. */
         readonly Summary: {
@@ -770,14 +770,14 @@ export interface components {
              * @description minInstances: without gang allocation, so many of its tasks start together, before the others.
              * @default null
              */
-            readonly min_instances: number | null;
+            readonly minInstances: number | null;
             /**
              * @default {
              *       "cpus": 1,
-             *       "memory_mb": 100,
+             *       "memoryMb": 100,
              *       "gpus": 0,
-             *       "shm_mb": 64,
-             *       "storage_gb": null
+             *       "shmMb": 64,
+             *       "storageGb": null
              *     }
              */
             readonly resources: components["schemas"]["Resources"];
@@ -792,8 +792,8 @@ export interface components {
             readonly strict: boolean;
             /**
              * @default {
-             *       "min_failed": 1,
-             *       "min_succeeded": null
+             *       "minFailed": 1,
+             *       "minSucceeded": null
              *     }
              */
             readonly completion: components["schemas"]["Completion"];
@@ -801,23 +801,23 @@ export interface components {
              * @description Retries of one task alone; followed when gang_allocation is off (v2).
              * @default 0
              */
-            readonly task_retry_count: number;
+            readonly taskRetryCount: number;
             /**
              * @description Of this role, when it is not the job's.
              * @default null
              */
             readonly image: string | null;
             /** @default null */
-            readonly image_auth: components["schemas"]["ImageAuth"] | null;
+            readonly imageAuth: components["schemas"]["ImageAuth"] | null;
             /** @default false */
             readonly infiniband: boolean;
             /**
              * @default {
-             *       "job_ssh": false,
-             *       "authorized_keys": [],
+             *       "jobSsh": false,
+             *       "authorizedKeys": [],
              *       "barrier": false,
-             *       "barrier_roles": [],
-             *       "barrier_timeout_s": 1800
+             *       "barrierRoles": [],
+             *       "barrierTimeoutS": 1800
              *     }
              */
             readonly ssh: components["schemas"]["SshOptions"];
@@ -825,22 +825,22 @@ export interface components {
              * @description extras.hivedScheduler skuType or gpuType of the role.
              * @default null
              */
-            readonly sku_type: string | null;
+            readonly skuType: string | null;
             /**
              * @description pinnedCellId or reservationId of the role.
              * @default null
              */
-            readonly pinned_cell_id: string | null;
+            readonly pinnedCellId: string | null;
             /**
              * @description affinityGroupName of the role.
              * @default null
              */
-            readonly affinity_group: string | null;
+            readonly affinityGroup: string | null;
             /**
              * @description withinOneCell of the role: the cell type of which one cell must contain its tasks.
              * @default null
              */
-            readonly within_one_cell: string | null;
+            readonly withinOneCell: string | null;
         };
         /** @description A task of the current attempt. */
         readonly TaskWire: {
@@ -869,9 +869,9 @@ export interface components {
         /** @description A one-time sign-in to a service for a browser. */
         readonly Ticket: {
             readonly url: string;
-            readonly path_url: string;
+            readonly pathUrl: string;
             /** Format: date-time */
-            readonly expires_at: string;
+            readonly expiresAt: string;
         };
         /** @description The reason in words. */
         readonly Told: {
@@ -925,7 +925,7 @@ export interface components {
              * @description The GPU type asked for; empty for any.
              * @default
              */
-            readonly leaf_type: string;
+            readonly leafType: string;
             /**
              * @description GPUs it cannot start without.
              * @default 0
@@ -935,7 +935,7 @@ export interface components {
              * @description GPUs of its largest task.
              * @default 0
              */
-            readonly largest_task: number;
+            readonly largestTask: number;
             /**
              * @description GPUs that the virtual cluster owns where the group may run.
              * @default 0
@@ -950,7 +950,7 @@ export interface components {
              * @description The largest task that would find room now.
              * @default 0
              */
-            readonly largest_free: number;
+            readonly largestFree: number;
             /**
              * @description The cell type of which one cell must contain it, or one role of it.
              * @default
@@ -986,12 +986,12 @@ export interface components {
              * @description Estimate of when it starts, by known run times; null when too little is known.
              * @default null
              */
-            readonly starts_at: string | null;
+            readonly startsAt: string | null;
             /**
              * @description Where the run times of the estimate are from: declared, history, or both.
              * @default []
              */
-            readonly rests_on: readonly components["schemas"]["Basis"][];
+            readonly restsOn: readonly components["schemas"]["Basis"][];
             /**
              * @description What would start it now, the smallest change first.
              * @default []

@@ -16,10 +16,10 @@ export function toldIn(language: string, waiting: IWaiting): ITold {
 function capText(trans: TranslationBundle, cap: ICap): string {
   const limits = [];
   if (cap.gpus !== null) {
-    limits.push(trans.__('%1 of %2 GPUs', cap.running_gpus, cap.gpus));
+    limits.push(trans.__('%1 of %2 GPUs', cap.runningGpus, cap.gpus));
   }
   if (cap.tasks !== null) {
-    limits.push(trans.__('%1 of %2 tasks', cap.running_tasks, cap.tasks));
+    limits.push(trans.__('%1 of %2 tasks', cap.runningTasks, cap.tasks));
   }
   const whose = [cap.user, cap.vc].filter(Boolean).join(', ');
   return trans.__('Limit of %1: %2 at once.', whose, limits.join(', '));
@@ -74,15 +74,15 @@ function Reason(props: {
         )}
       </span>
       {waiting.cap && <span>{capText(trans, waiting.cap)}</span>}
-      {waiting.starts_at && (
+      {waiting.startsAt && (
         <span>
           {trans.__(
             'Expected to start at about %1, if no new job comes first.',
-            clockText(waiting.starts_at)
+            clockText(waiting.startsAt)
           )}
         </span>
       )}
-      {waiting.starts_at && told.estimate && <span>{told.estimate}</span>}
+      {waiting.startsAt && told.estimate && <span>{told.estimate}</span>}
       {waiting.holders.length > 0 && (
         <Holders trans={trans} waiting={waiting} />
       )}

@@ -49,7 +49,7 @@ export function SharedMark(props: {
   const terms = given.map(share =>
     [
       share.user,
-      untilWords(trans, share.expires_at),
+      untilWords(trans, share.expiresAt),
       allowedWords(trans, share.only)
     ].join(' · ')
   );
@@ -93,7 +93,7 @@ export function ReceivedShares(props: {
             <span className="jp-pai-JobList-facts">
               {[
                 trans.__('by %1', ownerOf(share)),
-                untilWords(trans, share.expires_at),
+                untilWords(trans, share.expiresAt),
                 allowedWords(trans, share.only)
               ].join(' · ')}
             </span>

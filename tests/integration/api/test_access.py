@@ -37,7 +37,7 @@ async def test_ssh_answer_has_all_a_strict_client_needs(api: ApiSite) -> None:
         ("hello--worker-0", "worker", 0),
         ("hello--worker-1", "worker", 1),
     ]
-    assert gateway["host_key"] == key
+    assert gateway["hostKey"] == key
     assert gateway["fingerprint"].startswith("SHA256:")
 
 
@@ -57,8 +57,8 @@ async def test_without_a_gateway_the_answer_says_so(api: ApiSite) -> None:
 async def test_keys_are_registered_listed_and_forgotten_by_their_owner_only(api: ApiSite) -> None:
     _private, public = make_ed25519("alice@laptop")
     async with api.client() as alice, api.client(BOB) as bob:
-        made = await alice.post("/api/v2/keys", json={"public_key": public})
-        again = await alice.post("/api/v2/keys", json={"public_key": public})
+        made = await alice.post("/api/v2/keys", json={"publicKey": public})
+        again = await alice.post("/api/v2/keys", json={"publicKey": public})
         fingerprint = made.json()["fingerprint"]
         others = (await bob.get("/api/v2/keys")).json()
         foreign = await bob.delete(f"/api/v2/keys/{quote(fingerprint, safe='')}")
@@ -77,7 +77,7 @@ async def test_keys_are_registered_listed_and_forgotten_by_their_owner_only(api:
 async def test_a_private_key_is_refused_without_being_repeated(api: ApiSite) -> None:
     private, _public = make_ed25519("x")
     async with api.client() as client:
-        answer = await client.post("/api/v2/keys", json={"public_key": private})
+        answer = await client.post("/api/v2/keys", json={"publicKey": private})
     assert answer.status_code == 400
     assert private.splitlines()[1] not in answer.text
 
@@ -88,7 +88,7 @@ async def test_a_ticket_signs_in_to_the_service_once(api: ApiSite) -> None:
         await client.post("/api/v2/jobs", content=scm_document())
         ticket = await client.post("/api/v2/jobs/hello/services/web/ticket")
     async with api.client(None) as browser:
-        path = ticket.json()["path_url"]
+        path = ticket.json()["pathUrl"]
         first = await browser.get(path)
         again = await browser.get(path)
     assert ticket.status_code == 201

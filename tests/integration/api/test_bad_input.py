@@ -20,7 +20,7 @@ from tests.support.documents import scm_document
 
 Wrong = tuple[str, str, bytes | None, int, str, str]
 NAME_RULE = "name may hold letters, digits, and . _ ~ -, at most 255 of them, and is not . or .."
-BODY_KEYS = {"code", "message", "errors", "hint", "request_id"}
+BODY_KEYS = {"code", "message", "errors", "hint", "requestId"}
 
 
 def assert_is_error(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def assert_is_error(answer: httpx.Response, status: int, code: str) -> dict[str,
     body: dict[str, Any] = answer.json()
     assert set(body) == BODY_KEYS
     assert body["code"] == code
-    assert body["request_id"] == answer.headers["x-request-id"]
+    assert body["requestId"] == answer.headers["x-request-id"]
     return body
 
 
@@ -298,7 +298,7 @@ async def test_a_huge_body_of_unknown_length_is_refused_too(api: ApiSite) -> Non
 @pytest.mark.asyncio
 async def test_small_bodies_have_a_small_limit(api: ApiSite) -> None:
     async with api.client() as client:
-        answer = await client.post("/api/v2/keys", content=json.dumps({"public_key": "x" * 100_000}))
+        answer = await client.post("/api/v2/keys", content=json.dumps({"publicKey": "x" * 100_000}))
     assert assert_is_error(answer, 413, "TooLargeError")["message"] == "The body is larger than 65536 bytes."
 
 
@@ -314,7 +314,7 @@ async def test_a_fault_of_ours_tells_the_request_id_and_nothing_else(
         answer = await client.get("/api/v2/jobs", headers={"X-Request-Id": "ask-me-42"})
     body = assert_is_error(answer, 500, "UnknownError")
     assert "1234" not in answer.text
-    assert body["request_id"] == "ask-me-42"
+    assert body["requestId"] == "ask-me-42"
     logged = [record for record in caplog.records if "ask-me-42" in record.getMessage()]
     assert len(logged) == 1
 

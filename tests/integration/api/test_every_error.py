@@ -54,8 +54,8 @@ BODIES: dict[str, object] = {
     "executionType": {"value": "STOP"},
     "tag": {"value": "vision"},
     "move": {"to": "first"},
-    "keys": {"public_key": make_ed25519("")[1]},
-    "certificates": {"public_key": make_ed25519("")[1]},
+    "keys": {"publicKey": make_ed25519("")[1]},
+    "certificates": {"publicKey": make_ed25519("")[1]},
     "shares": {"user": "bob"},
     "login": {"username": "carol", "password": "correct horse"},
     "token": {"username": "carol", "password": "correct horse"},
@@ -219,7 +219,7 @@ async def no_api(asker: Asker, pair: Pair) -> httpx.Response:
 
 async def no_job(asker: Asker, pair: Pair) -> httpx.Response:
     if "{job}" not in pair.template:
-        return await asker.ask(pair, body=json.dumps({"public_key": make_ed25519("")[1], "job": "nothing"}).encode())
+        return await asker.ask(pair, body=json.dumps({"publicKey": make_ed25519("")[1], "job": "nothing"}).encode())
     return await asker.ask(pair, job="nothing")
 
 

@@ -32,13 +32,13 @@ HOUR = timedelta(hours=1)
 
 
 async def registered(client: httpx.AsyncClient, **terms: object) -> dict[str, Any]:
-    answer = await client.post("/api/v2/keys", json={"public_key": make_ed25519("laptop")[1], **terms})
+    answer = await client.post("/api/v2/keys", json={"publicKey": make_ed25519("laptop")[1], **terms})
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
 
 
 async def certified(client: httpx.AsyncClient, **terms: object) -> dict[str, Any]:
-    answer = await client.post("/api/v2/certificates", json={"public_key": make_ed25519("")[1], **terms})
+    answer = await client.post("/api/v2/certificates", json={"publicKey": make_ed25519("")[1], **terms})
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
 
@@ -76,10 +76,10 @@ async def test_a_key_lives_by_its_terms(api: ApiSite) -> None:
     now = api.ctx.clock()
     async with api.client() as client:
         job = await submitted(api, client)
-        key = await registered(client, name="laptop", lifetime_s=3600, job=job.id)
+        key = await registered(client, name="laptop", lifetimeS=3600, job=job.id)
         listed = (await client.get("/api/v2/keys")).json()["data"]
     assert listed == [key]
-    assert (key["name"], key["job"], key["last_used_at"]) == ("laptop", job.uid, None)
+    assert (key["name"], key["job"], key["lastUsedAt"]) == ("laptop", job.uid, None)
     found = await by_public_key(api.store, key["fingerprint"], now)
     assert found is not None
     assert (found.user, found.job) == ("alice", job.uid)
@@ -95,7 +95,7 @@ async def test_a_new_key_takes_the_place_of_the_old_one_when_it_is_used(api: Api
     async with api.client() as client:
         old = await registered(client)
         new = await registered(client, replaces=old["fingerprint"])
-        wrong = await client.post("/api/v2/keys", json={"public_key": make_ed25519("")[1], "replaces": "SHA256:none"})
+        wrong = await client.post("/api/v2/keys", json={"publicKey": make_ed25519("")[1], "replaces": "SHA256:none"})
         before = await by_public_key(api.store, old["fingerprint"], now)
         used = await by_public_key(api.store, new["fingerprint"], now)
         assert before is not None
@@ -106,7 +106,7 @@ async def test_a_new_key_takes_the_place_of_the_old_one_when_it_is_used(api: Api
         events = await audited(client)
     assert (wrong.status_code, wrong.json()["code"]) == (400, "InvalidParametersError")
     assert await by_public_key(api.store, old["fingerprint"], now) is None
-    assert (kept["fingerprint"], kept["replaces"], kept["last_used_from"]) == (new["fingerprint"], "", "192.0.2.7")
+    assert (kept["fingerprint"], kept["replaces"], kept["lastUsedFrom"]) == (new["fingerprint"], "", "192.0.2.7")
     assert events == [
         ("key.registered", "alice", "127.0.0.1", old["fingerprint"]),
         ("key.registered", "alice", "127.0.0.1", new["fingerprint"]),
@@ -118,12 +118,12 @@ async def test_a_new_key_takes_the_place_of_the_old_one_when_it_is_used(api: Api
 async def test_a_certificate_is_listed_revoked_and_ends(api: ApiSite) -> None:
     now = api.ctx.clock()
     async with api.client() as client, api.client(BOB) as bob:
-        nothing = await client.post("/api/v2/certificates", json={"public_key": make_ed25519("")[1]})
+        nothing = await client.post("/api/v2/certificates", json={"publicKey": make_ed25519("")[1]})
         job = await submitted(api, client)
-        made = await certified(client, lifetime_s=60, only=["sftp"])
+        made = await certified(client, lifetimeS=60, only=["sftp"])
         task = await certified(client, job=job.id, principals=[f"{job.alias}--worker-1"])
         foreign = await client.post(
-            "/api/v2/certificates", json={"public_key": make_ed25519("")[1], "principals": ["other"]}
+            "/api/v2/certificates", json={"publicKey": make_ed25519("")[1], "principals": ["other"]}
         )
         listed = [each["serial"] for each in (await client.get("/api/v2/certificates")).json()["data"]]
         not_his = await bob.delete(f"/api/v2/certificates/{made['serial']}")
@@ -184,7 +184,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
         assert await still_valid(api, who, job, now) is None
         hidden = await bob.get(f"/api/v2/jobs/{job.alias}/ssh")
         path = f"/api/v2/jobs/{job.id}/shares"
-        given = await alice.post(path, json={"user": "bob", "lifetime_s": 3600, "only": ["port:http", "sftp"]})
+        given = await alice.post(path, json={"user": "bob", "lifetimeS": 3600, "only": ["port:http", "sftp"]})
         refused = [
             (await alice.post(path, json=body)).json()["code"]
             for body in ({"user": "alice"}, {"user": "nobody"}, {"user": "bob", "only": ["root"]})
@@ -196,7 +196,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
         seen = [
             (await bob.get(f"/api/v2/jobs/{job.id}{rest}")).status_code for rest in ("", "/logs", "/shares", "/key")
         ]
-        made = await certified(bob, job=job.alias, lifetime_s=86400)
+        made = await certified(bob, job=job.alias, lifetimeS=86400)
         assert given.status_code == 201, given.text
         assert await still_valid(api, who, job, now) == limits_of(["port:http", "sftp"])
         assert await still_valid(api, who, job, now + 2 * HOUR) is None, "it ends by itself"
@@ -209,7 +209,7 @@ async def test_a_share_lets_in_and_ends(api: ApiSite) -> None:
     assert of_bob == []
     assert (shown.status_code, seen) == (200, [404, 404, 404, 404]), "he may enter it by SSH, and nothing else"
     assert (made["principals"], made["only"]) == ([job.alias], ["sftp", "port:http"])
-    assert made["expires_at"] == given.json()["expires_at"], "no longer than the share"
+    assert made["expiresAt"] == given.json()["expiresAt"], "no longer than the share"
     holder = await by_certificate(api.store, facts(made), now)
     assert holder is not None
     assert await still_valid(api, holder, job, now) is None, "the share has ended"
@@ -232,7 +232,7 @@ async def test_who_is_locked_out_gets_in_by_nothing(api: ApiSite) -> None:
         before = await found()
         assert (await root.put("/api/v2/lockouts/alice")).status_code == 204
         during, listed = await found(), (await root.get("/api/v2/lockouts")).json()["data"]
-        refused = await client.post("/api/v2/certificates", json={"public_key": make_ed25519("")[1]})
+        refused = await client.post("/api/v2/certificates", json={"publicKey": make_ed25519("")[1]})
         assert (await root.delete("/api/v2/lockouts/alice")).status_code == 204
         after = await found()
         everything = await audited(root, "?everybody=true")

@@ -267,7 +267,7 @@ async def test_a_profile_is_shown_to_its_user_and_to_admins(api: ApiSite) -> Non
 async def test_ssh_keys_of_the_profile_are_the_registered_keys(api: ApiSite) -> None:
     first, second = (make_ed25519("")[1] for _ in range(2))
     async with api.client() as alice:
-        await alice.post("/api/v2/keys", json={"public_key": first, "comment": "laptop"})
+        await alice.post("/api/v2/keys", json={"publicKey": first, "comment": "laptop"})
         shown = (await alice.get("/api/v2/users/me")).json()["extension"]["sshKeys"]
         change = {"data": {"extension": {"sshKeys": [{"title": "desk", "value": second, "time": 1}]}}, "patch": True}
         changed = await alice.put("/api/v2/users/me", json=change)

@@ -100,7 +100,7 @@ async def test_validate_changes_nothing_and_tells_all_faults(api: ApiSite) -> No
         bad = (await client.post("/api/v2/validate", content=scm_document(image=None, retryCount="many"))).json()
         jobs = (await client.get("/api/v2/jobs")).json()
     assert (good["valid"], good["name"], good["errors"]) == (True, "hello", [])
-    assert good["spec"]["task_roles"][0]["instances"] == 2
+    assert good["spec"]["taskRoles"][0]["instances"] == 2
     assert bad["valid"] is False
     assert {fault["path"] for fault in bad["errors"]} == {"$.image", "$.retryCount"}
     assert jobs == []
@@ -175,7 +175,7 @@ async def test_nodes_show_what_is_in_use(api: ApiSite) -> None:
     async with api.client() as client:
         (node,) = (await client.get("/api/v2/cluster/nodes")).json()["data"]
     assert (node["name"], node["simulated"], len(node["gpus"])) == ("carol", True, 1)
-    assert node["used"] == {"tasks": 0, "cpus": 0, "memory_mb": 0, "gpus": []}
+    assert node["used"] == {"tasks": 0, "cpus": 0, "memoryMb": 0, "gpus": []}
 
 
 @pytest.mark.asyncio

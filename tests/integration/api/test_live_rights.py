@@ -28,7 +28,7 @@ from tests.integration.api.test_streams import connect
 from tests.support.api_site import ALICE, BOB, ROOT, ApiSite
 from tests.support.documents import scm_document
 
-REASON = {"as_admin": True, "reason": "its node burns"}
+REASON = {"asAdmin": True, "reason": "its node burns"}
 
 
 async def application(client: httpx.AsyncClient) -> tuple[str, str]:
@@ -71,13 +71,13 @@ async def test_a_key_that_its_user_adopts_outlives_the_token_that_registered_it(
     async with api.client() as alice:
         token, name = await application(alice)
         async with api.client(token) as program:
-            await program.post("/api/v2/keys", json={"public_key": public})
+            await program.post("/api/v2/keys", json={"publicKey": public})
             own = await registered(alice)
-            terms = {"public_key": own["public_key"], "lifetime_s": 10**8}
+            terms = {"publicKey": own["publicKey"], "lifetimeS": 10**8}
             refused = await program.post("/api/v2/keys", json=terms)
-            replacing = {"public_key": make_ed25519("")[1], "replaces": own["fingerprint"]}
+            replacing = {"publicKey": make_ed25519("")[1], "replaces": own["fingerprint"]}
             pushed_out = await program.post("/api/v2/keys", json=replacing)
-        assert (await alice.post("/api/v2/keys", json={"public_key": public})).status_code == 201
+        assert (await alice.post("/api/v2/keys", json={"publicKey": public})).status_code == 201
         await alice.delete(f"/api/v2/tokens/{name}")
         kept = {key["fingerprint"] for key in (await alice.get("/api/v2/keys")).json()["data"]}
     assert kept == {parse_public_key(public).fingerprint, own["fingerprint"]}
@@ -201,9 +201,9 @@ async def test_what_a_token_makes_while_it_is_revoked_is_not_kept(api: ApiSite) 
         keys, certificates, shares = KeyService(api.ctx, ""), CertificateService(api.ctx, ""), ShareService(api.ctx, "")
         public = make_ed25519("")[1]
         for made in (
-            keys.add(user, NewKey(public_key=public)),
-            keys.replace(user, [NewKey(public_key=public)]),
-            certificates.issue(user, NewCertificate(public_key=public)),
+            keys.add(user, NewKey.model_validate({"publicKey": public})),
+            keys.replace(user, [NewKey.model_validate({"publicKey": public})]),
+            certificates.issue(user, NewCertificate.model_validate({"publicKey": public})),
             shares.give(user, job.id, NewShare(user="bob")),
             JobKeyService(api.ctx).private(user, job.id, JobKeyQuery(), ""),
         ):
@@ -218,13 +218,13 @@ async def test_an_administrator_enters_by_a_reason_that_the_owner_reads(api: Api
     await api.store.grants.keep_accounts({"alice": False, "bob": False, "root": True})
     async with api.client() as alice, api.client(BOB) as bob, api.client(ROOT) as root:
         job = await submitted(api, alice)
-        body: dict[str, object] = {"public_key": public, "job": job.id}
+        body: dict[str, object] = {"publicKey": public, "job": job.id}
         for wrong in (
             {},
-            {"as_admin": True},
+            {"asAdmin": True},
             {"reason": "x"},
-            {"as_admin": True, "reason": " "},
-            {"as_admin": True, "reason": "a\nb"},
+            {"asAdmin": True, "reason": " "},
+            {"asAdmin": True, "reason": "a\nb"},
         ):
             refused = await root.post("/api/v2/certificates", json={**body, **wrong})
             assert (refused.status_code, refused.json()["code"]) == (403, "ForbiddenUserError"), wrong

@@ -203,7 +203,7 @@ def test_the_tasks_own_port_takes_no_key_of_a_user_and_a_certificate_neither(run
         key = tmp_path / "own"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=60)
         public = key.with_suffix(".pub").read_text()
-        made = client.sent("POST", "/api/v2/certificates", json={"public_key": public, "job": f"{USER}~shut"})
+        made = client.sent("POST", "/api/v2/certificates", json={"publicKey": public, "job": f"{USER}~shut"})
         Path(f"{key}-cert.pub").write_text(made["certificate"] + "\n")
         words = ["-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-i", str(key)]
         words += ["-o", f"UserKnownHostsFile={tmp_path / 'own_hosts'}", "-o", "IdentityAgent=none"]

@@ -212,7 +212,7 @@ async def test_a_stream_is_refused_before_the_upgrade(
         await connect(api, path, token, headers)
     assert refusal.value.code == status
     assert refusal.value.response is not None
-    assert set(json.loads(refusal.value.response.body)) == {"code", "message", "errors", "hint", "request_id"}
+    assert set(json.loads(refusal.value.response.body)) == {"code", "message", "errors", "hint", "requestId"}
 
 
 @pytest.mark.asyncio

@@ -113,7 +113,7 @@ def test_what_was_planned_happens_and_every_job_runs_on(tmp_path: Path) -> None:
         plan = client.post(CONFIG, params={"dryRun": "true"}, content=text).raise_for_status().json()
         assert (plan["valid"], plan["concerns"], plan["newestVersion"], plan["appliedVersion"]) == (True, True, 1, None)
         assert jobs_of(plan["change"]["lost"]) == ["second"]
-        changed = {each["vc"]: (each["gpus_before"], each["gpus_after"]) for each in plan["change"]["virtual_clusters"]}
+        changed = {each["vc"]: (each["gpusBefore"], each["gpusAfter"]) for each in plan["change"]["virtualClusters"]}
         assert changed == {"default": (2, 1), "vc1": (0, 1)}
         assert shown(client) == (1, "setting", "")
         assert claims(client, "second") == []

@@ -216,7 +216,7 @@ def test_ssh_config_is_shown_written_and_removed(pai: Pai, fake: RunningFake, tm
     assert code == 0
     assert config.read_text().startswith(f"Host {uid}--main-0\n    HostName 127.0.0.1\n")
     assert (tmp_path / "ssh" / "config").read_text().splitlines()[1] == f"Include {config}"
-    assert fake.backend.keys[0]["public_key"].startswith("ssh-ed25519 ")
+    assert fake.backend.keys[0]["publicKey"].startswith("ssh-ed25519 ")
     assert pai("ssh-config")[1] == "Nothing to change.\n"
     assert pai.json("ssh-config", "--remove")[1]["applied"] is True  # type: ignore[index]
     assert not config.exists()

@@ -25,7 +25,7 @@ def test_a_job_goes_through_all_calls(client: Client) -> None:
     assert client.source("train").data == DOCUMENT
     assert client.active_count() == 1
     assert client.events("train")[0]["seq"] == 1
-    assert client.ticket("train", "web")["path_url"].startswith("/s/")
+    assert client.ticket("train", "web")["pathUrl"].startswith("/s/")
     client.stop("train")
     assert client.job("train")["state"] == "STOPPED"
     assert client.active_count() == 0

@@ -69,10 +69,10 @@ def estimate(backend: Client, name: str) -> tuple[datetime, list[str], str, str]
     """When the job starts, what that rests on, and the words for it in English and Chinese."""
     waiting = backend.why(name)["waiting"]
     assert waiting is not None
-    assert waiting["starts_at"] is not None
+    assert waiting["startsAt"] is not None
     texts = waiting["texts"]
-    at = datetime.fromisoformat(waiting["starts_at"])
-    return at, waiting["rests_on"], texts["en"]["estimate"], texts["zh_CN"]["estimate"]
+    at = datetime.fromisoformat(waiting["startsAt"])
+    return at, waiting["restsOn"], texts["en"]["estimate"], texts["zh_CN"]["estimate"]
 
 
 def is_close(one: datetime, other: datetime) -> bool:

@@ -232,14 +232,14 @@ def test_ssh_shows_the_command(notebook: Notebook, fake: RunningFake, tmp_path: 
 
 
 def share(uid: str, job: str, user: str, **terms: object) -> dict[str, object]:
-    return {"uid": uid, "job": job, "alias": "its-alias", "user": user, "only": [], "expires_at": None, **terms}
+    return {"uid": uid, "job": job, "alias": "its-alias", "user": user, "only": [], "expiresAt": None, **terms}
 
 
 def test_the_list_says_what_is_shared_with_whom_until_when_and_for_what(notebook: Notebook, fake: RunningFake) -> None:
     uid, other = fake.add_job("train"), fake.add_job("other")
     assert "SHARED" not in repr(notebook.run("%pai list"))
     fake.backend.given = [share(uid, "tester~train", user) for user in ("bob", "carol")]
-    ends = {"only": ["sftp", "port:web"], "expires_at": "2026-11-22T12:00:00Z"}
+    ends = {"only": ["sftp", "port:web"], "expiresAt": "2026-11-22T12:00:00Z"}
     fake.backend.shares = [share("j9", "dave~theirs", "tester", **ends)]
     jobs, _, received = repr(notebook.run("%pai list")).partition("\n\n")
     by_name = {line.split()[0]: line for line in jobs.splitlines()}

@@ -44,7 +44,7 @@ def test_json_has_the_fate_of_every_group_and_is_the_same_in_every_process() -> 
     fates = {fate["name"]: fate for fate in json.loads(one.stdout)["fates"]}
     assert len(fates) == 12
     assert fates["bob~night"]["preempted"] > 0
-    assert fates["eva~huge"]["started_s"] is None
+    assert fates["eva~huge"]["startedS"] is None
 
 
 def test_a_picture_is_written_on_demand(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_picture_is_written_on_demand(tmp_path: Path) -> None:
 def test_grace_delays_those_who_evict() -> None:
     def started(*words: str) -> float:
         fates = json.loads(run(CONFIG, TRACE, "--json", *words).stdout)["fates"]
-        return float(next(fate["started_s"] for fate in fates if fate["name"] == "dan~asr"))
+        return float(next(fate["startedS"] for fate in fates if fate["name"] == "dan~asr"))
 
     assert started("--grace", "45") == started() + 45
 
@@ -144,7 +144,7 @@ def test_caps_come_from_the_settings_of_a_backend_and_from_options(tmp_path: Pat
 
     def capped(*words: str) -> float:
         users = json.loads(run(CONFIG, TRACE, "--json", *words).stdout)["users"]
-        return float(next(user["capped_hours"] for user in users if user["user"] == "ann"))
+        return float(next(user["cappedHours"] for user in users if user["user"] == "ann"))
 
     assert capped() == 0
     assert capped("--settings", str(settings)) > 0

@@ -119,7 +119,7 @@ def test_a_user_who_has_nothing_gets_in_by_a_certificate_alone(alice: Person, ba
     assert backend.keys() == []
     (kept,) = alice.files.certificates
     (issued,) = [each for each in backend.thread.run(broker.certificates(backend.api)) if each["serial"] not in before]
-    assert (kept.name, issued["principals"], issued["last_used_at"] is None) == ("demo-cert.pub", ["demo"], False)
+    assert (kept.name, issued["principals"], issued["lastUsedAt"] is None) == ("demo-cert.pub", ["demo"], False)
 
     text = kept.read_bytes()
     assert alice.pai("ssh", "--role", "second", "demo", "exit 7").returncode == 7

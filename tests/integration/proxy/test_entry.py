@@ -164,7 +164,7 @@ async def test_a_stranger_learns_nothing_but_how_to_sign_in() -> None:
             body = (await client.get("/")).json()
             assert (body["code"], set(body)) == (
                 "UnauthorizedUserError",
-                {"code", "message", "hint", "errors", "request_id"},
+                {"code", "message", "hint", "errors", "requestId"},
             )
         assert under_test.store.lookups == 0
 

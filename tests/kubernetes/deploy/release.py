@@ -127,7 +127,7 @@ class Release:
         """A key of the user's, known to the backend."""
         await run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", self.place / "key")
         public = (self.place / "key.pub").read_text().strip()
-        answer = await self.client.post("/api/v2/keys", json={"public_key": public, "comment": "test"})
+        answer = await self.client.post("/api/v2/keys", json={"publicKey": public, "comment": "test"})
         assert answer.status_code == 201, answer.text
 
     async def ssh(self, name: str, *words: str) -> Ended:
@@ -135,7 +135,7 @@ class Release:
         gateway = (await self.client.get("/api/v2/gateway")).json()
         known = self.place / "known_hosts"
         if not known.exists():  # written once: the key stays
-            known.write_text(f"[{gateway['host']}]:{gateway['port']} {gateway['host_key']}\n")
+            known.write_text(f"[{gateway['host']}]:{gateway['port']} {gateway['hostKey']}\n")
         options = {
             "IdentityFile": self.place / "key",
             "IdentitiesOnly": "yes",

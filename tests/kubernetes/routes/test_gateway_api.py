@@ -48,7 +48,7 @@ async def test_ssh_passes_the_door_with_the_key_that_the_api_tells(front: Front)
         assert str(size) in inside.err
         true = known.read_text()
         other = (release.place / "key.pub").read_text().strip()
-        known.write_text(true.replace(gateway["host_key"], other))
+        known.write_text(true.replace(gateway["hostKey"], other))
         refused = await release.ssh(name, "true")
         known.write_text(true)
     assert refused.code == 255

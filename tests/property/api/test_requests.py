@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pai_backend.api.routes import ROUTES, Route
 from tests.support.api_site import ALICE, running_api
 
-SHAPE = {"code", "message", "errors", "hint", "request_id"}
+SHAPE = {"code", "message", "errors", "hint", "requestId"}
 PLAIN = [
     (verb, route)
     for route in ROUTES

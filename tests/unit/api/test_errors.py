@@ -30,12 +30,12 @@ def test_a_domain_error_is_told_with_its_places() -> None:
     fault = Fault(path="$.x", message="wrong", line=3, column=4, hint="right")
     status, body = translate(NoSuchJob("gone", errors=[fault], hint="look"), "r1")
     assert status == 404
-    assert body.model_dump() == {
+    assert body.model_dump(by_alias=True) == {
         "code": "NoJobError",
         "message": "gone",
         "errors": ({"path": "$.x", "message": "wrong", "line": 3, "column": 4, "hint": "right"},),
         "hint": "look",
-        "request_id": "r1",
+        "requestId": "r1",
     }
 
 

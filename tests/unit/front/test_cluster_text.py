@@ -16,9 +16,9 @@ EMPTY: ClusterChange = {
     "missing": [],
     "impossible": [],
     "starts": [],
-    "virtual_clusters": [],
-    "added_nodes": [],
-    "removed_nodes": [],
+    "virtualClusters": [],
+    "addedNodes": [],
+    "removedNodes": [],
 }
 
 
@@ -76,9 +76,9 @@ def test_long_lists_are_cut_and_say_so() -> None:
 
 
 def test_virtual_clusters_that_come_and_go_are_marked_and_nodes_named() -> None:
-    vc = {"vc": "new", "exists_before": False, "exists_after": True, "gpus_before": 0, "gpus_after": 8, "cells": []}
-    gone = {**vc, "vc": "old", "exists_before": True, "exists_after": False}
-    text = plan_text(plan(virtual_clusters=[vc, gone], added_nodes=["a"], removed_nodes=["b\x1b[2J"]))
+    vc = {"vc": "new", "existsBefore": False, "existsAfter": True, "gpusBefore": 0, "gpusAfter": 8, "cells": []}
+    gone = {**vc, "vc": "old", "existsBefore": True, "existsAfter": False}
+    text = plan_text(plan(virtualClusters=[vc, gone], addedNodes=["a"], removedNodes=["b\x1b[2J"]))
     lines = text.split("\n\n")[0].splitlines()
     assert lines[1].split() == ["new", "GPUs", "in", "all", "0", "8", "is", "new"]
     assert lines[2].endswith("goes")

@@ -39,7 +39,7 @@ def test_a_refused_document_keeps_every_place() -> None:
         "code": "InvalidProtocolError",
         "message": "2 faults",
         "hint": "Mend them.",
-        "request_id": "r7",
+        "requestId": "r7",
         "errors": [
             {"path": "$.image", "message": "is missing", "line": 1, "column": 2, "hint": "Add it."},
             {"path": "$.x", "message": "is unknown", "line": None, "column": None, "hint": ""},

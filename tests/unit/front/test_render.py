@@ -127,8 +127,8 @@ def why_body(**changes: object) -> Why:
         "vc": "vision",
         "position": 2,
         "waiting": 5,
-        "starts_at": None,
-        "rests_on": [],
+        "startsAt": None,
+        "restsOn": [],
         "holders": [],
         "changes": [],
         "texts": {"en": {"sentence": "It needs 4 GPUs.", "remedy": "Wait.", "estimate": ""}},
@@ -149,12 +149,12 @@ def test_why_a_job_waits_is_told_with_the_remedy_and_the_place_in_the_queue() ->
 def test_a_start_is_told_as_an_estimate_with_what_it_rests_on() -> None:
     at = "2026-11-21T14:20:00Z"
     texts = {"en": {"sentence": "It needs 4 GPUs.", "remedy": "Wait.", "estimate": "This time is an estimate."}}
-    lines = render.why_text(why_body(starts_at=at, texts=texts)).splitlines()
+    lines = render.why_text(why_body(startsAt=at, texts=texts)).splitlines()
     assert lines[-1] == f"  starts about {render.clock(at)}. This time is an estimate."
 
 
 def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() -> None:
-    amounts = {"leaf_type": "V100", "vc": "tools", "member": 0, "before": 4, "after": 2}
+    amounts = {"leafType": "V100", "vc": "tools", "member": 0, "before": 4, "after": 2}
     shape = {**amounts, "nodes": ["carol", "dan"], "detail": "zone=a"}
     groups = ("fewer-tasks", "type", "virtual-cluster", "fewer-tasks", "smaller-tasks", "opportunistic")
     kinds = (*groups, "anywhere", "drop-label", "tolerate", "uncordon", "magic")
@@ -174,7 +174,7 @@ def test_further_changes_that_would_start_a_job_are_listed_behind_the_first() ->
 
 
 def test_one_task_is_no_plural() -> None:
-    one = {"kind": "fewer-tasks", "leaf_type": "", "vc": "", "member": 0, "before": 4, "after": 1}
+    one = {"kind": "fewer-tasks", "leafType": "", "vc": "", "member": 0, "before": 4, "after": 1}
     assert render.change_words(cast(Change, one)) == "1 task instead of 4"
 
 

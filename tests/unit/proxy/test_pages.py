@@ -72,7 +72,7 @@ def test_programs_get_the_common_error_body() -> None:
         assert answer.status == notice.value.status
         assert body["code"] == notice.value.code
         assert body["message"].startswith(notice.value.en.title)
-        assert body["request_id"] == "id-1"
+        assert body["requestId"] == "id-1"
         assert "Refresh" not in answer.headers
 
 

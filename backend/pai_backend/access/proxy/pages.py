@@ -97,7 +97,9 @@ def reply(refused: Refused, headers: HTTPHeaders, request_id: str, *, may_reload
     message = f"{kind.en.title}. {refused.detail or _why(refused.job) or kind.en.text}"
     hint = kind.en.text if kind.en.text not in message else ""
     body = ErrorBody(code=kind.code, message=message, hint=hint, request_id=request_id)
-    return Reply(kind.status, _refusal_headers(refused, "application/json"), body.model_dump_json().encode())
+    return Reply(
+        kind.status, _refusal_headers(refused, "application/json"), body.model_dump_json(by_alias=True).encode()
+    )
 
 
 def _why(job: Job | None) -> str:

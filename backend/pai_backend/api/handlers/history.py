@@ -43,7 +43,8 @@ class EventStream(PushHandler):
         """One event a message."""
         found = await JobService(self.ctx).find(self.user, job)
         await self.push(
-            event.model_dump_json() async for event in HistoryService(self.ctx).follow(found.uid, query.after)
+            event.model_dump_json(by_alias=True)
+            async for event in HistoryService(self.ctx).follow(found.uid, query.after)
         )
 
 
@@ -58,7 +59,7 @@ class AllEvents(PushHandler):
     async def get(self, query: AllEventsQuery) -> None:
         """One event with its position a message."""
         events = HistoryService(self.ctx).follow_all(self.user, query.position)
-        await self.push(placed.model_dump_json() async for placed in events)
+        await self.push(placed.model_dump_json(by_alias=True) async for placed in events)
 
 
 class Logs(ApiHandler):

@@ -89,7 +89,9 @@ class IdentityService:
                 hint="Ask the administrator to change api.users.",
             )
         if data.extension is not None and data.extension.ssh_keys is not None:
-            wanted = [NewKey(public_key=key.value, comment=key.title) for key in data.extension.ssh_keys]
+            wanted = [
+                NewKey.model_validate({"publicKey": key.value, "comment": key.title}) for key in data.extension.ssh_keys
+            ]
             await KeyService(self._ctx, source).replace(user, wanted)
         return ChangedUser(**dict(await self._user(account)))
 
