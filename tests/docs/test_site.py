@@ -97,9 +97,10 @@ def test_links_to_the_repository_name_files_that_exist(html: dict[Path, Page]) -
 
 
 def test_a_browser_fetches_nothing_from_elsewhere(site: Path, html: dict[Path, Page]) -> None:
-    loads = {load for page in html.values() for load in page.loads}
-    assert any("mermaid.min.js" in load for load in loads)
-    assert [load for load in loads if urlsplit(load).scheme or urlsplit(load).netloc] == []
+    loads = {(file.parent, load) for file, page in html.items() for load in page.loads}
+    assert any("mermaid.min.js" in load for _, load in loads)
+    assert [load for _, load in loads if urlsplit(load).scheme or urlsplit(load).netloc] == []
+    assert [load for folder, load in loads if not (folder / unquote(urlsplit(load).path)).exists()] == []
     styles = [file.read_text(encoding="utf-8") for file in site.rglob("*.css")]
     assert styles
     assert not any(re.search(r"""(?:url\(|@import)\s*["']?(?:https?:)?//""", text) for text in styles)
