@@ -19,7 +19,8 @@ from jupyter_pai.embedded import Embedded
 from jupyter_pai.errors import ClientError
 from jupyter_pai.render import table
 from jupyter_pai.sync import Client
-from jupyter_pai.wire import ACTIVE_STATES, JobDetail
+from jupyter_pai.wire import ACTIVE_STATES
+from jupyter_pai.wire_types import JobDetail
 
 EXAMPLES = Path(__file__).resolve().parent
 LOCAL = EXAMPLES / "backend.yaml"

@@ -25,7 +25,8 @@ from jupyter_pai.embedded import Embedded
 from jupyter_pai.errors import ClientError
 from jupyter_pai.render import table
 from jupyter_pai.sync import Client
-from jupyter_pai.wire import ACTIVE_STATES, FINAL_STATES, JobDetail
+from jupyter_pai.wire import ACTIVE_STATES, FINAL_STATES
+from jupyter_pai.wire_types import JobDetail
 
 LAB = Path(__file__).resolve().parent / "lab"
 CAROL, DAN = "hostname-carol", "hostname-dan"

@@ -39,4 +39,4 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from jupyter_pai.magics import PaiMagics
 
     shell.register_magics(PaiMagics)
-    shell.set_hook("complete_command", complete, str_key="%pai")  # type: ignore[no-untyped-call]
+    shell.set_hook("complete_command", complete, str_key="%pai")

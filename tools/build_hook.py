@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OLDEST = 20
 
 
-class BuildHook(BuildHookInterface):
+class BuildHook(BuildHookInterface[BuilderConfig]):
     """Called by hatchling."""
 
     PLUGIN_NAME = "custom"

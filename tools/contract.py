@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from datamodel_code_generator import DataModelType, GenerateConfig, InputFileType, LiteralType, PythonVersion, generate
+from datamodel_code_generator import GenerateConfig, InputFileType, LiteralType, PythonVersion, generate
+from datamodel_code_generator.enums import DataModelType
 from datamodel_code_generator.format import Formatter
 from pydantic import TypeAdapter
 

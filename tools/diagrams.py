@@ -52,7 +52,8 @@ def drawn(text: str) -> str:
     """The page with its pictures as they should be."""
     for mark, picture in PICTURES.items():
         frame = re.compile(rf"(<!-- {re.escape(mark)} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text = frame.sub(lambda found, picture=picture: f"{found[1]}{picture()}\n{found[2]}", text)
+        drawn = picture()
+        text = frame.sub(lambda found, drawn=drawn: f"{found[1]}{drawn}\n{found[2]}", text)  # type: ignore[misc]
     return text
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from tests.support.lab_site import LabSite, running_lab
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 IMAGES = ROOT / "docs" / "images"
 
-SIZE = {"width": 1280, "height": 800}
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 TIMEOUT_MS = 60_000
 LANGUAGE_PLUGIN = "@jupyterlab/translation-extension:plugin"
 TITLE = {"en": "PAI jobs", "zh_CN": "PAI 作业"}
@@ -142,7 +142,7 @@ def in_english(browser: Browser, site: LabSite, directory: Path) -> None:
         # The last line that a Jupyter server writes at its start.
         job_page(page, "jupyter_16be8b71", "Skipped non-installed server")
         # Lower, so that the log's last lines fill it: those above name this machine's directories.
-        page.set_viewport_size({**SIZE, "height": 700})
+        page.set_viewport_size({"width": SIZE["width"], "height": 700})
         keep(page, directory, "job")
     with opened(browser, site, TITLE["en"]) as page:
         faulty_document(page)

@@ -104,6 +104,7 @@ async def walked() -> Walk:
     sys.path[:0] = [str(ROOT), str(ROOT / "backend")]
     from jupyter_pai.client import AsyncClient
     from jupyter_pai.endpoint import Endpoint
+    from pai_backend.model.ids import JobUid
     from pai_backend.model.job import State
     from tests.support.api_site import ALICE, running_api
     from tests.support.real_cluster import at_work, until
@@ -116,11 +117,12 @@ async def walked() -> Walk:
             sys.setprofile(walk.profile)
             try:
                 job = await client.submit(DOCUMENT.encode(), filename="walk.yaml")
-                await until(site.store, job["uid"], lambda now: any(task.started_at for task in now.tasks))
+                uid = JobUid(job["uid"])
+                await until(site.store, uid, lambda now: any(task.started_at for task in now.tasks))
             finally:
                 sys.setprofile(None)
                 threading.setprofile(None)
-            done = await until(site.store, job["uid"], lambda now: now.state.final)
+            done = await until(site.store, uid, lambda now: now.state.final)
             assert done.state is State.SUCCEEDED, done.state
             client.close()
     return walk

@@ -72,7 +72,7 @@ class JobView:
         if self._shown:
             self._shown = False
             return
-        display(self._repr_mimebundle_(), raw=True)  # type: ignore[no-untyped-call]  # IPython's
+        display(self._repr_mimebundle_(), raw=True)
 
     def show_once(self) -> None:
         """Display it now; as the value of the same cell it is then not displayed a second time."""

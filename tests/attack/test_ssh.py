@@ -154,6 +154,7 @@ async def test_a_client_that_stalls_reads_everything(site: Site, sleeper: str) -
         for size in sizes:
             command = f"head -c {size} /dev/zero | tr '\\0' x"
             _, session = await conn.create_session(_Slow, command, term_type="xterm", encoding=None, window=WINDOW)
+            assert isinstance(session, _Slow)
             sessions.append(session)
         overs = [asyncio.create_task(session.over.wait()) for session in sessions]
         await asyncio.wait(overs, timeout=4)  # the attack's own stall

@@ -9,6 +9,7 @@ import pytest
 
 from pai_backend.protocol import (
     document,
+    locate,
     mounts,
     plugins,
     read_document,
@@ -21,6 +22,7 @@ from pai_backend.protocol import (
     v2_tables,
     yaml_tree,
 )
+from pai_backend.protocol.fields import Table
 from tests.docs.pages import ROOT, fences, read
 
 PAGE = "docs/documents-v2.md"
@@ -33,7 +35,7 @@ LIMITS = {
     "lists and objects": yaml_tree.MAX_COLLECTIONS,
     "anchors": yaml_tree.MAX_ANCHORS,
     "characters of values, those that aliases repeat counted again": yaml_tree.MAX_CHARACTERS,
-    "levels of lists and objects": yaml_tree.MAX_DEPTH,
+    "levels of lists and objects": locate.MAX_DEPTH,
     "documents in one text": document.MAX_DOCUMENTS,
     "tasks": v1.MAX_TASKS,
     "port labels of a role": v2_roles.MAX_LABELS,
@@ -63,7 +65,7 @@ def test_the_limits_are_those_of_the_reader() -> None:
 
 def test_every_field_is_on_the_page() -> None:
     named = set(re.findall(r"[A-Za-z0-9_]+", " ".join(re.findall(r"`([^`]+)`", WORDS))))
-    tables = [table for table in vars(v2_tables).values() if isinstance(table, v2_tables.Table)]
+    tables = [table for table in vars(v2_tables).values() if isinstance(table, Table)]
     assert len(tables) > 10
     fields = {field for table in tables for field in table.fields}
     assert fields - named == set()

@@ -47,8 +47,8 @@ def test_payloads_have_the_documented_fields(place: Place) -> None:
         for document in (failing, sleeping, keeping, incremental("again")):
             client.submit(json.dumps(document).encode())
         assert "RUNNING" in place.run_until("pai status sleeping", lambda text: "RUNNING" in text)
-        for document in queued:
-            client.submit(json.dumps(document).encode())
+        for each in queued:
+            client.submit(json.dumps(each).encode())
         assert place.run_until("pai move late --before early", lambda text: "late" in text)
         nothing_owned = "pai cluster show --derived | sed 's/cellNumber: 2/cellNumber: 0/' >cluster.yaml"
         assert place.run(f"{nothing_owned} && pai cluster apply cluster.yaml --yes")[0] == 0

@@ -59,7 +59,7 @@ def test_every_configuration_key_has_a_heading() -> None:
 
 
 def test_every_route_and_verb_has_a_row() -> None:
-    rows = {}
+    rows: dict[str, set[str]] = {}
     for first in re.findall(r"^\| (`.*?) \|", read("docs/rest.md"), re.MULTILINE):
         verbs: set[str] = set()
         for cell in re.findall(r"`([^`]+)`", first):

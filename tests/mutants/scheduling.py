@@ -33,7 +33,7 @@ FINDERS: list[Finder] = [never_goes_back, sees_only_idle_leaves, takes_what_is_f
 # -- wrong clusters: (object, attribute, wrong function), each breaking a law that random operations must find ---------
 
 
-def _never_merges(self: Buddy, cell: PhysicalCell) -> None:
+def _never_merges(self: Buddy[PhysicalCell], cell: PhysicalCell) -> None:
     """Gives a cell back and leaves its buddies apart."""
     self.append(cell)
     self._count(cell, 1)

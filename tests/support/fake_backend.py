@@ -386,7 +386,8 @@ class _Socket(tornado.websocket.WebSocketHandler, _Base):
         await super().get(*args, **kwargs)
 
     def open(self, *args: str) -> None:
-        self.uid = self.backend.find(args[0])["uid"] if args else ""
+        job = self.backend.find(args[0]) if args else None
+        self.uid = job["uid"] if job else ""
         self.begin()
         self.task = asyncio.get_running_loop().create_task(self._push())
 

@@ -216,7 +216,7 @@ def _bookmark(version: int, *, ends: bool = False) -> Object:
 
 
 def _failure(how: str) -> End:
-    return {
+    ends: dict[str, End] = {
         "close": Closed(0.5),
         "late": Closed(600.0),
         "silent": Silent(),
@@ -224,4 +224,5 @@ def _failure(how: str) -> End:
         "gone": VersionGone("410", status=410),
         "busy": Busy("503", status=503),
         "away": Unreachable("away", sent=False),
-    }[how]
+    }
+    return ends[how]

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler, stream_request_body
@@ -77,7 +78,9 @@ class Digest(RequestHandler):
     """SHA-256 of the body, taken as it comes."""
 
     def prepare(self) -> None:
-        self.request.connection.set_max_body_size(1 << 40)
+        connection = self.request.connection
+        assert isinstance(connection, HTTP1Connection)
+        connection.set_max_body_size(1 << 40)
         self.sum = hashlib.sha256()
         self.size = 0
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import hypothesis
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
@@ -37,6 +36,13 @@ def ignore_loaded_modules() -> None:
     providers._get_local_constants = Constants
 
 
+def current() -> settings:
+    """What holds for tests that say nothing else."""
+    found = settings.default
+    assert found is not None
+    return found
+
+
 def is_random() -> bool:
     """Whether this run draws other examples than the last."""
-    return not hypothesis.settings.default.derandomize
+    return not current().derandomize

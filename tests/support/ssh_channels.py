@@ -45,7 +45,7 @@ async def new_channel(conn: asyncssh.SSHClientConnection) -> tuple[SSHClientChan
 async def asks(channel: SSHClientChannel[bytes], name: bytes, *args: bytes) -> bool:
     """Send a request (RFC 4254, section 5.4); gives whether it was granted."""
     async with asyncio.timeout(LIMIT_S):
-        return await channel._make_request(name, *args)
+        return bool(await channel._make_request(name, *args))
 
 
 def send(channel: SSHClientChannel[bytes], data: bytes) -> None:

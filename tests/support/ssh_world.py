@@ -219,7 +219,8 @@ async def _bash(process: asyncssh.SSHServerProcess[bytes]) -> None:
     copying = asyncio.gather(_copy(shell.stdout, process.stdout), _copy(shell.stderr, process.stderr))
     gone = asyncio.create_task(process.channel.wait_closed())
     try:
-        await asyncio.wait([copying, gone], return_when=asyncio.FIRST_COMPLETED)
+        both: list[asyncio.Future[Any]] = [copying, gone]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if copying.done():
             status = await shell.wait()
             process.exit_with_signal("TERM") if status < 0 else process.exit(status)
@@ -321,7 +322,8 @@ async def gateway(world: World, hurry: asyncio.Event | None = None, **options: A
         )
     )
     try:
-        await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
+        first: list[asyncio.Future[Any]] = [serving, ready]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
             serving.result()
         world.port = ready.result()

@@ -44,7 +44,7 @@ def test_a_jump_ends_in_the_task_whose_certificate_has_its_name(room: Room, job:
         done: list[subprocess.CompletedProcess[bytes]] = []
 
         def answered() -> bool:
-            line = [words[0], "-F", config, *words[1:]]
+            line = [words[0], "-F", str(config), *words[1:]]
             done.append(subprocess.run(line, input=b"", capture_output=True, timeout=SSH_S))
             return AGAIN not in done[-1].stderr
 

@@ -108,13 +108,14 @@ class _Ends(asyncssh.SSHClientSession[bytes]):
 
 @pytest.mark.parametrize("asked", [{"subsystem": "sftp"}, {"command": "scp -t ."}, {"command": "cat"}], ids=str)
 def test_a_transfer_whose_client_says_it_is_done_first_ends_with_its_status(
-    entry: Entry, asked: dict[str, str]
+    entry: Entry, asked: dict[str, Any]
 ) -> None:
     """scp of macOS ends its input, and takes a channel that closes without a status for a failure."""
 
     async def ends() -> list[str]:
         async with login(entry) as conn, asyncio.timeout(LIMIT_S):
             channel, session = await conn.create_session(_Ends, encoding=None, **asked)
+            assert isinstance(session, _Ends)
             if "subsystem" in asked:
                 channel.write(SFTP_HELLO)
                 await session.answered.wait()
@@ -167,8 +168,11 @@ def test_algorithms_that_nobody_knows_are_passed_over(entry: Entry) -> None:
             loop = asyncio.get_running_loop()
             _, conn = await loop.create_connection(lambda: Offering(loop, options, wait="auth"), entry.host, entry.port)
             await ready
-            async with conn:
+            try:
                 return str((await conn.run("echo in")).stdout)
+            finally:
+                conn.close()
+                await conn.wait_closed()
 
     assert asyncio.run(enter()) == "in\n"
 
@@ -232,7 +236,7 @@ def test_small_files_go_through_a_pipe(entry: Entry, tmp_path: Path) -> None:
 @local
 def test_git_fetches_and_pushes(entry: Entry, tmp_path: Path) -> None:
     """``git upload-pack`` talks both ways until each side has ended its own."""
-    git = {"GIT_SSH_COMMAND": shlex.join(entry.openssh("ssh")), "GIT_CONFIG_NOSYSTEM": "1"}
+    git: dict[str, Any] = {"GIT_SSH_COMMAND": shlex.join(entry.openssh("ssh")), "GIT_CONFIG_NOSYSTEM": "1"}
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
     made = entry.run(entry.openssh("ssh", entry.address(), "git init -q --bare -b main there.git"))
     assert made.status == 0, made.err

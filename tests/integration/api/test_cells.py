@@ -191,6 +191,6 @@ async def test_the_kinds_that_are_told_are_the_configurations_and_can_be_asked_f
         assert every == {"GPU-C": unit, "GPU-D": unit}
         for vc, kinds in told.items():
             for kind in kinds:
-                sku = {"hivedScheduler": {"taskRoles": {"train": {"skuType": kind}}}}
+                sku: dict[str, Any] = {"hivedScheduler": {"taskRoles": {"train": {"skuType": kind}}}}
                 answer = await client.post("/api/v2/jobs", content=document(f"of-{kind}", vc, **sku))
                 assert answer.status_code == 202, answer.text

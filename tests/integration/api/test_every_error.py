@@ -213,8 +213,9 @@ async def invalid_parameters(asker: Asker, pair: Pair) -> httpx.Response:
 
 
 async def no_api(asker: Asker, pair: Pair) -> httpx.Response:
-    part = next(each["name"] for each in pair.entry["parameters"] if each["in"] == "path")
-    return await asker.ask(pair, **{part: "%01"})
+    name = next(each["name"] for each in pair.entry["parameters"] if each["in"] == "path")
+    part: dict[str, Any] = {name: "%01"}
+    return await asker.ask(pair, **part)
 
 
 async def no_job(asker: Asker, pair: Pair) -> httpx.Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,10 +15,10 @@ from tests.support.api_site import BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document
 
 
-async def submit(client: httpx.AsyncClient, name: str = "hello", **changes: object) -> dict[str, object]:
+async def submit(client: httpx.AsyncClient, name: str = "hello", **changes: object) -> dict[str, Any]:
     answer = await client.post("/api/v2/jobs", content=scm_document(name, **changes))
     assert answer.status_code == 202, answer.text
-    body: dict[str, object] = answer.json()
+    body: dict[str, Any] = answer.json()
     return body
 
 

@@ -65,6 +65,7 @@ def test_a_gateway_whose_kept_port_another_has_takes_one_of_its_range(tmp_path: 
         keep_port(data / "gateway.port", port)
         with backend(data) as running:
             now = read_json(data / "runtime" / "gateway.json")
+            assert now is not None
             assert FIRST_PORT <= int(str(now["port"])) < FIRST_PORT + PORTS_TRIED
             with socket.create_connection(("127.0.0.1", int(str(now["port"]))), 20) as client:
                 assert client.recv(8) == b"SSH-2.0-"

@@ -86,7 +86,11 @@ def test_a_process_that_keeps_dying_is_started_again_with_pauses(tmp_path: Path)
         for _ in range(4):
             gone = running.children()["agent"]
             kill(gone)
-            until(lambda gone=gone: running.children().get("agent", gone) != gone)
+
+            def another(gone: int = gone) -> bool:
+                return running.children().get("agent", gone) != gone
+
+            until(another)
         until(running.ready)
         assert running.errors.read_text().count("was ended by signal 9") == 4
 

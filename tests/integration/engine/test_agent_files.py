@@ -74,7 +74,9 @@ async def sftp_of_another(client: Client) -> bytes:
         async with sftp.open("file", "wb") as file:
             await file.write(b"other\n")
         async with sftp.open("file", "rb") as file:
-            return bytes(await file.read())
+            data = await file.read()
+            assert isinstance(data, bytes)
+            return data
 
 
 def alive(process: psutil.Process) -> bool:

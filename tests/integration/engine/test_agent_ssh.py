@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import asyncssh
@@ -18,6 +19,7 @@ import pytest
 import pytest_asyncio
 from asyncssh.channel import SSHClientChannel
 from asyncssh.packet import String
+from pydantic import SecretStr
 
 from pai_backend.engine.base import SshPlan, TaskPlan, TaskState
 from pai_backend.engine.local.agent import serve_agent
@@ -49,7 +51,7 @@ class Client:
     @property
     def plan(self) -> SshPlan:
         """What the task is to serve."""
-        host_key = self._host_key.export_private_key().decode()
+        host_key = SecretStr(self._host_key.export_private_key().decode())
         return SshPlan(port=self.port, host_key=host_key, authorized_keys=(self.public,))
 
     @property
@@ -71,12 +73,13 @@ class Client:
         """``ssh`` with some remote command."""
         return ["ssh", *self.options, *options, "anybody@127.0.0.1", *words]
 
-    def connected(self) -> asyncssh.connection._ACMWrapper[asyncssh.SSHClientConnection]:
+    def connected(self) -> AbstractAsyncContextManager[asyncssh.SSHClientConnection]:
         """A client that is asyncssh: it can do what OpenSSH's command line cannot."""
-        where = ["127.0.0.1", self.port]
         known = str(self.folder / "known_hosts")
         keys = [str(self._key)]
-        return asyncssh.connect(*where, client_keys=keys, known_hosts=known, config=None, agent_path=None)
+        return asyncssh.connect(
+            "127.0.0.1", self.port, client_keys=keys, known_hosts=known, config=None, agent_path=None
+        )
 
     async def ssh(
         self, *words: str, options: tuple[str, ...] = (), stdin: bytes = b""
@@ -279,7 +282,7 @@ async def test_a_signal_request_reaches_the_programs_group(client: Client, task:
     assert (done.stdout, done.exit_status) == ("got\n", 9)
 
 
-def open_connection(client: Client) -> asyncssh.connection._ACMWrapper[asyncssh.SSHClientConnection]:
+def open_connection(client: Client) -> AbstractAsyncContextManager[asyncssh.SSHClientConnection]:
     """asyncssh's own client, for what OpenSSH's program cannot be asked to do."""
     return asyncssh.connect(
         "127.0.0.1",
@@ -299,7 +302,7 @@ async def test_what_cannot_be_run_is_told_and_the_login_goes_on(
     async with open_connection(client) as connection:
         done = await connection.run("echo a\0b", term_type=terminal)
         assert done.exit_status == 255
-        assert "cannot start in the task: embedded null byte" in f"{done.stdout}{done.stderr}"
+        assert "cannot start in the task: embedded null byte" in f"{done.stdout!r}{done.stderr!r}"
         assert (await connection.run("echo in")).stdout == "in\n"
 
 

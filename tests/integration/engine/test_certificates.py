@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
 from pai_backend.access.hostca import authority_line, certify_host
 from pai_backend.access.keys import make_ed25519, public_line
@@ -31,7 +32,7 @@ async def task(engine: LocalEngine, agent: subprocess.Popen[bytes], make_plan: M
     line = f'cert-authority,principals="{",".join(NAMES)}" {public_line(USER_CA)} pai-user-ca-1'
     ssh = SshPlan(
         port=free_port(),
-        host_key=host_key,
+        host_key=SecretStr(host_key),
         host_certificate=certify_host(HOST_CA, host_key, key_id="t", principals=NAMES, now=datetime.now(UTC)),
         authorized_keys=(line,),
     )
@@ -50,7 +51,7 @@ def certificate(directory: Path, principals: str, *options: str) -> Path:
     if not key.exists():
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=60)
     named = ["-n", principals] if principals else []
-    words = ["ssh-keygen", "-q", "-s", ca, "-I", "alice", *named, *options, f"{key}.pub"]
+    words = ["ssh-keygen", "-q", "-s", str(ca), "-I", "alice", *named, *options, f"{key}.pub"]
     subprocess.run(words, check=True, timeout=60)
     return key
 

@@ -28,7 +28,7 @@ from tests.support.backend_process import until
 from tests.support.kubeconfigs import kubeconfig
 
 POD = "/api/v1/namespaces/team/pods/task"
-SUCCESS = {"metadata": {}, "status": "Success"}
+SUCCESS: dict[str, object] = {"metadata": {}, "status": "Success"}
 OF_LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="the bash of the runtime bundle is one of Linux")
 
 

@@ -26,7 +26,7 @@ class Server:
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
 
     def add(self, plural: str, name: str, instance: str, finalizers: tuple[str, ...] = ()) -> None:
-        about = {"name": name, "namespace": "n", "uid": f"uid-{name}", "resourceVersion": "1"}
+        about: dict[str, Any] = {"name": name, "namespace": "n", "uid": f"uid-{name}", "resourceVersion": "1"}
         about |= {"labels": naming.ours(instance), "finalizers": list(finalizers)}
         self.objects[plural, name] = {"metadata": about}
 
@@ -63,8 +63,11 @@ async def _remove(port: int, directory: Path) -> tuple[int, str, str]:
     kubeconfig = directory / "kubeconfig"
     kubeconfig.write_text(json.dumps(config))
     words = ["cluster", "remove", "--cluster-name", "lab", "--kubernetes-kubeconfig", str(kubeconfig)]
-    pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-    process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-m", "pai_backend", *words, **pipes)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "pai_backend", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     out, err = await asyncio.wait_for(process.communicate(), LIMIT_S)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()

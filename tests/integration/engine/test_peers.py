@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
 from pai_backend.access.hostca import certify_host
 from pai_backend.access.keys import make_ed25519, public_line
@@ -62,10 +63,10 @@ class Gang:
             job_info=job_info(self.job),
             ssh=SshPlan(
                 port=task.placement.ports["ssh"][0],
-                host_key=host_key,
+                host_key=SecretStr(host_key),
                 host_certificate=certificate,
                 authorized_keys=(public_line(self.peers),),
-                peers=PeerAccess(key=self.peers, host_ca=public_line(CA)),
+                peers=PeerAccess(key=SecretStr(self.peers), host_ca=public_line(CA)),
             ),
         )
 

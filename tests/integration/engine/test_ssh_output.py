@@ -85,6 +85,7 @@ async def stall_and_read(connection: asyncssh.SSHClientConnection, path: Path, t
         _, session = await connection.create_session(
             _Slow, command, term_type=terminal, encoding=None, window=window, max_pktsize=min(window, 32768)
         )
+        assert isinstance(session, _Slow)
         sessions.append(session)
 
     def ended() -> int:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,17 +27,17 @@ class Pai:
         place = {"PAI_URL": fake.endpoint.url, "PAI_TOKEN": fake.endpoint.token, "PAI_SSH_DIR": str(home / "ssh")}
         self.environ = {**kept, **place, "HOME": str(home)}
 
-    def start(self, *args: str, **options: object) -> subprocess.Popen[str]:
+    def start(self, *args: str, **options: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "jupyter_pai.cli", *args]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, env=self.environ, text=True, **pipes, **options)  # type: ignore[call-overload]
+        with_pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options
+        return subprocess.Popen(command, env=self.environ, text=True, **with_pipes)
 
     def __call__(self, *args: str, stdin: str = "") -> tuple[int, str, str]:
         process = self.start(*args)
         out, err = process.communicate(stdin, timeout=TIMEOUT_S)
         return process.returncode, out, err
 
-    def json(self, *args: str, stdin: str = "") -> tuple[int, object]:
+    def json(self, *args: str, stdin: str = "") -> tuple[int, Any]:
         code, out, err = self(*args, "--json", stdin=stdin)
         assert err == ""
         return code, json.loads(out)
@@ -53,7 +54,7 @@ def test_submitting_and_listing(pai: Pai) -> None:
     assert out.startswith("helloworld_16be675e: WAITING")
     code, rows = pai.json("list")
     assert code == 0
-    assert [row["name"] for row in rows] == ["helloworld_16be675e"]  # type: ignore[attr-defined,index]
+    assert [row["name"] for row in rows] == ["helloworld_16be675e"]
 
 
 def test_the_document_goes_as_it_is_and_can_come_from_stdin(pai: Pai, fake: RunningFake) -> None:
@@ -120,7 +121,7 @@ def test_a_refused_document_shows_its_place_and_is_exit_code_2(pai: Pai) -> None
     assert '      "jobName" 5\n                ^' in err
     code, body = pai.json("submit", "-", stdin='{\n  "jobName" 5\n}')
     assert code == 2
-    assert body["errors"][0]["line"] == 2  # type: ignore[index]
+    assert body["errors"][0]["line"] == 2
 
 
 @pytest.mark.parametrize(
@@ -151,18 +152,18 @@ def test_a_backend_that_is_away_is_exit_code_3(pai: Pai, fake: RunningFake) -> N
     )
     code, body = pai.json("list")
     assert code == 3
-    assert body["code"] == "UnavailableError"  # type: ignore[index]
+    assert body["code"] == "UnavailableError"
 
 
 def test_validating_needs_no_backend_and_marks_the_place(pai: Pai, fake: RunningFake) -> None:
     fake.stop()
     code, answer = pai.json("validate", str(EXAMPLES / "scm-jupyter.json"))
     assert code == 0
-    assert (answer["valid"], answer["dialect"], answer["name"]) == (True, "scm", "jupyter_16be8b71")  # type: ignore[index]
+    assert (answer["valid"], answer["dialect"], answer["name"]) == (True, "scm", "jupyter_16be8b71")
     code, answer = pai.json("validate", "-", stdin='{"jobName": "a",\n "image" "x"}')
     assert code == 2
-    assert answer["valid"] is False  # type: ignore[index]
-    assert answer["errors"][0]["line"] == 2  # type: ignore[index]
+    assert answer["valid"] is False
+    assert answer["errors"][0]["line"] == 2
     code, out, err = pai("validate", "-", stdin='{"jobName": "a",\n "image" "x"}')
     assert (code, out) == (2, "")
     assert "stdin:2:" in err
@@ -173,7 +174,7 @@ def test_stopping_is_fine_twice(pai: Pai, fake: RunningFake) -> None:
     for _ in range(2):
         code, job = pai.json("stop", "train")
         assert code == 0
-        assert job["state"] == "STOPPED"  # type: ignore[index]
+        assert job["state"] == "STOPPED"
 
 
 def kept_roles(uid: str) -> list[dict[str, object]]:
@@ -188,7 +189,7 @@ def test_kept_tasks_are_let_go_by_name_or_all(pai: Pai, fake: RunningFake) -> No
     assert pai("release", "one", "main-1")[1] == "job one: nothing to release: no such task is kept\n"
     code, answer = pai.json("release", "two")
     assert code == 0
-    assert answer["tasks"] == ["main-0"]  # type: ignore[index]
+    assert answer["tasks"] == ["main-0"]
     assert pai("release", "nothing")[0] == 2
     assert [path for method, path, _ in fake.backend.requests if method == "POST" and "release" in path] == [
         "/api/v2/jobs/one/release?task=main-1",
@@ -218,7 +219,7 @@ def test_ssh_config_is_shown_written_and_removed(pai: Pai, fake: RunningFake, tm
     assert (tmp_path / "ssh" / "config").read_text().splitlines()[1] == f"Include {config}"
     assert fake.backend.keys[0]["publicKey"].startswith("ssh-ed25519 ")
     assert pai("ssh-config")[1] == "Nothing to change.\n"
-    assert pai.json("ssh-config", "--remove")[1]["applied"] is True  # type: ignore[index]
+    assert pai.json("ssh-config", "--remove")[1]["applied"] is True
     assert not config.exists()
 
 

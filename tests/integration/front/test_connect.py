@@ -151,9 +151,9 @@ def test_the_doctor_says_what_a_small_image_lacks(backend: Client, pai: Pai, pla
     programs = place / "programs"
     programs.mkdir()
     for name in BARE:
-        found = shutil.which(name)
-        assert found is not None
-        (programs / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program is not None
+        (programs / name).symlink_to(program)
     running(backend, "bare", {"PATH": str(programs)})
     assert pai("ssh-config").returncode == 0
     done = pai("doctor", "bare", "--json")

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ def waits(backend: Client, name: str) -> None:
             break
 
 
-def estimate(backend: Client, name: str) -> tuple[datetime, list[str], str, str]:
+def estimate(backend: Client, name: str) -> tuple[datetime, Sequence[str], str, str]:
     """When the job starts, what that rests on, and the words for it in English and Chinese."""
     waiting = backend.why(name)["waiting"]
     assert waiting is not None

@@ -273,7 +273,8 @@ async def test_job_events_come_over_jupyters_event_bus(site: Site) -> None:
     mover.start()
     try:
         while True:
-            message = json.loads(await asyncio.wait_for(bus.read_message(), TIMEOUT_S) or "")
+            async with asyncio.timeout(TIMEOUT_S):
+                message = json.loads(await bus.read_message() or "")
             if message["schema_id"] == "https://jupyter-pai.readthedocs.io/events/job/v1" and message["job"] == uid:
                 break
     finally:

@@ -63,11 +63,9 @@ def test_a_valid_document_means_the_same_with_and_without_a_backend(backend: Cli
     document = (EXAMPLES / name).read_bytes()
     command = [sys.executable, "-m", "jupyter_pai.cli", "validate", str(EXAMPLES / name), "--json"]
     answer = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
-    online = backend.validate(document, filename=name)
-    assert {key: answer[key] for key in ("valid", "dialect", "name", "spec")} == {
-        key: online[key]
-        for key in ("valid", "dialect", "name", "spec")  # type: ignore[literal-required]
-    }
+    online: dict[str, Any] = {**backend.validate(document, filename=name)}
+    compared = ("valid", "dialect", "name", "spec")
+    assert {key: answer[key] for key in compared} == {key: online[key] for key in compared}
 
 
 def test_a_job_is_followed_from_submit_to_its_exit_code(backend: Client) -> None:
@@ -130,7 +128,8 @@ async def calculate(jupyter_url: str, document: bytes) -> str:
     request = Session().msg("execute_request", {"code": "1+1", "silent": False})
     await channels.write_message(json.dumps({**request, "channel": "shell"}, default=str))
     while True:
-        message = json.loads(await asyncio.wait_for(channels.read_message(), START_TIMEOUT_S) or "")
+        async with asyncio.timeout(START_TIMEOUT_S):
+            message = json.loads(await channels.read_message() or "")
         if message["msg_type"] == "execute_result":
             channels.close()
             http.close()

@@ -155,7 +155,7 @@ async def test_a_public_key_tells_a_stranger_nothing(world: World) -> None:
             pair = asyncssh.load_keypairs([asyncssh.generate_private_key("ssh-ed25519")])[0]
             pair.public_data = key.public_data
             signed: list[bytes] = []
-            pair.sign = _noting_bytes(pair.sign, signed)  # type: ignore[method-assign]
+            setattr(pair, "sign", _noting_bytes(pair.sign, signed))  # noqa: B010
             with pytest.raises(asyncssh.PermissionDenied):
                 await asyncssh.connect(
                     *("127.0.0.1", world.port),
@@ -319,7 +319,7 @@ async def test_logs_tell_who_and_never_a_key_or_a_command(world: World, caplog: 
 @pytest.mark.parametrize("sources", [1, 200], ids=["one source", "many sources"])
 async def test_silent_strangers_lock_nobody_out(tmp_path: Path, sources: int) -> None:
     """The oldest of them make room, for as long as they are silent."""
-    limits = {"max_unauthenticated": 40, "max_unauthenticated_per_source": 8, "login_timeout_s": 600.0}
+    limits: dict[str, Any] = {"max_unauthenticated": 40, "max_unauthenticated_per_source": 8, "login_timeout_s": 600.0}
     async with make_world(tmp_path, **limits) as world:
         silent = [
             await asyncio.open_connection("127.0.0.1", world.port, local_addr=(_address(number % sources), 0))

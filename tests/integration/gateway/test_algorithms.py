@@ -7,6 +7,7 @@ import contextlib
 import re
 import sys
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import asyncssh
@@ -126,10 +127,11 @@ async def test_an_old_client_needs_the_switch(tmp_path: Path, old_clients: bool)
                 assert (await conn.run("echo in")).stdout == "in\n"
         else:
             with pytest.raises(asyncssh.KeyExchangeFailed):
-                await _jsch(world)
+                async with _jsch(world):
+                    pass
 
 
-def _jsch(world: World) -> asyncssh.connection._ACMWrapper[asyncssh.SSHClientConnection]:
+def _jsch(world: World) -> AbstractAsyncContextManager[asyncssh.SSHClientConnection]:
     return asyncssh.connect(
         *("127.0.0.1", world.port),
         username="demo",

@@ -8,6 +8,7 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ async def test_a_login_counts_for_the_client_that_the_proxy_names(
 
 async def test_silent_clients_of_a_proxy_are_many_sources(tmp_path: Path) -> None:
     """Without their addresses one client could fill the room that the proxy's address has."""
-    limits = {"max_unauthenticated_per_source": 4, "login_timeout_s": 600.0}
+    limits: dict[str, Any] = {"max_unauthenticated_per_source": 4, "login_timeout_s": 600.0}
     async with make_world(tmp_path, proxies=LOOPBACK, **limits) as world:
         strangers = []
         for _ in range(20):

@@ -109,8 +109,14 @@ async def _running(store: SqlStore, engine: LocalEngine) -> tuple[Job, int]:
     )
     await engine.start(
         TaskPlan(
-            **{"uid": task.uid, "job_name": job.name, "user": job.user, "role": task.role, "index": task.index},
-            **{"image": "none", "command": "sleep 600", "env": {"PAI_JOB_NAME": "demo"}},
+            uid=task.uid,
+            job_name=job.name,
+            user=job.user,
+            role=task.role,
+            index=task.index,
+            image="none",
+            command="sleep 600",
+            env={"PAI_JOB_NAME": "demo"},
             placement=task.placement,
             ssh=ssh,
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -44,9 +46,7 @@ def _share(world: World, limits: Limits = EVERYTHING, ends: datetime | None = No
     world.store.written()
 
 
-def _certify(
-    world: World, principals: tuple[str, ...] = ("demo",), limits: Limits = EVERYTHING, **options: object
-) -> int:
+def _certify(world: World, principals: tuple[str, ...] = ("demo",), limits: Limits = EVERYTHING, **options: Any) -> int:
     """Make a certificate for a fresh key of alice's and be its holder from here on; returns its serial."""
     ca = asyncssh.generate_private_key("ssh-ed25519")
     world.key = world.path / "certified"
@@ -231,9 +231,7 @@ async def test_certificates_open_what_they_name_until_they_are_revoked(world: Wo
         assert (await conn.run("echo in")).stdout == "in\n"
         assert (await world.ssh("echo in", name="alice+demo")).stdout == b"in\n"
         kept = world.store.grants.issued[serial]
-        world.store.grants.issued[serial] = Certificate(
-            **{**vars(kept), "revoked_at": datetime.now(UTC)}  # type: ignore[arg-type]
-        )
+        world.store.grants.issued[serial] = replace(kept, revoked_at=datetime.now(UTC))
         world.store.written()
         async with asyncio.timeout(CUT_S):
             await conn.wait_closed()
@@ -242,7 +240,7 @@ async def test_certificates_open_what_they_name_until_they_are_revoked(world: Wo
     assert 'is not for the job with the name "demo"' in (await world.ssh("true")).stderr
 
 
-def login_certified(world: World) -> asyncssh.connection._ACMWrapper[asyncssh.SSHClientConnection]:
+def login_certified(world: World) -> AbstractAsyncContextManager[asyncssh.SSHClientConnection]:
     """A client that offers its certificate."""
     return asyncssh.connect(
         *("127.0.0.1", world.port),
@@ -263,7 +261,7 @@ def login_certified(world: World) -> asyncssh.connection._ACMWrapper[asyncssh.SS
     ],
     ids=["expired", "not yet", "another address"],
 )
-async def test_what_a_certificate_says_of_itself_counts_too(world: World, option: dict[str, object]) -> None:
+async def test_what_a_certificate_says_of_itself_counts_too(world: World, option: dict[str, Any]) -> None:
     _certify(world, **option)
     assert "Permission denied" in (await world.ssh("true")).stderr
 

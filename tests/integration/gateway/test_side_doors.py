@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import psutil
@@ -112,7 +113,7 @@ async def test_channels_are_bounded_whatever_they_are_for_and_come_back(tmp_path
         here = psutil.Process()
         async with login(world, name) as conn:
 
-            async def open_one() -> object:
+            async def open_one() -> tuple[Any, Any]:
                 if way == "jumps":
                     return await conn.open_connection("demo", 22)
                 if way == "connections":
@@ -133,8 +134,8 @@ async def test_channels_are_bounded_whatever_they_are_for_and_come_back(tmp_path
                 assert len(world.engine.dials) == most
                 # Both ends of the loopback engine's connection are in this process, and those of the task's ride.
                 assert here.num_fds() - before <= 4 * most
-                for _, writer in opened:  # type: ignore[misc]
-                    writer.close()
+                for pair in opened:
+                    pair[1].close()
                 await eventually(lambda: here.num_fds() <= before, "descriptors of jumps do not come back")
                 await open_one()
             if listening is not None:

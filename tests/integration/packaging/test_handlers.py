@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from jupyter_server.auth.decorator import authorized
 from tornado.web import RequestHandler, authenticated
 
+from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.extension import PaiExtension
 
 Verb = Callable[..., Any]
@@ -21,7 +22,7 @@ def probe(handler: RequestHandler) -> None:
 
 # Wrappers made by one decorator share its code, whatever they wrap.
 SIGNED_IN = authenticated(probe).__code__
-ALLOWED = authorized("read", "probe")(probe).__code__
+ALLOWED: CodeType = authorized("read", "probe")(probe).__code__
 
 
 def layers(verb: Verb) -> Iterator[CodeType]:
@@ -39,7 +40,7 @@ def guarded(verb: Verb) -> bool:
 
 def our_verbs() -> list[tuple[str, Verb]]:
     extension = PaiExtension()
-    extension.link = None  # routes only carry it
+    extension.link = cast(BackendLink, None)  # routes only carry it
     extension.initialize_handlers()
     found = []
     for pattern, handler, *_ in extension.handlers:

@@ -78,7 +78,8 @@ def test_the_description_for_pypi_has_no_relative_link_or_picture(wheel: Path) -
     [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
     shown = email.message_from_bytes(archive.read(name), policy=email.policy.default)
     description = shown.get_payload()
-    [repository] = [url for url in shown.get_all("Project-URL") if url.startswith("Repository, ")]
+    assert isinstance(description, str)
+    [repository] = [url for url in shown.get_all("Project-URL", []) if url.startswith("Repository, ")]
     at_release = rf"{re.escape(repository.removeprefix('Repository, '))}/(?:raw|blob)/v{shown['Version']}/"
     targets = re.findall(r"\]\(([^)\s]+)\)", description)
     assert shown["Description-Content-Type"] == "text/markdown"

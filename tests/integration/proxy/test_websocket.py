@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tornado.httpclient import HTTPClientError, HTTPRequest
@@ -52,7 +52,7 @@ async def test_texts_bytes_subprotocol_and_close_code_are_the_servers_own(path: 
 @pytest.mark.parametrize("known_by", ["token", "cookie"])
 async def test_an_open_websocket_ends_with_the_token_that_opened_it(known_by: str) -> None:
     async with proxied_web_server() as under_test:
-        cookie = {"Cookie": await under_test.cookie(), "Origin": under_test.origin, "Authorization": ""}
+        cookie: dict[str, Any] = {"Cookie": await under_test.cookie(), "Origin": under_test.origin, "Authorization": ""}
         socket = await connect(under_test, **(cookie if known_by == "cookie" else {}))
         await socket.write_message("in")
         assert await socket.read_message() == "in"

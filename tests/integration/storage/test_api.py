@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -73,7 +74,7 @@ async def test_a_file_comes_back_as_it_was_sent(site: ApiSite, root: Path) -> No
 
 async def test_an_upload_goes_on_where_it_was_left(site: ApiSite, root: Path) -> None:
     data = os.urandom(3 * MIB)
-    query = {"size": len(data), "sha256": digest(data)}
+    query: dict[str, str | int] = {"size": len(data), "sha256": digest(data)}
     async with site.client() as client:
         first = await client.put(fs("/alice/f"), content=data[:MIB], params=query)
         assert first.json() == {"path": "/alice/f", "kept": MIB, "complete": False}
@@ -270,7 +271,7 @@ async def test_jobs_of_one_name_have_outputs_of_their_own(site: ApiSite, root: P
 )
 @pytest.mark.parametrize("sized", [True, False])
 async def test_the_quota_holds_however_many_uploads_are_under_way(
-    tmp_path: Path, quotas: dict[str, int], place: str, fit: int, sized: bool
+    tmp_path: Path, quotas: dict[str, Any], place: str, fit: int, sized: bool
 ) -> None:
     room = FileRoom(LocalFiles(tmp_path / "fs"), shared=("team",), **quotas)
     async with running_api(tmp_path, files=room) as site, site.client() as client:

@@ -113,7 +113,7 @@ async def test_uploads_that_cannot_be_finished_count_all_the_same(tmp_path: Path
             except httpx.TransportError:  # refused and closed before all of it was sent
                 return 403
 
-        codes = []
+        codes: list[int] = []
         while 403 not in codes:
             codes.append(await send(len(codes)))
             assert held(tmp_path / "fs") <= 3 * MIB

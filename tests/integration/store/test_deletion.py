@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Column, Connection, Table, func, select
 
 from pai_backend.model.errors import NoSuchJob, NotFinished
 from pai_backend.model.ids import JobUid
@@ -46,14 +47,18 @@ async def controlling(store: SqlStore) -> int:
     return lease.epoch
 
 
+def _counting(table: Table, column: Column[str], uid: JobUid) -> Callable[[Connection], int]:
+    query = select(func.count()).select_from(table).where(column.startswith(uid))
+    return lambda conn: int(conn.scalar(query) or 0)
+
+
 async def rows_of(store: SqlStore, uid: JobUid) -> dict[str, int]:
     """How many rows of each table are about a job, by whichever column names it."""
     found = {}
     for table in metadata.sorted_tables:
         columns = [column for name in ("uid", "job", "owner") if (column := table.c.get(name)) is not None]
         for column in columns:
-            query = select(func.count()).select_from(table).where(column.startswith(uid))
-            found[table.name] = await store._database.read(lambda conn, query=query: int(conn.scalar(query) or 0))
+            found[table.name] = await store._database.read(_counting(table, column, uid))
     return {name: count for name, count in found.items() if count}
 
 

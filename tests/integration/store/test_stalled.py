@@ -35,8 +35,12 @@ async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 @pytest_asyncio.fixture
 async def writer(database: Database) -> AsyncIterator[asyncpg.Connection]:
     """A writer of a replica, in its transaction, with the server's settings that a replica asks for."""
-    async with database.backing._writer.connect() as connection:
+    backing = database.backing
+    assert isinstance(backing, PostgresBacking)
+    assert backing._writer is not None
+    async with backing._writer.connect() as connection:
         writer = (await connection.get_raw_connection()).driver_connection
+        assert writer is not None
         await writer.execute("BEGIN")
         await writer.execute(TAKE)
         yield writer

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hypothesis import settings
+from tests.support import repeatable
 
 ROOT = Path(__file__).parents[3]
 DRAWS = """
@@ -54,6 +54,6 @@ def test_random_examples_are_other_ones_each_time(tmp_path: Path) -> None:
 
 
 def test_no_example_is_too_slow_for_a_busy_machine() -> None:
-    assert settings.default.deadline is None
-    assert settings.default.derandomize
-    assert settings.default.database is None
+    assert repeatable.current().deadline is None
+    assert repeatable.current().derandomize
+    assert repeatable.current().database is None

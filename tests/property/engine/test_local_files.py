@@ -16,9 +16,9 @@ from pai_backend.engine.local.shim.command import Launch, decode, encode
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
-NO_NUL = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+NO_NUL = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 LABELS = st.from_regex(r"[A-Za-z0-9._~]+", fullmatch=True)
-NAMES = st.text(st.characters(exclude_characters="\0=", exclude_categories=("Cs",)), min_size=1)
+NAMES = st.text(st.characters(exclude_characters="\0=", exclude_categories=["Cs"]), min_size=1)
 
 
 @given(

@@ -29,7 +29,7 @@ def jobs(draw: st.DrawFn) -> Job:
     """A placed job; each port of each task is another number."""
     uid = JobUid("j0123456789abcdef")
     names = draw(st.lists(NAMES, unique=True, min_size=1, max_size=4))
-    roles, tasks = [], []
+    roles, tasks = [], list[Task]()
     for number, name in enumerate(names):
         labels = draw(st.lists(NAMES.filter(lambda label: label not in ("http", "ssh")), unique=True, max_size=2))
         ports = tuple(PortSpec(label=label, count=draw(st.integers(1, 3))) for label in [*labels, "http", "ssh"])

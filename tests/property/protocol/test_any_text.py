@@ -153,7 +153,9 @@ def test_a_number_reads_as_the_number_it_is(number: float) -> None:
 
 @pytest.mark.parametrize("shift", [(1000, 0), (0, 1000), (-1000, 0), (0, -1000)])
 def test_the_law_of_places_refuses_a_place_outside(shift: tuple[int, int]) -> None:
-    (fault,) = [fault for fault in read("{} x") if isinstance(fault, Fault)]
+    faults = read("{} x")
+    assert isinstance(faults, tuple)
+    (fault,) = faults
     assert points_into("{} x", fault)
     wrong = fault.model_copy(update={"line": (fault.line or 0) + shift[0], "column": (fault.column or 0) + shift[1]})
     assert not points_into("{} x", wrong)

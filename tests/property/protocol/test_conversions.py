@@ -61,7 +61,7 @@ def roles(draw: st.DrawFn, name: str) -> dict[str, Any]:
 @st.composite
 def jobs(draw: st.DrawFn) -> dict[str, Any]:
     listed = [draw(roles(name)) for name in draw(st.lists(NAMES, unique=True, min_size=1, max_size=3))]
-    optional = {
+    optional: dict[str, st.SearchStrategy[object]] = {
         "authFile": st.sampled_from(["", "hdfs://h/auth"]),
         "dataDir": st.sampled_from(["$QIZHI_DEFAULT_FS_URI/a b", "$PAI_DEFAULT_FS_URI/it's"]),
         "outputDir": st.just("/out/$PAI_JOB_NAME/$HOME"),
@@ -76,7 +76,10 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
         ),
         "tmp": VALUES,
     }
-    job = {"jobName": "j" + draw(st.from_regex(r"[A-Za-z0-9._~-]{0,6}", fullmatch=True)), "image": "python:3"}
+    job: dict[str, Any] = {
+        "jobName": "j" + draw(st.from_regex(r"[A-Za-z0-9._~-]{0,6}", fullmatch=True)),
+        "image": "python:3",
+    }
     if draw(st.booleans()):
         lasts = st.builds("{}{}".format, st.integers(1, 400), st.sampled_from("hms"))
         idle = st.builds("{}{}".format, st.integers(10, 400), st.sampled_from("hms"))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from hypothesis import strategies as st
 
 from pai_backend.scheduling import ClusterConfig, Group, Ledger, Member
+from pai_backend.scheduling.cells.ranking import Ranking
+from pai_backend.scheduling.cells.tree import Held
 from pai_backend.scheduling.config.document import Faults
 from pai_backend.scheduling.config.model import CellType, PhysicalCell, Quota, VirtualCluster
 from pai_backend.scheduling.config.types import check_safety
@@ -154,10 +159,10 @@ def fingerprint(cluster: Ledger) -> tuple[object, ...]:
     return chains, quotas, held, cluster.version
 
 
-def _masks(holders: dict[object, int]) -> list[tuple[str, int]]:
-    return sorted((held.group.name, mask) for held, mask in holders.items())  # type: ignore[attr-defined]
+def _masks(holders: Mapping[Held, int]) -> list[tuple[str, int]]:
+    return sorted((held.group.name, mask) for held, mask in holders.items())
 
 
-def _rankings(cluster: Ledger) -> list[object]:
-    found: list[object] = [chain.ranking for chain in cluster.chains.values()]
+def _rankings(cluster: Ledger) -> list[Ranking[Any]]:
+    found: list[Ranking[Any]] = [chain.ranking for chain in cluster.chains.values()]
     return found + [quotas.ranking for quotas in (*cluster.quotas.values(), *cluster.pinned.values())]

@@ -35,13 +35,13 @@ def fits_by_name(room: Room, needs: list[Need]) -> bool:
     """Whether all fit when each goes to the first node with room: without GPUs first, then by name."""
     left = {name: list(room.free(name)) for name in sorted(room.nodes, key=lambda n: (bool(room.nodes[n].gpus), n))}
     for need in needs:
-        needs = (need.cpus, need.memory_mb)
+        amounts = (need.cpus, need.memory_mb)
         free = next(
-            (each for each in left.values() if all(n <= e or not n for n, e in zip(needs, each, strict=True))), None
+            (each for each in left.values() if all(n <= e or not n for n, e in zip(amounts, each, strict=True))), None
         )
         if free is None:
             return False
-        free[:] = [e - n for n, e in zip(needs, free, strict=True)]
+        free[:] = [e - n for n, e in zip(amounts, free, strict=True)]
     return True
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from pai_backend.model.errors import Bug, PaiError
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node
 from pai_backend.scheduling import Bound, ClusterConfig, Group, Ledger, Member, Outdated, Preempt, Wait
+from pai_backend.scheduling.cells.ranking import Ranking
 from pai_backend.scheduling.core.decision import Decision, Keep, Release
 from pai_backend.scheduling.core.ledger import Receipt
 from pai_backend.scheduling.request import Need
@@ -137,7 +140,7 @@ class Histories(RuleBasedStateMachine):
 
     def _with_more(self, data: st.DataObject, decision: Applied) -> Applied:
         """The same with CPU and memory; or the place kept though it is free."""
-        holds = ()
+        holds: tuple[tuple[Need, str], ...] = ()
         if isinstance(decision, Bound | Preempt):
             numbers = data.draw(st.lists(st.integers(0, 9), max_size=3, unique=True))
             nodes = st.sampled_from(sorted(self.ledger.nodes))
@@ -160,12 +163,13 @@ class Histories(RuleBasedStateMachine):
 def state_of(ledger: Ledger) -> tuple[object, ...]:
     """Everything a decision may depend on, orders included; the version last."""
     looked = fingerprint(ledger)
+    every: list[Ranking[Any]] = [
+        *(chain.ranking for chain in ledger.chains.values()),
+        *(quotas.ranking for quotas in (*ledger.quotas.values(), *ledger.pinned.values())),
+    ]
     rankings = [
         (list(ranking.count), [(rank, [str(each) for each in nodes]) for rank, nodes in _ranked(ranking)])
-        for ranking in (
-            *(chain.ranking for chain in ledger.chains.values()),
-            *(quotas.ranking for quotas in (*ledger.quotas.values(), *ledger.pinned.values())),
-        )
+        for ranking in every
     ]
     holders = [
         (
@@ -193,16 +197,12 @@ def state_of(ledger: Ledger) -> tuple[object, ...]:
         for quotas in (*ledger.quotas.values(), *ledger.pinned.values())
     ]
     room = ledger.room
-    cpu = [
-        (node, room.free(node), sorted(room.held_by(job)))
-        for node in room.nodes
-        for job in [TaskUid("job")]  # type: ignore[arg-type]
-    ]
+    cpu = [(node, room.free(node), sorted(room.held_by(job))) for node in room.nodes for job in [JobUid("job")]]
     return (rankings, holders, held, owners, cpu, ledger.serial, looked[:-1], ledger.version)
 
 
-def _ranked(ranking: object) -> list[tuple[object, list[object]]]:
-    return [(rank, list(nodes)) for rank, nodes in sorted(ranking._lists.items()) if nodes]  # type: ignore[attr-defined]
+def _ranked(ranking: Ranking[Any]) -> list[tuple[object, list[object]]]:
+    return [(rank, list(nodes)) for rank, nodes in sorted(ranking._lists.items()) if nodes]
 
 
 QUIET = settings(deadline=None, stateful_step_count=25, suppress_health_check=list(HealthCheck))

@@ -46,7 +46,7 @@ class Capped(Waiting):
     """One kind of GPU, and groups of one task, so that most of them are alike."""
 
     @initialize(policy=POLICIES)
-    def start(self, policy: Policy) -> None:  # type: ignore[override]
+    def start(self, policy: Policy) -> None:
         self.set_up(CONFIG, policy)
 
     @rule(
@@ -56,14 +56,14 @@ class Capped(Waiting):
         priority=st.sampled_from([0, 0, 0, 10]),
         needs=st.sampled_from([None, None, "much"]),
     )
-    def submit(self, leaves: int, vc: str, user: str, priority: int, needs: str | None) -> None:  # type: ignore[override]
+    def submit(self, leaves: int, vc: str, user: str, priority: int, needs: str | None) -> None:
         self.count += 1
         group = Group(f"g{self.count}", vc, (Member(1, leaves),), priority)
         self.enter(Entry(group, user, self.count, needs))
 
     @precondition(lambda self: self.count % 6 == 5)
     @rule()
-    def reconfigure(self) -> None:  # type: ignore[override]
+    def reconfigure(self) -> None:
         """As it was; everybody is sorted in anew."""
         for queue in (self.queue, self.twin):
             queue.ledger.reconfigure(CONFIG)

@@ -191,8 +191,12 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def check(new_url: Callable[[], str], examples: int) -> None:
+    class Machine(StoreMachine):
+        def __init__(self) -> None:
+            super().__init__(new_url())
+
     run_state_machine_as_test(
-        lambda: StoreMachine(new_url()),
+        Machine,
         settings=settings(
             max_examples=examples,
             stateful_step_count=15,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
@@ -13,6 +14,7 @@ from pai_backend.api.changes import Changes, JobNews
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Event
+from pai_backend.store.base import Store
 
 
 class Marks:
@@ -32,10 +34,14 @@ class Marks:
         return release
 
 
+def changes_of(store: Marks) -> Changes:
+    return Changes(cast(Store, store))
+
+
 @pytest.mark.asyncio
 async def test_all_followers_wake_at_one_change() -> None:
     store = Marks()
-    changes = Changes(store)
+    changes = changes_of(store)
     await asyncio.wait_for(changes.wait(changes.number), 60)  # the first wait of a waiter returns at once
     seen = changes.number
     followers = [asyncio.create_task(changes.wait(seen)) for _ in range(10)]
@@ -49,7 +55,7 @@ async def test_all_followers_wake_at_one_change() -> None:
 
 @pytest.mark.asyncio
 async def test_a_change_between_reading_and_waiting_is_not_missed() -> None:
-    changes = Changes(Marks())
+    changes = changes_of(Marks())
     seen = changes.number
     await asyncio.wait_for(changes.wait(seen), 60)
     await asyncio.wait_for(changes.wait(seen), 60)
@@ -59,7 +65,7 @@ async def test_a_change_between_reading_and_waiting_is_not_missed() -> None:
 @pytest.mark.asyncio
 async def test_nobody_waits_on_the_store_without_followers() -> None:
     store = Marks()
-    changes = Changes(store)
+    changes = changes_of(store)
     assert store.waits == 0
     await changes.wait(changes.number)
     await asyncio.sleep(0)
@@ -74,7 +80,7 @@ async def test_nobody_waits_on_the_store_without_followers() -> None:
 async def test_a_database_that_is_away_only_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pai_backend.api.changes.RETRY_S", 0.01)
     store = Marks()
-    changes = Changes(store)
+    changes = changes_of(store)
     await changes.wait(changes.number)
     for release in (Unavailable("away"), 2):
         follower = asyncio.create_task(changes.wait(changes.number))
@@ -86,7 +92,7 @@ async def test_a_database_that_is_away_only_delays(monkeypatch: pytest.MonkeyPat
 @pytest.mark.asyncio
 async def test_a_broken_waiter_is_told_to_its_followers() -> None:
     store = Marks()
-    changes = Changes(store)
+    changes = changes_of(store)
     await changes.wait(changes.number)
     follower = asyncio.create_task(changes.wait(changes.number + 5))
     store.releases.put_nowait(RuntimeError("broken"))
@@ -128,7 +134,7 @@ async def _quiet(changes: Changes, *news: JobNews) -> list[asyncio.Task[None]]:
 @asynccontextmanager
 async def _following(log: Log) -> AsyncIterator[tuple[JobNews, asyncio.Task[None]]]:
     """Somebody who follows one job, has read all there was of it, and waits."""
-    changes = Changes(log)
+    changes = changes_of(log)
     with changes.of_job(JobUid("mine")) as mine:
         (waiting,) = await _quiet(changes, mine)
         yield mine, waiting
@@ -138,7 +144,7 @@ async def _following(log: Log) -> AsyncIterator[tuple[JobNews, asyncio.Task[None
 @pytest.mark.asyncio
 async def test_who_follows_a_job_is_woken_by_its_own_events_alone() -> None:
     store = Log()
-    changes = Changes(store)
+    changes = changes_of(store)
     with changes.of_job(JobUid("mine")) as mine, changes.of_job(JobUid("other")) as other:
         of_mine, of_other = await _quiet(changes, mine, other)
         readings = store.readings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.support.scripted_engine import ScriptedEngine, lab_node
 PROD, TEST, OPPO = PriorityClass.PROD, PriorityClass.TEST, PriorityClass.OPPO
 
 
-def job_in(vc: str, priority: PriorityClass, *, tasks: int = 1, **changes: bool) -> JobSpec:
+def job_in(vc: str, priority: PriorityClass, *, tasks: int = 1, **changes: Any) -> JobSpec:
     return make_spec(roles=[make_role(instances=tasks, gpus=1)], virtual_cluster=vc, priority=priority, **changes)
 
 

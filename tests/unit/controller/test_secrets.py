@@ -12,7 +12,7 @@ import pytest
 from pai_backend.access.secrecy import JobSecrets
 from pai_backend.controller.inbox import cleaned, without_secrets
 from pai_backend.engine.base import EngineError, StartRefused, TaskSeen, TaskState
-from pai_backend.lifecycle.events import Look, TaskDelayed, TaskExited, Waiting
+from pai_backend.lifecycle.events import JobEvent, Look, TaskDelayed, TaskExited, Waiting
 from pai_backend.model.job import Job, State, TaskExit
 from pai_backend.model.scrub import Scrubber
 from pai_backend.model.spec import Dialect, JobSpec
@@ -94,7 +94,7 @@ async def test_the_words_about_an_exit_are_scrubbed(tmp_path: Path) -> None:
 @pytest.mark.asyncio
 async def test_news_without_words_ask_for_no_secret(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
-        news = [Look(), TaskExited(make_job().tasks[0].uid, TaskExit(code=0, at=T0))]
+        news: list[JobEvent] = [Look(), TaskExited(make_job().tasks[0].uid, TaskExit(code=0, at=T0))]
 
         assert await cleaned(make_job(), news, JobSecrets(store)) is news
 

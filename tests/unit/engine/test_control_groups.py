@@ -93,7 +93,7 @@ def test_a_delegated_group_of_version_2_gives_its_controllers_to_groups_below(
     base = v2_base(tmp_path)
     monkeypatch.setattr(os, "getxattr", lambda path, name: b"1" if name == "user.delegate" else b"")
     found = system(tmp_path, [V2], ["0::/unit"])
-    assert (found.v2, found.v2_controllers, found.reasons) == (base, {"memory", "cpu", "pids"}, {})
+    assert (found.v2, set(found.v2_controllers), dict(found.reasons)) == (base, {"memory", "cpu", "pids"}, {})
     assert (base / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
     assert (base / "pai-backend" / "cgroup.procs").read_text() == str(os.getpid())
     (made,) = found.make(UID, Limits(memory_mb=1, cpus=3, pids=9))

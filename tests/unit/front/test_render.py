@@ -7,7 +7,7 @@ from typing import cast
 from jupyter_pai import render
 from jupyter_pai.errors import Fault, InvalidDocument
 from jupyter_pai.widgets.html import job_html
-from jupyter_pai.wire_types import Change, Why
+from jupyter_pai.wire_types import Change, JobDetail, Why
 from tests.support.fake_backend import job_body, task_body
 
 
@@ -116,9 +116,9 @@ def test_an_empty_list_says_so() -> None:
 
 
 def test_a_stop_request_is_answered_as_such_and_a_late_one_with_the_end() -> None:
-    job = job_body("train", "j1")
-    assert render.stop_line({**job, "state": "RUNNING"}) == "train: asked to stop"
-    assert render.stop_line({**job, "state": "SUCCEEDED"}).startswith("train: SUCCEEDED")
+    running, ended = (cast(JobDetail, job_body("train", "j1", state=state)) for state in ("RUNNING", "SUCCEEDED"))
+    assert render.stop_line(running) == "train: asked to stop"
+    assert render.stop_line(ended).startswith("train: SUCCEEDED")
 
 
 def why_body(**changes: object) -> Why:
@@ -187,14 +187,14 @@ def test_who_holds_what_a_job_needs_is_a_table() -> None:
 
 def test_an_old_answer_says_so() -> None:
     old = why_body() | {"current": False, "asOf": "2026-11-21T12:00:00Z"}
-    assert "the controller does not answer now" in render.why_text(cast(Why, old))
+    assert "the controller does not answer now" in render.why_text(old)
 
 
 def test_a_job_that_waits_for_no_gpu_has_its_sentence() -> None:
-    assert render.why_text(cast(Why, why_body() | {"waiting": None})) == "ann~job: short"
+    assert render.why_text(why_body() | {"waiting": None}) == "ann~job: short"
     ran = why_body() | {"waiting": None, "state": "RUNNING", "sentence": ""}
-    assert render.why_text(cast(Why, ran)) == "ann~job: it does not wait"
-    silent = cast(Why, ran | {"doubt": "node dan has not reported for 12 s."})
+    assert render.why_text(ran) == "ann~job: it does not wait"
+    silent = ran | {"doubt": "node dan has not reported for 12 s."}
     assert render.why_text(silent).splitlines()[-1] == "! node dan has not reported for 12 s."
 
 

@@ -88,7 +88,7 @@ def test_a_failed_write_leaves_no_draft_behind(tmp_path: Path, monkeypatch: pyte
     def refuse(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(ssh_files.os, "replace", refuse)
+    monkeypatch.setattr("os.replace", refuse)
     with pytest.raises(OSError, match="disk full"):
         ssh_files.replace(tmp_path / "config", "text")
     assert list(tmp_path.iterdir()) == []
@@ -111,7 +111,7 @@ def test_openssh_reads_the_names_through_the_include_line(tmp_path: Path, name: 
 @pytest.mark.parametrize("openssh", [True, False])
 def test_a_key_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, openssh: bool) -> None:
     if not openssh:
-        monkeypatch.setattr(keys.shutil, "which", lambda _: None)
+        monkeypatch.setattr("shutil.which", lambda _: None)
     identity = tmp_path / "pai" / "local" / "id_ed25519"
     public = keys.ensure_key(identity, "me@here")
     assert public.startswith("ssh-ed25519 ")

@@ -107,6 +107,8 @@ class Silent(Lean):
 
     __slots__ = ("asked",)
 
+    asked: asyncio.Event
+
     async def _make_keepalive_request(self) -> None:
         self.asked.set()
 

@@ -86,6 +86,11 @@ async def pair() -> AsyncIterator[tuple[Pair, Pair]]:
         writer.close()
 
 
+def flushing_transport(writer: asyncio.StreamWriter) -> FlushingTransport:
+    assert isinstance(writer.transport, asyncio.Transport)
+    return FlushingTransport(writer.transport)
+
+
 async def test_closing_delivers_what_was_written(pair: tuple[Pair, Pair]) -> None:
     near, (far_reader, _) = pair
     recorder = Recorder()
@@ -100,7 +105,7 @@ async def test_closing_delivers_what_was_written(pair: tuple[Pair, Pair]) -> Non
 
 async def test_a_socket_transport_delivers_too(pair: tuple[Pair, Pair]) -> None:
     (_, near_writer), (far_reader, _) = pair
-    flushing = FlushingTransport(near_writer.transport)
+    flushing = flushing_transport(near_writer)
     flushing.write(BIG)
     flushing.abort()
     flushing.abort()
@@ -130,7 +135,7 @@ async def test_what_is_gathered_leaves_in_one_piece_at_the_end_of_the_block() ->
 async def test_a_peer_that_takes_nothing_is_given_up(pair: tuple[Pair, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FLUSH_S", 0.05)
     (_, near_writer), (far_reader, _) = pair
-    flushing = FlushingTransport(near_writer.transport)
+    flushing = flushing_transport(near_writer)
     flushing.write(BIG)
     flushing.close()
     await asyncio.wait_for(near_writer.wait_closed(), 20)

@@ -23,7 +23,7 @@ MakeJob = Callable[..., Job]
 def placed(source: bytes) -> Job:
     """The job of a document; task n of all is on 10.0.0.n and has the ports from 20000 + 100 n on."""
     spec = read_document(source).spec
-    tasks = []
+    tasks: list[Task] = []
     for role_number, role in enumerate(spec.task_roles):
         for index in range(role.instances):
             number = len(tasks) + 1

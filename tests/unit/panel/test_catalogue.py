@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,9 @@ def texts() -> dict[str, bool]:
 
 
 def entries(path: Path) -> dict[str, list[str]]:
-    catalogue = json.loads(path.read_text(encoding="utf-8"))
+    catalogue: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     assert catalogue.pop("")["domain"] == "jupyter_pai"
-    return catalogue  # type: ignore[no-any-return]
+    return catalogue
 
 
 def test_reader_finds_texts_with_quotes_plurals_and_line_breaks() -> None:

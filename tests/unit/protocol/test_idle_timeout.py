@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -64,7 +65,8 @@ def test_a_job_without_it_is_never_idle() -> None:
 )
 def test_a_mistake_is_a_fault_with_its_place_and_remedy(extras: dict[str, Any], path: str, said: str) -> None:
     in_yaml = IN_V2 + "".join(f"  {line}\n" for line in yaml.safe_dump(extras).splitlines())
-    for read in (lambda: in_v1(extras), lambda: read_document(in_yaml)):
+    readers: list[Callable[[], object]] = [lambda: in_v1(extras), lambda: read_document(in_yaml)]
+    for read in readers:
         with pytest.raises(DocumentError) as caught:
             read()
         (fault,) = caught.value.errors

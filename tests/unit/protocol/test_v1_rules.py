@@ -157,9 +157,10 @@ def test_a_variable_that_linux_cannot_pass_is_warned_of(length: int, codes: list
     ("name", "most"), [("image", 4096), ("dataDir", 4096), ("gpuType", 255), ("virtualCluster", 255)]
 )
 def test_words_and_paths_are_bounded(name: str, most: int) -> None:
-    document(**{name: "x" * most})
+    fields: dict[str, Any] = {name: "x" * most}
+    document(**fields)
     with pytest.raises(DocumentError) as caught:
-        document(**{name: "x" * (most + 1)})
+        document(**(fields | {name: "x" * (most + 1)}))
     assert caught.value.errors[0].message == f"{name} is {most + 1} characters long"
 
 
@@ -188,7 +189,7 @@ def test_the_dialect_is_told_from_the_text(role: dict[str, Any], job: dict[str, 
 
 
 def test_the_rule_of_qizhi_is_called_obsolete_elsewhere() -> None:
-    kill_all = {"killAllOnCompletedTaskNumber": 1}
+    kill_all: dict[str, Any] = {"killAllOnCompletedTaskNumber": 1}
     assert document(**kill_all).warnings == ()
     (warning,) = document({"minFailedTaskCount": 1}, **kill_all).warnings
     assert (warning.code, warning.path) == ("obsolete-field", "$.killAllOnCompletedTaskNumber")

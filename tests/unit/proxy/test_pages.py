@@ -14,8 +14,10 @@ from pai_backend.testing.builders import make_job
 BROWSER = {"Accept": "text/html,*/*"}
 
 
-def page(refused: Refused, may_reload: bool = True, **headers: str) -> tuple[int, HTTPHeaders, str]:
-    answer = reply(refused, HTTPHeaders(BROWSER | headers), "id", may_reload=may_reload)
+def page(
+    refused: Refused, may_reload: bool = True, headers: dict[str, str] | None = None
+) -> tuple[int, HTTPHeaders, str]:
+    answer = reply(refused, HTTPHeaders(BROWSER | (headers or {})), "id", may_reload=may_reload)
     return answer.status, answer.headers, answer.body.decode()
 
 
@@ -51,7 +53,7 @@ def test_the_page_changes_its_stamp_when_the_job_changes() -> None:
 
 
 def test_a_page_is_chinese_for_chinese_browsers() -> None:
-    _, headers, text = page(Refused(Notice.WAITING, job=make_job("lab")), **{"Accept-Language": "zh-CN"})
+    _, headers, text = page(Refused(Notice.WAITING, job=make_job("lab")), headers={"Accept-Language": "zh-CN"})
     assert headers["Content-Language"] == "zh-CN"
     assert "尚未运行" in text
 

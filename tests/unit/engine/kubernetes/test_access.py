@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -246,8 +247,8 @@ async def test_a_credential_program_runs_once_until_its_token_is_about_to_expire
         await found.current()
     assert (tmp_path / "runs").read_text() == "x"
     plugin(tmp_path, gives("second", hour))
-    at = access_module.time.monotonic() + 3600 - access_module.EARLY_S + 1
-    monkeypatch.setattr(access_module.time, "monotonic", lambda: at)
+    at = time.monotonic() + 3600 - access_module.EARLY_S + 1
+    monkeypatch.setattr("time.monotonic", lambda: at)
     await found.current()
     assert found.configuration.api_key["BearerToken"] == "Bearer second"
     assert (tmp_path / "runs").read_text() == "xx"
@@ -261,8 +262,8 @@ async def test_after_a_refusal_credentials_are_fetched_again_but_not_in_a_storm(
     found = await find_cluster(Access(path))
     write(path, kubeconfig(SERVER, token="new"))
     assert await found.refused() is False
-    now = access_module.time.monotonic()
-    monkeypatch.setattr(access_module.time, "monotonic", lambda: now + access_module.REFUSED_S)
+    now = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + access_module.REFUSED_S)
     assert await found.refused() is True
     assert found.configuration.api_key["BearerToken"] == "Bearer new"
     assert await found.refused() is False

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_backend.engine.kubernetes import naming
-from pai_backend.engine.kubernetes.naming import NamespacePer
+from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.labels import is_label_key, is_label_value
 

@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -123,7 +124,7 @@ def test_cordons_and_taints_keep_tasks_away() -> None:
         {"status": {"allocatable": {"cpu": 4}, "conditions": [{"type": "Ready", "status": "True"}]}},
     ],
 )
-def test_a_node_that_cannot_be_read_takes_no_tasks_and_says_why(parts: dict[str, object]) -> None:
+def test_a_node_that_cannot_be_read_takes_no_tasks_and_says_why(parts: dict[str, Any]) -> None:
     found = node_of(node(**parts), PLUGIN, PLAIN)
     assert not found.ready
     assert "cannot be read" in found.reason

@@ -31,7 +31,7 @@ class Leases(Calls):
     def now(self) -> datetime:
         return NOW
 
-    async def get(self, path: str, **_: object) -> Object:  # type: ignore[override]
+    async def get(self, path: str, **_: object) -> Object:
         name = path.rsplit("/", 1)[1]
         self.asked.append(name)
         await asyncio.sleep(0)

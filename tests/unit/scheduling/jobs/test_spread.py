@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 
+from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Job, Phase, State
 from pai_backend.model.node import Gpu, Node, Placement
 from pai_backend.model.spec import PriorityClass
@@ -37,7 +39,7 @@ def job(
     return make_job(f"job{number}", uid=make_uid(number), spec=spec, submitted_at=T0 + timedelta(seconds=number))
 
 
-def where(found: dict[str, Placement]) -> list[tuple[str, tuple[int, ...]]]:
+def where(found: Mapping[TaskUid, Placement]) -> list[tuple[str, tuple[int, ...]]]:
     return sorted((place.node, place.gpus) for place in found.values())
 
 
