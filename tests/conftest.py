@@ -6,8 +6,10 @@ a backend) ends with it: until the end of the whole run it would cost all others
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -42,6 +44,17 @@ def pytest_configure() -> None:
         os.environ.setdefault("PAI_BACKEND_DISK_RESERVE_BYTES", "0")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage in what is imported and collected, then or later: that takes a sixth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)  # when every package has told the groups of its tests

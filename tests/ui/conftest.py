@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.lab_site import PANEL, LabSite, running_lab
 
+HERE = f"{Path(__file__).parent}{os.sep}"
 # The first answer may have to wait for the private backend to start on a busy machine.
 TIMEOUT_MS = 60_000
 
@@ -24,7 +25,7 @@ TIMEOUT_MS = 60_000
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep these tests in one worker, where they share the Lab, and give them time for a browser."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(HERE):
             item.add_marker(pytest.mark.ui)
             item.add_marker(pytest.mark.xdist_group("ui"))
             item.add_marker(pytest.mark.timeout(300))

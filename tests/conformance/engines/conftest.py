@@ -25,6 +25,7 @@ from tests.kubernetes.runtime_image import runtime_image
 
 __all__ = ["backend_image", "kubernetes", "runtime_image", "testbed"]
 
+HERE = f"{Path(__file__).parent}{os.sep}"
 GPU = "TITANX"  # what the seeds' documents ask for
 NODES = [
     {"name": name, "simulated": True, "gpus": {"type": GPU, "count": 1}, "cpus": 8, "memory_mb": 32768}
@@ -43,7 +44,7 @@ WORDS = 6000  # of a backend, beside a failure
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of an engine in one worker, where they share a backend."""
     for item in items:
-        if Path(__file__).parent in item.path.parents and (engine := _engine_of(item)):
+        if str(item.path).startswith(HERE) and (engine := _engine_of(item)):
             item.add_marker(f"room_{engine}")
             item.add_marker(pytest.mark.xdist_group(f"room-{engine}"))
             unbuilt = engine != "local" and programs.unbuilt()

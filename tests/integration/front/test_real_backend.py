@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from jupyter_client.session import Session
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
@@ -150,6 +149,8 @@ def test_the_main_job_runs_from_submit_to_ssh() -> None:
 
 
 def test_a_demo_that_fails_says_so_in_one_line_and_leaves_nothing_running(tmp_path: Path) -> None:
+    import nbformat  # takes 3 s of a processor, which every worker would spend
+
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [
         nbformat.v4.new_code_cell("%load_ext jupyter_pai"),

@@ -17,12 +17,13 @@ from tests.integration.runtime.rooms import Client, copy_programs, run, skeleton
 
 BUILD = Path(__file__).resolve().parents[3] / "build/runtime"
 BUILD_S = 300
+HERE = f"{Path(__file__).parent}{os.sep}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the first test of each worker time to build the bundle."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(HERE):
             item.add_marker(pytest.mark.timeout(BUILD_S))
 
 
