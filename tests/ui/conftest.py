@@ -1,4 +1,4 @@
-"""One real JupyterLab and one browser for the tests of a module; each test gets a page of its own.
+"""One real JupyterLab for all these tests and one browser for those of a module; each test gets a page of its own.
 
 The Lab is shared because starting it is most of the cost; tests use job names of their own, and their jobs are
 stopped after each, so that the next finds both GPUs free.
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(300))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSite]:
     """JupyterLab with the panel of this checkout and two simulated nodes of one GPU."""
     if not (PANEL / "package.json").is_file():

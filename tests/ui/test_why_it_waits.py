@@ -19,8 +19,8 @@ def gpu_document(name: str, tasks: int) -> str:
 
 
 def test_a_job_that_waits_says_why_and_what_would_help_until_it_starts(page: Page) -> None:
-    paste(page, gpu_document("holder", 1))
-    job = submit(page, "holder")
+    paste(page, gpu_document("has-one", 1))
+    job = submit(page, "has-one")
     in_state(job, "RUNNING")
     paste(page, gpu_document("waiter", 2))
     submit(page, "waiter")
@@ -28,10 +28,10 @@ def test_a_job_that_waits_says_why_and_what_would_help_until_it_starts(page: Pag
     expect(note).to_contain_text("With 1 task instead of 2 it would start now.")
     expect(note).to_contain_text("Number 1 of 1 in the queue of default.")
     note.get_by_text("Jobs that hold what it needs").click()
-    expect(note.get_by_role("listitem")).to_contain_text("~holder: 1 GPU, priority 10")
+    expect(note.get_by_role("listitem")).to_contain_text("~has-one: 1 GPU, priority 10")
 
-    page.locator("[role=tab][data-id$='~holder']").click()
-    expect(job.get_by_role("heading", name="holder")).to_be_visible()
+    page.locator("[role=tab][data-id$='~has-one']").click()
+    expect(job.get_by_role("heading", name="has-one")).to_be_visible()
     job.get_by_role("button", name="Stop").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
     page.locator("[role=tab][data-id$='~waiter']").click()
