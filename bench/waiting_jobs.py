@@ -119,7 +119,7 @@ class _Lab:
             answer = self.placer.advance(NOW)
             for unit in answer.started:
                 self.placer.written(unit)
-                self.running[unit.job.uid] = unit.job
+                self.running[unit.job] = self.placer.units.jobs[unit.job]
             for unit in answer.kept:
                 self.placer.written(unit)
             found += len(answer.started)
@@ -171,6 +171,6 @@ def _run(loose: float) -> Run:
     names = sorted(lab.placer.queue.waiting)
     for name in lab.random.sample(names, 40):
         begun = time.thread_time()
-        why(lab.placer, lab.placer.units.by_name[name].job.uid, NOW)
+        why(lab.placer, lab.placer.units.by_name[name].job, NOW)
         run.whys.append(1000 * (time.thread_time() - begun))
     return run

@@ -30,7 +30,7 @@ from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine, LogStream
 from pai_backend.engine.local.accounts import Accounts as TaskAccounts
-from pai_backend.launch.unreached import TaskReach
+from pai_backend.launch.directories import TaskReach
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node
 from pai_backend.storage.local_files import LocalFiles

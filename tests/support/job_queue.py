@@ -34,9 +34,7 @@ def served(placer: Placer, job: Job, tasks: Sequence[Task] | None = None, *, now
 def placed(placer: Placer, job: Job, tasks: Sequence[Task] | None = None) -> dict[TaskUid, Placement]:
     """The places of the job's tasks that start at once."""
     found = served(placer, job, tasks)
-    return {
-        uid: place for unit in found.started if unit.job.uid == job.uid for uid, place in placer.places(unit).items()
-    }
+    return {uid: place for unit in found.started if unit.job == job.uid for uid, place in placer.places(unit).items()}
 
 
 def refused(placer: Placer, job: Job) -> Waits:

@@ -22,7 +22,7 @@ from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
 from pai_backend.engine.local.accounts import Accounts, NoAccount
 from pai_backend.engine.log_place import LogPlace
-from pai_backend.launch.unreached import TaskReach
+from pai_backend.launch.directories import TaskReach
 from pai_backend.model.alias import Target
 from pai_backend.model.errors import Forbidden
 from pai_backend.model.job import Job

@@ -205,10 +205,12 @@ class Placing:
 class Offer:
     """Places for units of a job, each with its ports; units that have cells kept from now on; and why others wait.
 
-    ``reserved`` are all places that are kept for the job while others end there, ``waiting`` counts tasks.
+    ``reserved`` are all places that are kept for the job while others end there; of its ``tasks`` so many are
+    ``waiting``.
     """
 
-    job: Job
+    job: JobUid
+    tasks: int
     decisions: tuple[PlacedUnit, ...] = ()
     kept: tuple[Unit, ...] = ()
     reserved: Mapping[TaskUid, Placement] = field(default_factory=dict)
@@ -235,8 +237,8 @@ class Offer:
         """What the offer means to the job."""
         news: list[JobEvent] = [Placed(self.placements)] if self.decisions else []
         if self.wait is not None:
-            some = self.waiting < len(self.job.tasks) and self.wait.lack is not Lack.KEPT
-            one_by_one = f"{self.waiting} of {len(self.job.tasks)} tasks wait: " if some else ""
+            some = self.waiting < self.tasks and self.wait.lack is not Lack.KEPT
+            one_by_one = f"{self.waiting} of {self.tasks} tasks wait: " if some else ""
             news.append(Waiting(f"{one_by_one}{self.wait.message}", self.reserved))
         return news
 
@@ -264,9 +266,9 @@ class Offers:
         decided: dict[JobUid, list[PlacedUnit]] = {}
         kept: dict[JobUid, list[Unit]] = {}
         for unit in found.kept:
-            kept.setdefault(unit.job.uid, []).append(unit)
+            kept.setdefault(unit.job, []).append(unit)
         for unit in found.started:
-            job = jobs.get(unit.job.uid)
+            job = jobs.get(unit.job)
             if job is None:
                 self.placing.placer.put_back(unit)
                 continue
@@ -282,7 +284,8 @@ class Offers:
         waiting = self.placing.placer.waiting(job.uid)
         count = sum(len(unit.uids) for unit in waiting)
         return Offer(
-            job,
+            job.uid,
+            len(job.tasks),
             tuple(decided),
             tuple(kept),
             self.placing.reserved(job),

@@ -376,17 +376,18 @@ class Reconciler:
         """Write why jobs wait, where that is new or has never been told."""
         jobs = [job for uid in self._placing.placer.untold() if (job := self._jobs.get(uid)) is not None]
         offers = [self._offers.of_job(job) for job in jobs]
-        await _in_chunks([self._advance(offer.job.uid, offer.news) for offer in offers if offer.news])
+        await _in_chunks([self._advance(offer.job, offer.news) for offer in offers if offer.news])
         if self._placing.ran_short:
             again = self._clock() + timedelta(seconds=SAFETY_S)
             self._look_again = min(again, self._look_again or again)
 
     async def _settle(self, offer: Offer) -> None:
         """Write an offer, or give it back: its job was stopped meanwhile, or a port is somebody else's."""
-        uid = offer.job.uid
-        written, _ = await asyncio.gather(
-            self._advance(uid, offer.news, offer), self._planner.prepare(offer.job, offer.placements.keys())
-        )
+        uid, job, written = offer.job, self._jobs.get(offer.job), False
+        if job is not None:
+            written, _ = await asyncio.gather(
+                self._advance(uid, offer.news, offer), self._planner.prepare(job, offer.placements.keys())
+            )
         units = [*(decision.unit for decision in offer.decisions), *offer.kept]
         if written and offer.is_taken(self._jobs.get(uid)):
             for unit in units:

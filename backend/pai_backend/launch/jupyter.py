@@ -18,9 +18,10 @@ from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import starmap
 from typing import cast
 
-from pai_backend.launch.shell_words import Budget, SimpleCommand, known, simple_commands
+from pai_backend.launch.shell_words import Budget, known, simple_commands
 from pai_backend.model.digits import whole_number
 from pai_backend.model.spec import DocumentWarning, JobSpec
 
@@ -96,12 +97,12 @@ def find_jupyter(command: str, env: Mapping[str, str]) -> JupyterCommand | None:
 
 
 def _find(command: str, env: Mapping[str, str], budget: Budget, deeper: int) -> JupyterCommand | None:
-    for simple in map(_unwrapped, simple_commands(command, env, budget)):
-        arguments = _server_arguments(simple.words)
+    for words, seen in starmap(_unwrapped, simple_commands(command, env, budget)):
+        arguments = _server_arguments(words)
         if arguments is not None:
-            return _read_options(arguments, simple.env)
-        script = _inner_script(simple.words) if deeper else None
-        if script is not None and (found := _find(script, simple.env, budget, deeper - 1)):
+            return _read_options(arguments, seen)
+        script = _inner_script(words) if deeper else None
+        if script is not None and (found := _find(script, seen, budget, deeper - 1)):
             return found
     return None
 
@@ -182,17 +183,15 @@ def _loopback(ip: str) -> bool:
         return False  # "", "*" and host names: every interface, or one that others reach
 
 
-def _unwrapped(simple: SimpleCommand) -> SimpleCommand:
-    """The command without what only wraps it: ``exec``, ``nohup``, ``env NAME=value`` and the like."""
-    words, given, begin = simple.words, dict[str, str](), 0
+def _unwrapped(words: tuple[str, ...], env: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """A command and its environment without what only wraps it, such as ``exec``, ``nohup`` or ``env NAME=value``."""
+    given, begin = dict[str, str](), 0
     while begin < len(words) and (words[begin] in _PREFIXES or (begin and "=" in words[begin])):
         name, equals, value = words[begin].partition("=")
         if equals:
             given[name] = value
         begin += 1
-    return (
-        SimpleCommand(words[begin:], ChainMap(given, cast(MutableMapping[str, str], simple.env))) if begin else simple
-    )
+    return (words[begin:], ChainMap(given, cast(MutableMapping[str, str], env))) if begin else (words, env)
 
 
 def _server_arguments(words: Sequence[str]) -> Sequence[str] | None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 UNKNOWN = "\0"
 """Stands in a word for text that only running the command can tell; no shell text contains NUL."""
@@ -32,8 +31,7 @@ _PLAIN_QUOTED = re.compile(r"""[^"\\$`]+""")
 _SPECIAL = frozenset("?@*#!-$0123456789")
 
 
-@dataclass(frozen=True)
-class SimpleCommand:
+class SimpleCommand(NamedTuple):
     """One command: its words after expansion, and the environment it would see."""
 
     words: tuple[str, ...]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pai_backend.engine.local.control_groups import ControlGroups
     from pai_backend.engine.local.engine import LocalEngine
     from pai_backend.engine.log_place import LogPlace
-    from pai_backend.launch.unreached import TaskReach
+    from pai_backend.launch.directories import TaskReach
     from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
     from pai_backend.processes.observed_engine import ObservedEngine
@@ -193,7 +193,7 @@ class Parts:
 
     def task_reach(self) -> TaskReach:
         """What tasks reach by a path: on Kubernetes the volumes that all of them have and may write to."""
-        from pai_backend.launch.unreached import TaskReach
+        from pai_backend.launch.directories import TaskReach
 
         if self.settings.engine.kind == "local":
             return TaskReach(self.settings.default_fs_uri)

@@ -39,7 +39,7 @@ class Template:
         self, reader: Reader, text: str, parameters: Values, secrets: Values | None, node: Node | None = None
     ) -> None:
         self._reader = reader
-        self._text = text
+        self.text = text
         self._parameters = parameters
         self._parameters_node = node
         self._secrets = secrets
@@ -84,7 +84,7 @@ class Template:
 
     def written(self, node: Node) -> str:
         """A scalar as tags print it: a number as its author wrote it."""
-        return _text(_printable(node, self._text))
+        return _text(_printable(node, self.text))
 
     def names_all(self, text: str) -> bool:
         """Whether a tag of ``text`` names the whole of ``$parameters``."""
@@ -212,7 +212,7 @@ class Template:
             since, at = 0, node.at
         before = node.value.count("<%", since, tag.start) if isinstance(node.value, str) else 0
         for _ in range(before + 1):
-            found = self._text.find("<%", at)
+            found = self.text.find("<%", at)
             if found < 0:  # one was written as an escape
                 return node.at
             at = found + 2

@@ -182,7 +182,7 @@ def read(root: Node, reader: Reader, text: str) -> Read | None:
     template = Template(reader, text, parameters, known, _node(job, "parameters"))
     reading = Reading(reader, template, secrets, draft, job.entries("taskRoles"))
     reading.check_version(job)
-    prerequisites = read_prerequisites(job, reading, text)
+    prerequisites = read_prerequisites(job, reading)
     extras = read_extras(job, reading)
     roles = _roles(job, prerequisites, extras, reading)
     if reader.failed or not roles:

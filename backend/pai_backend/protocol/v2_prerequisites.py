@@ -168,9 +168,8 @@ class Prerequisite:
 
 @dataclass
 class Prerequisites:
-    """All prerequisites of the document ``text``, by type and name."""
+    """All prerequisites of the document, by type and name."""
 
-    text: str
     kinds: dict[str, dict[str, Prerequisite]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     faulty: set[str] = field(default_factory=set)
     """Names of those that are themselves at fault: who chose one must not read that it does not exist."""
@@ -179,7 +178,7 @@ class Prerequisites:
     def values(self, one: Prerequisite, reading: Reading) -> Values:
         """The fields of a prerequisite as tags print them; made when a role first chooses it."""
         if one not in self._values:
-            self._values[one] = _values(one, reading, self.text)
+            self._values[one] = _values(one, reading)
         return self._values[one]
 
     def named(self, name: str) -> list[Prerequisite]:
@@ -212,9 +211,9 @@ class Prerequisites:
         return self.named(str(text.node.value))
 
 
-def read_prerequisites(job: Members, reading: Reading, text: str) -> Prerequisites:
-    """All prerequisites of ``job``; ``text`` is the whole document."""
-    found = Prerequisites(text)
+def read_prerequisites(job: Members, reading: Reading) -> Prerequisites:
+    """All prerequisites of ``job``."""
+    found = Prerequisites()
     for number, node in enumerate(job.items("prerequisites")):
         one = _read(node, ("prerequisites", number), reading)
         if one is None:
@@ -262,9 +261,9 @@ def _known(node: Node) -> Node:
     return Node({key: member for key, member in members.items() if key in tables.OPEN.fields}, node.at, node.key_at)
 
 
-def _values(one: Prerequisite, reading: Reading, text: str) -> Values:
+def _values(one: Prerequisite, reading: Reading) -> Values:
     node, path = one.node, one.path
-    values = values_of(node, text)
+    values = values_of(node, reading.template.text)
     values |= {name: default for name, default in _DEFAULTS.items() if values.get(name) is None}
     if one.password is not None:
         values["auth"] = {**values["auth"], "password": one.password}

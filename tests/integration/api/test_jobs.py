@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pai_backend.launch.unreached import TaskReach
+from pai_backend.launch.directories import TaskReach
 from pai_backend.model.job import State
 from tests.support.api_site import BOB, ROOT, ApiSite, running_api
 from tests.support.documents import scm_document

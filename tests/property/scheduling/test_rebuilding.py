@@ -103,7 +103,7 @@ class World:
             for unit in found.started:
                 places = self.placer.places(unit)
                 self.placer.written(unit)
-                self.tell(unit.job.uid, Placed(places))
+                self.tell(unit.job, Placed(places))
             for unit in found.kept:
                 self.placer.written(unit)
             for uid in self.jobs:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pai_backend.config.settings import Role, Settings
-from pai_backend.launch.unreached import TaskReach
+from pai_backend.launch.directories import TaskReach
 from pai_backend.processes.parts import Parts
 from pai_backend.protocol import read_document
 from tests.docs.pages import fences

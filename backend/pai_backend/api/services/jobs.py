@@ -10,16 +10,14 @@ from functools import partial
 
 from pai_backend.access.document_keys import document_keys
 from pai_backend.api import present
-from pai_backend.api.context import ApiContext
+from pai_backend.api.context import ApiContext, CellRules
 from pai_backend.api.doubts import doubt_of
 from pai_backend.api.large_texts import in_turn
-from pai_backend.api.services.cells import check_cells
 from pai_backend.api.wire import JobDetail, Said, Submitted, Validation
 from pai_backend.auth.policy import may_change, may_read_secrets, may_see
 from pai_backend.auth.users import User
-from pai_backend.launch.directories import directories
+from pai_backend.launch.directories import TaskReach, directories
 from pai_backend.launch.jupyter import open_listener_warnings
-from pai_backend.launch.unreached import TaskReach
 from pai_backend.lifecycle.retry import fresh_tasks
 from pai_backend.model.alias import job_alias
 from pai_backend.model.errors import (
@@ -41,6 +39,7 @@ from pai_backend.protocol import Document, place_of, read_document
 from pai_backend.protocol.mask import masked
 from pai_backend.protocol.plugins import KEY as PLUGINS
 from pai_backend.protocol.position import path_text
+from pai_backend.scheduling.jobs.quota import misfits
 from pai_backend.storage.reach import Mount
 from pai_backend.store.base import NewEvent
 
@@ -310,3 +309,37 @@ def _media_type(filename: str, text: bytes) -> str:
 
 def _begins_as_json(text: bytes) -> bool:
     return text.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"/"))
+
+
+def check_cells(user: User, document: Document, known: Sequence[str], rules: CellRules) -> None:
+    """Refuse what can never start, or not for this user.
+
+    Raises NoVirtualCluster, Forbidden for a virtual cluster that is not granted, DocumentError for kinds of cells that
+    are not there and for a gang that is larger than the quota.
+    """
+    _check_virtual_cluster(user, document, known, rules)
+    if rules.config is None:
+        return
+    wrong = misfits(document.spec, rules.config, rules.sizing)
+    if wrong:
+        faults = [_fault(document, each.path, each.message, each.hint) for each in wrong]
+        raise DocumentError(wrong[0].message, errors=faults, hint=wrong[0].hint)
+
+
+def _check_virtual_cluster(user: User, document: Document, known: Sequence[str], rules: CellRules) -> None:
+    wanted = document.spec.virtual_cluster
+    path = ("defaults", "virtualCluster") if document.dialect.is_v2 else ("virtualCluster",)
+    if wanted not in known:
+        like = nearest(wanted, known)
+        message = f"There is no virtual cluster {wanted}; there are: {', '.join(known)}."
+        hint = f"Did you mean {like}?" if like else f"Set virtualCluster to one of: {', '.join(known)}."
+        raise NoVirtualCluster(message, errors=[_fault(document, path, message, hint)], hint=hint)
+    if not rules.granted(user, wanted):
+        message = f"{user.name} may not use the virtual cluster {wanted}."
+        hint = f"Use one of: {', '.join(rules.grants[user.name]) or 'none'}; or ask the administrator for a grant."
+        raise Forbidden(message, errors=[_fault(document, path, message, hint)], hint=hint)
+
+
+def _fault(document: Document, path: tuple[str, ...], message: str, hint: str) -> Fault:
+    line, column = place_of(document, path) or (None, None)
+    return Fault(path=f"$.{'.'.join(path)}", message=message, line=line, column=column, hint=hint)

@@ -159,6 +159,6 @@ def _starting(placer: Placer, waiting: Iterable[Queued]) -> dict[JobUid, int]:
     while more:
         answer = placer.advance(AT_ONCE)
         for unit in answer.started:
-            found[unit.job.uid] = found.get(unit.job.uid, 0) + len(unit.uids)
+            found[unit.job] = found.get(unit.job, 0) + len(unit.uids)
         more = answer.more
     return found

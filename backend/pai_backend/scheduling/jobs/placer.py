@@ -24,7 +24,7 @@ from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
 from pai_backend.scheduling.jobs.history import RunTime, unknown
 from pai_backend.scheduling.jobs.telling import Teller
-from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, units_of
+from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, turn_of, units_of
 from pai_backend.scheduling.queue import Policy, Preempting, Queue
 from pai_backend.scheduling.terms import NodeRules
 
@@ -143,12 +143,12 @@ class Placer:
         effects = self.ledger.reconfigure(config, vcs)
         self.queue.catch_up()
         for name in nowhere ^ self._without_any_place():
-            self._untold[self.units.by_name[name].job.uid] = None
+            self._untold[self.units.by_name[name].job] = None
         for name in effects.cancelled:
             unit = self.units.by_name[name]
             if self.ledger.give_back(unit.uids):
-                self._lost[unit.job.uid] = None
-            self._untold[unit.job.uid] = None
+                self._lost[unit.job] = None
+            self._untold[unit.job] = None
         self._restated.update(dict.fromkeys((*effects.displaced, *effects.regained)))
         self._look_at_all = True
         return effects
@@ -162,7 +162,7 @@ class Placer:
         parties = tuple(replace(each, group=replace(each.group, vc=vc)) for each in unit.parties)
         groups = tuple(each.group for each in parties) or (replace(unit.entry.group, vc=vc),)
         entry = replace(unit.entry, group=groups[0], others=groups[1:])
-        self.units.know(replace(unit, parties=parties, entry=entry))
+        self.units.know(replace(unit, parties=parties, entry=entry), self.units.jobs[unit.job])
         self.queue.running[unit.name] = entry
 
     def _line_up_anew(self) -> None:
@@ -170,12 +170,13 @@ class Placer:
         jobs: dict[JobUid, tuple[Job, list[Task]]] = {}
         for name in [*self.queue.waiting]:
             unit = self.units.by_name[name]
-            tasks = [task for uid in unit.uids if (task := unit.job.task(uid)) is not None]
-            jobs.setdefault(unit.job.uid, (unit.job, []))[1].extend(tasks)
+            job = self.units.jobs[unit.job]
+            tasks = [task for uid in unit.uids if (task := job.task(uid)) is not None]
+            jobs.setdefault(job.uid, (job, []))[1].extend(tasks)
             self._leave(unit)
         for job, waiting in jobs.values():
             for unit in units_of(job, waiting, self.sizing):
-                self.units.know(unit)
+                self.units.know(unit, job)
                 self.queue.line_up(unit.entry)
             self._untold[job.uid] = None
 
@@ -191,7 +192,7 @@ class Placer:
                     self.ledger.hold([(needs[task.uid], place.node)])
             self._remember_starts(job.tasks)
             for each in recovered_units(job, self.sizing):
-                self.units.know(each.unit)
+                self.units.know(each.unit, job)
                 self._recovered.append(each)
         running = [each for each in self._recovered if not each.reserved]
         result = self.ledger.restore([place for each in running for place in each.placements])
@@ -211,7 +212,7 @@ class Placer:
             if all(self.ledger.reserve(place) for place in each.placements):
                 self.queue.adopt_preemptor(each.unit.entry)
             else:
-                self._lost[each.unit.job.uid] = None
+                self._lost[each.unit.job] = None
                 self.ledger.give_back(each.unit.uids)
                 self.units.forget(each.unit.name)
                 for place in each.placements:
@@ -236,7 +237,7 @@ class Placer:
             else:
                 self._leave(unit)
         for unit in wanted.values():
-            self.units.know(unit)
+            self.units.know(unit, job)
             self.queue.line_up(unit.entry)
             if not job.why:
                 self._untold[job.uid] = None
@@ -249,7 +250,7 @@ class Placer:
             if unit.name in self._pending:
                 decided.update(unit.uids)
             elif unit.name not in self.queue.running:
-                if (unit.job.turn_at, bool(unit.job.core)) != (job.turn_at, bool(job.core)):
+                if unit.turn != turn_of(job):
                     return False
                 waiting.update(unit.uids)
         return waiting == {task.uid for task in tasks} - decided
@@ -286,7 +287,7 @@ class Placer:
             elif unit.name not in self.queue.claims or not self.queue.claims[unit.name].held_back:
                 self._leave(unit)
         self.queue.nodes_changed(nodes)
-        self._untold.update((self.units.by_name[name].job.uid, None) for name in self.queue.claims)
+        self._untold.update((self.units.by_name[name].job, None) for name in self.queue.claims)
         self._restated.update(dict.fromkeys(self.queue.upgrade()))
         return True
 
@@ -314,7 +315,7 @@ class Placer:
     def ends(self, name: str) -> datetime | None:
         """When a running group is expected to have ended, as far as its job's run time is known."""
         unit = self.units.by_name.get(name)
-        lasts = None if unit is None else self.run_time(unit.job)
+        lasts = None if unit is None else self.run_time(self.units.job_of(name))
         if unit is None or lasts is None:
             return None
         starts = [self._since[uid] for uid in unit.uids if uid in self._since]
@@ -343,7 +344,7 @@ class Placer:
             self._teller.refused(self.units.by_name[name], wait)
         self._teller.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
         for name in (*answer.refused, *answer.returned, *answer.held_back, *answer.moved_up):
-            self._untold[self.units.by_name[name].job.uid] = None
+            self._untold[self.units.by_name[name].job] = None
         return Round(tuple(started), tuple(kept), answer.more, answer.look_again)
 
     def written(self, unit: Unit) -> None:
@@ -365,7 +366,7 @@ class Placer:
         self.queue.nodes_changed(self.ledger.give_back(unit.uids))
         self.queue.set_aside(unit.name)
         self._teller.set_aside(unit, why)
-        self._untold[unit.job.uid] = None
+        self._untold[unit.job] = None
 
     def places(self, unit: Unit) -> dict[TaskUid, Placement]:
         """Where the unit's tasks are or will be, without ports; see :func:`places_of`."""

@@ -21,9 +21,11 @@ class Unit:
     """Tasks of a job that start together or not at all, as they stand in the queue.
 
     ``parties`` are their groups of cells, ``loose`` the tasks that need none. The entry is named after the first group.
+    ``turn`` is that of the job, with whether its tasks start as its core, when the unit lined up.
     """
 
-    job: Job
+    job: JobUid
+    turn: tuple[datetime | None, bool]
     parties: tuple[Party, ...]
     loose: tuple[Need, ...]
     entry: Entry
@@ -94,7 +96,12 @@ def unit(job: Job, wish: Wish, sizing: Sizing, first: Task) -> Unit:
         tie=f"{job.uid}/{_role_number(job, first):04d}/{first.index:06d}",
         account=job.spec.virtual_cluster,
     )
-    return Unit(job, wish.parties, wish.loose, entry)
+    return Unit(job.uid, turn_of(job), wish.parties, wish.loose, entry)
+
+
+def turn_of(job: Job) -> tuple[datetime | None, bool]:
+    """What of a job says when its tasks are served: its turn, and whether they start as its core."""
+    return job.turn_at, bool(job.core)
 
 
 def _name(job: Job, task: Task) -> str:
@@ -125,16 +132,19 @@ class Units:
     """Units by name, by group and by job, whether they wait or run."""
 
     def __init__(self) -> None:
+        self.jobs: dict[JobUid, Job] = {}
+        """The jobs that have units, as they were told last."""
         self.by_name: dict[str, Unit] = {}
         """By the name of the entry, and by the names of all of its groups."""
         self._of_job: dict[JobUid, dict[str, Unit]] = {}
 
-    def know(self, unit: Unit) -> None:
-        """Remember a unit, in place of one with its name."""
+    def know(self, unit: Unit, job: Job) -> None:
+        """Remember a unit of this job, in place of one with its name."""
         self.forget(unit.name)
+        self.jobs[job.uid] = job
         for name in _names(unit):
             self.by_name[name] = unit
-        self._of_job.setdefault(unit.job.uid, {})[unit.name] = unit
+        self._of_job.setdefault(unit.job, {})[unit.name] = unit
 
     def forget(self, name: str) -> None:
         """Forget the unit of this name. Idempotent."""
@@ -143,10 +153,14 @@ class Units:
             return
         for each in _names(unit):
             self.by_name.pop(each, None)
-        own = self._of_job[unit.job.uid]
+        own = self._of_job[unit.job]
         own.pop(unit.name, None)
         if not own:
-            del self._of_job[unit.job.uid]
+            del self._of_job[unit.job], self.jobs[unit.job]
+
+    def job_of(self, name: str) -> Job:
+        """The job of the unit of this name, or of one of its groups. Raises KeyError when it is not known."""
+        return self.jobs[self.by_name[name].job]
 
     def of_job(self, uid: JobUid) -> list[Unit]:
         """The known units of a job, in order."""

@@ -168,11 +168,11 @@ class _Asked:
 
     def run_time(self, entry: Entry) -> timedelta | None:
         """How long a unit that waits will run."""
-        return self._placer.run_time(self._placer.units.by_name[entry.group.name].job)
+        return self._placer.run_time(self._placer.units.job_of(entry.group.name))
 
     def rests_on(self, name: str) -> Basis | None:
         """Where a group's run time is known from."""
-        return basis_of(self._placer.units.by_name[name].job)
+        return basis_of(self._placer.units.job_of(name))
 
     def lacks(self, entry: Entry) -> list[Lack]:
         """What each node that is not suited lacks for the group's largest task."""

@@ -50,7 +50,7 @@ def starts_among_singles(made: Placer, rounds: int) -> int | None:
         if ended is not None:
             made.keep_only(ended.uid, ())
         found = served(made, following)
-        started = {unit.job.uid for unit in found.started}
+        started = {unit.job for unit in found.started}
         if gang.uid in started:
             return number
         if following.uid in started:

@@ -118,7 +118,7 @@ def test_it_preempts_in_several_chains_and_keeps_the_cells() -> None:
     assert all(placed(made, each) for each in low)
     gang = job(3, 2, 1, 1, priority=PriorityClass.PROD)
     found = served(made, gang)
-    assert [unit.job.uid for unit in found.kept] == [gang.uid]
+    assert [unit.job for unit in found.kept] == [gang.uid]
     assert {each.job for each in made.preemptions()} == {each.uid for each in low}
     assert {place.node for place in made.reserved(gang.uid).values()} == {"carol", "dan", "eve"}
     for each in low:

@@ -85,7 +85,7 @@ def test_a_preemptor_keeps_its_reservation_while_it_is_explained() -> None:
     cells = placer(4)
     weak, strong = job(1, (1, 4), oppo=True), job(2, (1, 4))
     assert placed(cells, weak)
-    assert [unit.job.uid for unit in served(cells, strong).kept] == [strong.uid]
+    assert [unit.job for unit in served(cells, strong).kept] == [strong.uid]
     told = asked(cells, strong)
     assert told is not None
     assert told.cause is Cause.PREEMPTING
