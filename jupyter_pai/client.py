@@ -65,7 +65,7 @@ class Source:
 
 
 def away(endpoint: Endpoint, reason: str) -> BackendAway:
-    """The error for an address where nobody answers."""
+    """The error for an address without an answer."""
     return BackendAway(
         f"The backend at {endpoint.url} does not answer: {reason}.",
         hint="Start the private one with `pai backend start`, or check PAI_URL.",
@@ -194,7 +194,7 @@ class AsyncClient:
         return cast(Said, await self._json("DELETE", job_path(job)))
 
     async def release(self, job: str, tasks: Sequence[str] = ()) -> Released:
-        """Let go of tasks kept for debugging, by their names (``role-index``); of all when none is named.
+        """Release tasks kept for debugging, by their names (``role-index``); of all when none is named.
 
         Asking again is fine. Raises NotFound.
         """

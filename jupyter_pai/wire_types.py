@@ -1,4 +1,4 @@
-"""Made by tools/contract.py from the models of pai_backend.api; make contract writes it anew."""
+"""Made by tools/contract.py from the models of pai_backend.api; make contract writes it again."""
 
 from __future__ import annotations
 

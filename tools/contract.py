@@ -38,7 +38,7 @@ GENERATOR = ROOT / "labextension" / "node_modules" / ".bin" / "openapi-typescrip
 REFERENCE = "#/components/schemas/"
 JUPYTER_SERVER = (Guide, Report)
 """What the Jupyter server itself answers the panel, beside what it relays."""
-HEAD = "Made by tools/contract.py from the models of pai_backend.api; make contract writes it anew."
+HEAD = "Made by tools/contract.py from the models of pai_backend.api; make contract writes it again."
 Json = dict[str, Any]
 
 

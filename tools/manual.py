@@ -18,7 +18,7 @@ EXIT_CODES = {
 
 SPECIAL_EXIT_CODES = """\
 `pai ssh` ends with the exit code of `ssh`, which is that of the remote command. `pai cluster plan` ends with 0 when
-nobody's job is concerned, 1 when the configuration cannot be taken, and 2 when somebody's job is concerned; with two
+no job is affected, 1 when the configuration is invalid, and 2 when jobs are affected; with two
 files 2 says that virtual clusters or nodes differ. 3 stays what it is."""
 
 PLACES = {

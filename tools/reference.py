@@ -120,7 +120,7 @@ A signal counts as the status 128 and its number, which is also how shells repor
   `kill -9` of the process that keeps it on the local engine: then its kind is *unknown*, and a retry is charged.
 - **Pauses** double from one retry to the next: none after preemption and for the first {AT_ONCE} charged retries; then,
   and after lost tasks, {FIRST_PAUSE.seconds} s to {LONGEST_PAUSE.seconds} s; after conflicts
-  {FIRST_CONFLICT_PAUSE.seconds} s to {LONGEST_CONFLICT_PAUSE.seconds} s. They begin anew
+  {FIRST_CONFLICT_PAUSE.seconds} s to {LONGEST_CONFLICT_PAUSE.seconds} s. They start over
   after a run of {LONG_RUN.seconds // 60} minutes.
 
 | exit | class | what it means | what to do | who | kind | OpenPAI |

@@ -1,6 +1,6 @@
 """``cluster show|plan|apply|history|orphans``: the cluster configuration of a backend, for administrators.
 
-``plan`` exits with 0 when nobody's job is concerned, 1 when the configuration cannot be taken, 2 when somebody's is.
+``plan`` exits with 0 when no job is affected, 1 when the configuration is invalid, 2 when jobs are affected.
 With two files it compares them, and needs no backend: 0 when virtual clusters and nodes are the same, 2 when they
 differ.
 """
@@ -95,7 +95,7 @@ def plan(args: argparse.Namespace, out: Output) -> int:
         with connected() as client:
             found = client.thread.run(cluster.plan(client.api, document.data))
     except ClientError as error:
-        # Not the error's own exit code: 2 would say that the plan concerns somebody.
+        # Not the error's own exit code: 2 would say that the plan affects jobs.
         out.error(error, source=document.text, name=document.name)
         return AWAY if error.exit_code == AWAY else NOT_TAKEN
     if not found["valid"]:

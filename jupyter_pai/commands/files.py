@@ -26,7 +26,7 @@ URI = argument("uri", literal=True, help=_URI)
 
 @contextlib.contextmanager
 def _moving(out: Output) -> Iterator[tuple[Connect, ProgressBar]]:
-    """A connection that is made when it is needed, and a bar where somebody watches."""
+    """A connection that is made when it is needed, and a bar where a user watches."""
     from jupyter_pai.fs.bar import ProgressBar
 
     bar = ProgressBar(shown=out.in_cell or (sys.stderr.isatty() and not out.as_json), notebook=out.in_cell)

@@ -98,5 +98,5 @@ class Output:
 
 
 def abandon_stdout() -> None:
-    """Nobody reads stdout any more (``pai logs | head``): keep the interpreter's last flush from failing."""
+    """The reader of stdout is gone (``pai logs | head``): keep the interpreter's last flush from failing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

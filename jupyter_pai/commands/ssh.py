@@ -33,7 +33,7 @@ def ssh_root(args: argparse.Namespace) -> Path:
 
 
 def by_certificate(args: argparse.Namespace) -> bool:
-    """Whether a login shall prove itself by a certificate, as it does unless told otherwise."""
+    """Whether a login shall prove itself by a certificate, as it does by default."""
     return not args.no_certificate and os.environ.get("PAI_SSH_CERTIFICATE", "").lower() not in ("no", "0", "false")
 
 

@@ -109,7 +109,7 @@ class Identity:
     async def sign_in(self, name: str, password: str, source: str = "") -> tuple[str, Account]:
         """A session token for a name and password. Raises WrongPassword, TooManyRequests, LockedOut.
 
-        Only a user who knows the password is told of a lock-out. A wrong name and a wrong password give the same
+        Only a user who knows the password learns of a lock-out. A wrong name and a wrong password give the same
         words, the same work and the same lock.
         """
         pair, account = (name, source), self.accounts.get(name)

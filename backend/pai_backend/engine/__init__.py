@@ -1,4 +1,4 @@
-"""What runs tasks. ``base`` is the interface; ``local`` runs processes on this machine. ``guesses`` mends a fault of
+"""What runs tasks. ``base`` is the interface; ``local`` runs processes on this machine. ``guesses`` fixes a fault of
 asyncssh's server, for the gateway as well.
 
 An engine never sees a store, a job or a user: plans in, events out. The definition of the interface

@@ -59,7 +59,7 @@ class ClusterChange(Model):
 
     @property
     def concerns(self) -> bool:
-        """Whether anybody's job is concerned."""
+        """Whether any job is affected."""
         told = (*self.lost, *self.regained, *self.dropped, *self.missing, *self.impossible, *self.starts)
         return any(not each.already for each in told)
 

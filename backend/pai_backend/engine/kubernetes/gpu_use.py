@@ -75,7 +75,7 @@ def command(bash: str = layout.BASH, tell_s: float = TELL_S) -> tuple[str, ...]:
 
 
 def told(ran: Ran) -> GpuUse:
-    """What the program told of the GPUs of its container. Raises EngineError with the reason without an answer.
+    """What the program told of the GPUs of its container. Raises EngineError with the reason.
 
     Lines of another form are remarks of the driver's, such as on its memory of faults. For a GPU in MIG mode it writes
     ``[N/A]`` in the place of a number.
