@@ -1,4 +1,4 @@
-"""The man page pai(1), made from the table of verbs. A build runs this, so it needs the standard library only."""
+"""The man page pai(1), made from the table of verbs."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def sentence(verb: Verb) -> str:
     return f"{verb.summary}. {verb.details}".rstrip()
 
 
-def page(version: str) -> str:
+def page() -> str:
     """The page in the man macros of troff."""
     lines = [
-        f'.TH PAI 1 "" "jupyter-pai {_text(version)}" "User Commands"',
+        '.TH PAI 1 "" "jupyter\\-pai" "User Commands"',
         ".SH NAME",
         r"pai \- submit OpenPAI job documents and reach their tasks",
         ".SH SYNOPSIS",

@@ -1,4 +1,4 @@
-"""Write the pages docs/{cli,errors,exits}.md from the code they describe; ``--check`` fails when one is stale."""
+"""Write docs/{cli,errors,exits}.md and docs/pai.1 from the code they describe; ``--check`` fails when one is stale."""
 
 from __future__ import annotations
 
@@ -224,6 +224,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/errors.md": errors_page,
     "docs/exits.md": exits_page,
+    "docs/pai.1": manual.page,
 }
 
 

@@ -41,12 +41,13 @@ def test_a_shell_and_a_notebook_tell_the_same_of_a_verb(verb: Verb, capsys: pyte
 
 def test_the_page_of_verbs_is_current() -> None:
     assert (ROOT / "docs" / "cli.md").read_text() == reference.cli_page(), "run make docs"
+    assert (ROOT / "docs" / "pai.1").read_text() == manual.page(), "run make docs"
 
 
 def test_the_man_page_names_every_verb_and_argument() -> None:
-    page = manual.page("1.2.3")
+    page = manual.page()
     plain = page.replace("\\-", "-")
-    assert plain.startswith('.TH PAI 1 "" "jupyter-pai 1.2.3" "User Commands"\n')
+    assert plain.startswith('.TH PAI 1 "" "jupyter-pai" "User Commands"\n')
     for verb in VERBS.values():
         assert f'.SS "pai {verb.name}' in plain
         assert all(f'.B "{manual.name(argument)}"\n'.replace("…", "...") in plain for argument in verb.arguments)
@@ -58,7 +59,7 @@ def test_the_man_page_is_shown_without_a_warning(tmp_path: Path) -> None:
     if shutil.which("man") is None:
         pytest.skip("man is not here")
     path = tmp_path / "pai.1"
-    path.write_text(manual.page("1"))
+    path.write_text(manual.page())
     done = subprocess.run(
         ["man", "--warnings", "-E", "UTF-8", "-l", str(path)], capture_output=True, text=True, timeout=60, check=True
     )
