@@ -11,8 +11,11 @@ from jupyter_pai import magics
 from jupyter_pai.cli import parser
 from tests.docs.pages import read
 
-CHINESE = ("connect/pycharm", "connect/ssh", "connect/vscode", "documents", "troubleshooting", "why-waiting")
-ENGLISH = ("ssh-keys", "connect/doctor", "connect/xshell-putty", *CHINESE)
+CHINESE = (
+    *(f"connect/{name}" for name in ("doctor", "pycharm", "ssh", "vscode")),
+    *("debugging", "documents", "troubleshooting", "why-waiting"),
+)
+ENGLISH = ("ssh-keys", "connect/xshell-putty", *CHINESE)
 PAGES = [*(f"docs/{name}.md" for name in ENGLISH), *(f"docs/zh-CN/{name}.md" for name in CHINESE)]
 MEANT = {"SERIAL": "1", "C:\\keys": "C:/keys"}
 """Words of the pages that stand for something of another kind."""
