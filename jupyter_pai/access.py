@@ -25,7 +25,7 @@ from jupyter_pai.wire_types import JobDetail, SshAnswer, SshEntry
 if TYPE_CHECKING:
     from jupyter_pai.certificates import Wanted
     from jupyter_pai.doctor.diagnosing import Account
-    from jupyter_pai.doctor.examining import Report
+    from jupyter_pai.doctor.examining import DoctorReport
     from jupyter_pai.doctor.findings import Finding
     from jupyter_pai.doctor.running import Ran
     from jupyter_pai.sync import Client
@@ -291,7 +291,7 @@ def _asked(reached: Reached) -> Facts:
     return facts
 
 
-def examined(reached: Reached, clients: Sequence[str]) -> Report:
+def examined(reached: Reached, clients: Sequence[str]) -> DoctorReport:
     """Which programs will work with a task; of all of them when none is named. Blocks, for a minute at the most."""
     from jupyter_pai.doctor.examining import observe, report
 
@@ -299,7 +299,7 @@ def examined(reached: Reached, clients: Sequence[str]) -> Report:
     return report(way, observe(way), clients)
 
 
-def diagnosed(client: Client, reached: Reached, root: Path, clients: Sequence[str]) -> Report:
+def diagnosed(client: Client, reached: Reached, root: Path, clients: Sequence[str]) -> DoctorReport:
     """As :func:`examined`, with the user's own configuration, and the fault by name when it does not allow a login."""
     from jupyter_pai.doctor import diagnosing
     from jupyter_pai.doctor.examining import observe, report
@@ -341,7 +341,7 @@ def _account(client: Client, files: ClusterFiles) -> Account:
     )
 
 
-def shut_out(job: str, clients: Sequence[str]) -> Report:
+def shut_out(job: str, clients: Sequence[str]) -> DoctorReport:
     """What :func:`diagnosed` finds for a user whom the backend does not even tell about the job."""
     from jupyter_pai.doctor.examining import report
     from jupyter_pai.doctor.findings import Finding

@@ -16,7 +16,7 @@ from jupyter_pai import access
 from jupyter_pai.backend_link import BackendLink
 from jupyter_pai.connect.files import ssh_dir
 from jupyter_pai.connect.guide import Guide
-from jupyter_pai.doctor.examining import Report
+from jupyter_pai.doctor.examining import DoctorReport
 from jupyter_pai.endpoint import Endpoint
 from jupyter_pai.errors import USAGE, ClientError
 from jupyter_pai.guard import authenticated, authorized
@@ -33,7 +33,7 @@ class ReachingHandler(APIHandler):
         """Called by tornado with the arguments of the route."""
         self.link = link
 
-    async def answer(self, job: str, found: Callable[[access.Reached], Guide | Report]) -> None:
+    async def answer(self, job: str, found: Callable[[access.Reached], Guide | DoctorReport]) -> None:
         """Reach the task that the query names and answer with what is found there."""
         role, index = self.get_query_argument("role", None), self.get_query_argument("index", None)
         try:
@@ -60,8 +60,8 @@ def _found(
     job: str,
     role: str | None,
     index: int | None,
-    found: Callable[[access.Reached], Guide | Report],
-) -> Guide | Report:
+    found: Callable[[access.Reached], Guide | DoctorReport],
+) -> Guide | DoctorReport:
     with Client(endpoint) as client:
         reached = access.reach(client, job, ssh_dir(), role=role, index=index)
     return found(reached)

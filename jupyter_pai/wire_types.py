@@ -256,9 +256,19 @@ class OrphanShown(TypedDict):
     endedBy: str
 
 
+Outcome: TypeAlias = Literal["done", "preempted", "failed", "cancelled"]
+
+
 Phase: TypeAlias = Literal[
     "queued", "pulling", "starting", "running", "backing off", "kept for debugging", "stopping", "ended"
 ]
+
+
+class Place(TypedDict):
+    """Where a task ran."""
+
+    node: str
+    devices: list[int]
 
 
 class PlacedEvent(TypedDict):
@@ -266,6 +276,17 @@ class PlacedEvent(TypedDict):
 
     position: str
     event: Event
+
+
+class Point(TypedDict):
+    """Averages over a part of the time."""
+
+    atS: float
+    used: list[float]
+    opportunistic: list[float]
+    broken: float
+    gpus: float
+    waiting: float
 
 
 class PortSpec(TypedDict):
@@ -342,6 +363,19 @@ class ShareWire(TypedDict):
     createdBy: str
     createdAt: str
     expiresAt: str | None
+
+
+class Spell(TypedDict):
+    """A part of a run in which nothing about it changed. Seconds from the beginning of the trace."""
+
+    run: int
+    sinceS: float
+    untilS: float
+    tasks: int
+    gpus: int
+    opportunistic: bool
+    outcome: Outcome
+    places: list[Place]
 
 
 class SshAddress(TypedDict):
@@ -487,6 +521,15 @@ class VcChange(TypedDict):
     cells: list[CellsOwned]
 
 
+class Waits(TypedDict):
+    """Seconds from arrival to the first start. Percentiles are nearest ranks: waits that occurred."""
+
+    meanS: float
+    p50S: float
+    p95S: float
+    maxS: float
+
+
 class Change(TypedDict):
     """A change with which the group would have started at once when this was asked; tried, not guessed."""
 
@@ -555,6 +598,32 @@ class ConfigVersionShown(TypedDict):
     recordedAt: str | None
     since: str | None
     change: ClusterChange | None
+
+
+class Fate(TypedDict):
+    """What became of a group. Seconds from the beginning of the trace."""
+
+    name: str
+    vc: str
+    user: str
+    gpus: int
+    tasks: int
+    arrivedS: float
+    durationS: float
+    startedS: float | None
+    endedS: float | None
+    cancelledS: float | None
+    estimatedS: float | None
+    firstTasks: int
+    fullS: float | None
+    grown: int
+    preempted: int
+    failed: int
+    displaced: int
+    lostS: float
+    overtaken: int
+    cappedS: float
+    spells: list[Spell]
 
 
 class Info(TypedDict):
@@ -638,6 +707,30 @@ class ServiceWire(TypedDict):
     url: str
     pathUrl: str
     state: State
+
+
+class Share(TypedDict):
+    """The figures of some groups."""
+
+    vc: str
+    user: str
+    groups: int
+    unstarted: int
+    waits: Waits
+    gpuHours: float
+    guaranteedGpuHours: float
+    opportunisticGpuHours: float
+    ownedGpuHours: float
+    preempted: int
+    lostGpuHours: float
+    failed: int
+    failedGpuHours: float
+    cancelledGpuHours: float
+    displaced: int
+    overtaken: int
+    capped: int
+    cappedHours: float
+    grown: int
 
 
 class SshEntry(TypedDict):
@@ -737,6 +830,26 @@ class JobDetail(TypedDict):
     doubt: str
 
 
+class Report(TypedDict):
+    """How a trace would have gone. GPUs are leaf cells; shares are of all GPU time unless they say otherwise."""
+
+    gpus: int
+    spanS: float
+    utilisation: float
+    guaranteed: float
+    opportunistic: float
+    broken: float
+    idleWhileWanted: float
+    fragmentation: float
+    total: Share
+    vcs: list[Share]
+    users: list[Share]
+    refused: list[Waiting]
+    left: list[str]
+    fates: list[Fate]
+    course: list[Point]
+
+
 class SshAnswer(TypedDict):
     """All that a strict SSH client needs for the tasks of one job."""
 
@@ -747,3 +860,10 @@ class SshAnswer(TypedDict):
     gatewayHostKey: str
     certAuthority: str
     entries: list[SshEntry]
+
+
+class Comparison(TypedDict):
+    """The same trace on two configurations."""
+
+    configs: tuple[str, str]
+    reports: tuple[Report, Report]

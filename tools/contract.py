@@ -26,9 +26,10 @@ from datamodel_code_generator.format import Formatter
 from pydantic import TypeAdapter
 
 from jupyter_pai.connect.guide import Guide
-from jupyter_pai.doctor.examining import Report
+from jupyter_pai.doctor.examining import DoctorReport
 from pai_backend.api.openapi import describe
 from pai_backend.api.routes import ROUTES
+from pai_backend.simulation import Comparison
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "jupyter_pai" / "wire_types.py"
@@ -36,15 +37,15 @@ NAMED = ROOT / "labextension" / "src" / "types.ts"
 TYPESCRIPT = ROOT / "labextension" / "src" / "api" / "schema.ts"
 GENERATOR = ROOT / "labextension" / "node_modules" / ".bin" / "openapi-typescript"
 REFERENCE = "#/components/schemas/"
-JUPYTER_SERVER = (Guide, Report)
-"""What the Jupyter server itself answers the panel, beside what it relays."""
+BESIDE_REST = (Guide, DoctorReport, Comparison)
+"""What the Jupyter server itself answers the panel, and what ``pai_backend simulate`` prints for ``pai``."""
 HEAD = "Made by tools/contract.py from the models of pai_backend.api; make contract writes it again."
 Json = dict[str, Any]
 
 
 def schemas_of(names: Iterable[str]) -> Json:
     """The schemas of these names, and of all that they refer to, without the titles that pydantic makes of names."""
-    every = {**describe(ROUTES, "")["components"]["schemas"], **_jupyter_schemas()}
+    every = {**describe(ROUTES, "")["components"]["schemas"], **_schemas_beside_rest()}
     wanted: Json = {}
     left = list(names)
     while left:
@@ -90,9 +91,9 @@ def typescript_names() -> set[str]:
     return set(re.findall(r"(\w+)(?: as \w+)?(?:,|$)", given[1].strip()))
 
 
-def _jupyter_schemas() -> Json:
-    """The schemas of the Jupyter server's own answers."""
-    kinds = [(kind.__name__, "serialization", TypeAdapter(kind)) for kind in JUPYTER_SERVER]
+def _schemas_beside_rest() -> Json:
+    """The schemas of what comes from elsewhere than the API."""
+    kinds = [(kind.__name__, "serialization", TypeAdapter(kind)) for kind in BESIDE_REST]
     _, schemas = TypeAdapter.json_schemas(kinds, ref_template=REFERENCE + "{model}")  # type: ignore[arg-type]
     found: Json = schemas["$defs"]
     return found

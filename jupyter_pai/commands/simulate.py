@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import cast
 
 from jupyter_pai.commands.output import Output
-from jupyter_pai.commands.simulated import Comparison, Report, compared, text
+from jupyter_pai.commands.simulated import compared, text
 from jupyter_pai.errors import OK, USAGE, ClientError, from_wire
 from jupyter_pai.verbs import argument, flag, verb
+from jupyter_pai.wire_types import Comparison, Report
 
 
 def _seconds(given: str) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TypedDict
 
 from jupyter_pai import render
+from jupyter_pai.wire_types import Comparison, Report, Share
 
 HEAD = ("GROUPS", "WAIT MEAN", "P50", "P95", "MAX", "GPU HOURS", "ON QUOTA", "OPPORTUNISTIC")
 LOSSES = ("PREEMPTED", "LOST GPU HOURS", "FAILED", "DISPLACED", "OVERTAKEN", "CAPPED", "GROWN")
@@ -14,69 +14,6 @@ MOST_REFUSED = 20
 """Refused groups that are listed in text; JSON has all."""
 MOST_USERS = 20
 """Users that are listed in text, those with the most GPU hours; JSON has all."""
-
-
-class Waits(TypedDict):
-    """Seconds."""
-
-    meanS: float
-    p50S: float
-    p95S: float
-    maxS: float
-
-
-class Share(TypedDict):
-    """The figures of some groups."""
-
-    vc: str
-    user: str
-    groups: int
-    unstarted: int
-    waits: Waits
-    gpuHours: float
-    guaranteedGpuHours: float
-    opportunisticGpuHours: float
-    ownedGpuHours: float
-    preempted: int
-    lostGpuHours: float
-    failed: int
-    displaced: int
-    overtaken: int
-    capped: int
-    cappedHours: float
-    grown: int
-
-
-class Refused(TypedDict):
-    """A group that could not start in an empty cluster."""
-
-    group: str
-    texts: dict[str, dict[str, str]]
-
-
-class Report(TypedDict):
-    """What is shown of a report; docs/scheduling.md describes all of it."""
-
-    gpus: int
-    spanS: float
-    utilisation: float
-    guaranteed: float
-    opportunistic: float
-    broken: float
-    fragmentation: float
-    idleWhileWanted: float
-    total: Share
-    vcs: list[Share]
-    users: list[Share]
-    refused: list[Refused]
-    left: list[str]
-
-
-class Comparison(TypedDict):
-    """The same trace on two configurations."""
-
-    configs: list[str]
-    reports: list[Report]
 
 
 def text(report: Report) -> str:

@@ -42,7 +42,7 @@ class VerdictWire(TypedDict):
     findings: list[FindingWire]
 
 
-class Report(TypedDict):
+class DoctorReport(TypedDict):
     """What the doctor found. ``leftBehind`` is empty unless something could not be removed from the task."""
 
     alias: str
@@ -92,10 +92,10 @@ def observe(way: Way, find_cause: Callable[[Ran], Finding] | None = None) -> Obs
     return Observations(facts, outcomes, left_behind)
 
 
-def report(way: Way, seen: Observations, clients: Sequence[str] = ()) -> Report:
+def report(way: Way, seen: Observations, clients: Sequence[str] = ()) -> DoctorReport:
     """The verdicts on programs, on all of them when none is named. Pure."""
     verdicts = [verdict(client, seen) for client in clients or CLIENTS]
-    return Report(
+    return DoctorReport(
         alias=way.alias,
         works=all(each.works for each in verdicts),
         clients=[_wire(each) for each in verdicts],
@@ -108,7 +108,7 @@ def _wire(each: Verdict) -> VerdictWire:
     return VerdictWire(client=each.client, name=each.name, works=each.works, findings=findings)
 
 
-def report_text(found: Report, language: str = "en") -> str:
+def report_text(found: DoctorReport, language: str = "en") -> str:
     """A report for people: a line for each program, and below it what to change."""
     lines = []
     for each in found["clients"]:

@@ -134,6 +134,13 @@ export interface components {
          * @enum {string}
          */
         readonly Dialect: "openpai-v1" | "qizhi" | "scm" | "openpai-v2" | "openpai-v2-draft";
+        /** @description What the doctor found. ``leftBehind`` is empty unless something could not be removed from the task. */
+        readonly DoctorReport: {
+            readonly alias: string;
+            readonly works: boolean;
+            readonly clients: readonly components["schemas"]["VerdictWire"][];
+            readonly leftBehind: string;
+        };
         /** @description Something the user should know that stopped nothing. */
         readonly DocumentWarning: {
             /** @description Stable machine word, e.g. ``open-jupyter``. */
@@ -573,13 +580,6 @@ export interface components {
             readonly message: string;
             /** @description Names of the tasks, `role-index`. */
             readonly tasks: readonly string[];
-        };
-        /** @description What the doctor found. ``leftBehind`` is empty unless something could not be removed from the task. */
-        readonly Report: {
-            readonly alias: string;
-            readonly works: boolean;
-            readonly clients: readonly components["schemas"]["VerdictWire"][];
-            readonly leftBehind: string;
         };
         /** @description What one task needs. */
         readonly Resources: {
@@ -1051,6 +1051,7 @@ export type ChangeKind = components['schemas']['ChangeKind'];
 export type ClusterUseWire = components['schemas']['ClusterUseWire'];
 export type Completion = components['schemas']['Completion'];
 export type Dialect = components['schemas']['Dialect'];
+export type DoctorReport = components['schemas']['DoctorReport'];
 export type DocumentWarning = components['schemas']['DocumentWarning'];
 export type ErrorBody = components['schemas']['ErrorBody'];
 export type Event = components['schemas']['Event'];
@@ -1079,7 +1080,6 @@ export type PortSpec = components['schemas']['PortSpec'];
 export type PriorityClass = components['schemas']['PriorityClass'];
 export type PyCharmWire = components['schemas']['PyCharmWire'];
 export type Released = components['schemas']['Released'];
-export type Report = components['schemas']['Report'];
 export type Resources = components['schemas']['Resources'];
 export type RetryDetails = components['schemas']['RetryDetails'];
 export type RoleWire = components['schemas']['RoleWire'];
