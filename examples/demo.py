@@ -25,7 +25,7 @@ from jupyter_pai.wire_types import JobDetail
 EXAMPLES = Path(__file__).resolve().parent
 LOCAL = EXAMPLES / "backend.yaml"
 CELL_TIMEOUT_S = 80
-END_TIMEOUT_S = 20
+END_TIMEOUT_S = 60
 
 
 class DemoFailed(Exception):

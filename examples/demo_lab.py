@@ -39,7 +39,7 @@ engine:
     - {{name: hostname-carol, simulated: true, gpus: {{type: GPU-C, count: 1}}}}
     - {{name: hostname-dan, simulated: true, gpus: {{type: GPU-D, count: 1}}}}
 """
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 LOOK_S = 0.05
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.attack.site import LIMIT_S, OTHER, OWNER, PYTHON, Site, document, ok, token_of
 from tests.support.backend_process import backend, command, until
+from tests.support.living_trees import paths_below
 from tests.support.other_accounts import FIRST_UID, open_place, open_python, why_not
 from tests.support.wheels import make_wheel
 
@@ -62,7 +63,7 @@ def test_a_finished_job_is_deleted_with_all_that_it_left(site: Site) -> None:
         ok(client.delete("/api/v2/jobs/leaves"))
         assert client.get(f"/api/v2/jobs/{uid}").status_code == 404
     engine = site.backend.data_dir / "engine"
-    until(lambda: not [path for path in engine.rglob(f"{uid}*") if path.is_dir()], LIMIT_S)
+    until(lambda: not [path for path in paths_below(engine) if path.name.startswith(uid) and path.is_dir()], LIMIT_S)
 
 
 @pytest.mark.attack(27, "a task that kills its shim runs again for ever, and leaves processes behind")

@@ -16,8 +16,8 @@ from jupyter_pai.wire import ACTIVE_STATES
 from tests.docs.pages import ROOT
 
 COMMAND_TIMEOUT_S = 90
-PATIENCE_S = 40
-END_TIMEOUT_S = 30
+PATIENCE_S = 120
+END_TIMEOUT_S = 60
 CHECK_INTERVAL_S = 0.2
 
 USER = "ada"

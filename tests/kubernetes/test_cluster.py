@@ -100,7 +100,7 @@ async def test_pods_go_on_while_kubelet_and_containerd_are_away(testbed: Cluster
     async def answers() -> bool:  # it says that it is ready before it has asked which pods are its own
         return (await namespace.attempt("exec", "steady", "--", "true")).code == 0
 
-    await until(answers, "a program to run in the pod", 30)
+    await until(answers, "a program to run in the pod", 60)
     after = await namespace.get("pod", "steady")
     assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
 

@@ -190,7 +190,7 @@ async def test_each_virtual_cluster_has_its_namespace_and_is_told_what_is_wrong_
     arguments += ["--kubernetes-kubeconfig", str(await teams.account(tmp_path))]
     with backend(tmp_path / "backend", arguments) as running:
         headers = {"Authorization": f"Bearer {running.token}", "Accept": "application/vnd.jupyter-pai+json"}
-        async with httpx.AsyncClient(base_url=running.url, headers=headers, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=running.url, headers=headers, timeout=60) as client:
             await knows_the_cluster(client)
             jobs = Jobs(client, kubernetes.python)
             await asyncio.gather(*map(jobs.submit, TEAMS))

@@ -168,7 +168,7 @@ async def test_a_quota_that_is_used_up_is_waited_for(kubernetes: Kubernetes, nam
     async def counted() -> bool:  # admission knows of a quota once its controller has counted
         return bool((await namespace.get("quota", "team")).get("status", {}).get("hard"))
 
-    await until(counted, "the quota to be counted", 30)
+    await until(counted, "the quota to be counted", 60)
     said = await dry_run(namespace, build_pod(bench.plan("true"), bench.owner, settings))
     error = start_error(Forbidden(said, status=403))
     assert not isinstance(error, StartRefused)

@@ -126,7 +126,7 @@ async def test_a_task_is_logged_in_to_and_ends_as_its_command(
     async def first_login() -> bool:
         return (await login.ssh(address, "true")).code == 0
 
-    await until(first_login, "the first login", 30)
+    await until(first_login, "the first login", 60)
     took = asyncio.get_running_loop().time() - began
     print(f"created to logged in: {took:.2f} s ({kind})")
     assert took < FIRST_LOGIN_S
@@ -187,7 +187,7 @@ async def test_a_pod_that_is_deleted_ends_its_command_first(
     async def up() -> bool:
         return "up" in await namespace("logs", name, "-c", "task")
 
-    await until(up, "the command", 30)
+    await until(up, "the command", 60)
     await bench.delete(name)
     found = record(await bench.over(name))
     assert (found.code, found.reason) == (4, "stopped")
@@ -209,8 +209,8 @@ async def test_a_key_that_is_taken_out_of_the_secret_is_refused(
     async def refused() -> bool:
         return "Permission denied (publickey)" in (await login.ssh(address, "true")).err
 
-    await until(accepted, "the first login", 30)
+    await until(accepted, "the first login", 60)
     nothing = json.dumps({"data": {"authorized_keys": ""}})
     await namespace("patch", "secret", name, "--type=merge", "-p", nothing)
     await namespace("annotate", "pod", name, "jupyter-pai/refreshed=1")
-    await until(refused, "the key to be refused", 30)
+    await until(refused, "the key to be refused", 60)

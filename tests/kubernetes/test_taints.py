@@ -68,7 +68,7 @@ async def test_tasks_of_a_sku_run_on_tainted_nodes_that_its_rule_tolerates(tmp_p
             place = tmp_path / ("with" if rules else "without")
             with backend(place, arguments(cluster, runtime_image, rules)) as running:
                 headers = {"Authorization": f"Bearer {running.token}", "Accept": "application/vnd.jupyter-pai+json"}
-                async with httpx.AsyncClient(base_url=running.url, headers=headers, timeout=30) as client:
+                async with httpx.AsyncClient(base_url=running.url, headers=headers, timeout=60) as client:
                     await submit(client)
                     await (runs(client) if rules else is_kept_off(client))
 

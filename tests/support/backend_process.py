@@ -108,7 +108,7 @@ def backend(
             family = psutil.Process(process.pid).children(recursive=True)
             process.terminate()
             try:
-                process.wait(30)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

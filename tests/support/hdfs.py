@@ -53,7 +53,7 @@ class Hdfs:
     def web(self, method: str, path: str, user: str, op: str, **parameters: str) -> httpx.Response:
         """A WebHDFS call, behind the back of what is tested; follows the redirect to the DataNode."""
         url = f"http://127.0.0.1:{self._http_port}/webhdfs/v1{path}"
-        with httpx.Client(timeout=30, follow_redirects=True) as client:
+        with httpx.Client(timeout=60, follow_redirects=True) as client:
             return client.request(method, url, params={"op": op, "user.name": user, **parameters})
 
     def read(self, path: str) -> bytes:
@@ -98,14 +98,14 @@ class Hdfs:
         """Cut its power. The NameNode goes on to count it for a while."""
         process = self._processes.pop("datanode")
         process.kill()
-        process.wait(30)
+        process.wait(60)
 
     def stop(self) -> None:
         """End both at once: nothing of them is wanted any more."""
         for process in self._processes.values():
             process.send_signal(signal.SIGKILL)
         for process in self._processes.values():
-            process.wait(30)
+            process.wait(60)
         self._processes.clear()
 
     def _java(self, program: str, *arguments: str) -> list[str]:

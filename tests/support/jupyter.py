@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 180.0
 TOKEN = "jupyter-token-for-tests"
 BASE_URL = "/hub%40x/"
 _READY = re.compile(rb"http://127\.0\.0\.1:(\d+)/")
@@ -74,4 +74,4 @@ class JupyterServer:
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(60)

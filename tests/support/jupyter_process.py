@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.support.living_trees import paths_below
+
 START_S = 60
 
 
@@ -49,4 +51,4 @@ async def server_info(process: asyncio.subprocess.Process, home: Path) -> dict[s
 
 
 def _info_files(home: Path) -> list[str]:
-    return [file.read_text() for file in home.rglob("jpserver-*.json")]
+    return [file.read_text() for file in paths_below(home) if file.match("jpserver-*.json")]

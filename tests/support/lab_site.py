@@ -19,7 +19,7 @@ from jupyter_pai.client import MEDIA_TYPE
 ROOT = Path(__file__).resolve().parents[2]
 PANEL = ROOT / "jupyter_pai" / "labextension"
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 END_TIMEOUT_S = 60.0
 CHECK_INTERVAL_S = 0.05
 
@@ -55,14 +55,14 @@ class LabSite:
     def get(self, path: str) -> object:
         """The JSON answer of the API below the Jupyter server, in our own shape."""
         headers = {**self._headers, "Accept": MEDIA_TYPE}
-        answer = httpx.get(f"{self.url}pai/api/v2/{path}", headers=headers, timeout=30)
+        answer = httpx.get(f"{self.url}pai/api/v2/{path}", headers=headers, timeout=60)
         answer.raise_for_status()
         return answer.json()
 
     def stop(self, job: str) -> None:
         """Ask a job to stop."""
         url = f"{self.url}pai/api/v2/jobs/{job}/executionType"
-        httpx.put(url, headers=self._headers, json={"value": "STOP"}, timeout=30).raise_for_status()
+        httpx.put(url, headers=self._headers, json={"value": "STOP"}, timeout=60).raise_for_status()
 
     def end_jobs(self) -> None:
         """Stop what a test left running: jobs outlive the backend, but must not outlive the test."""

@@ -67,7 +67,7 @@ def programs() -> Path:
     candidates = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)]
     config = shutil.which("pg_config")
     if config is not None:
-        told = subprocess.run([config, "--bindir"], capture_output=True, text=True, timeout=10, check=True).stdout
+        told = subprocess.run([config, "--bindir"], capture_output=True, text=True, timeout=60, check=True).stdout
         candidates.insert(0, Path(told.strip()))
     for candidate in candidates:
         if (candidate / "initdb").exists() and (candidate / "postgres").exists():
@@ -107,7 +107,7 @@ def running_server(
         finally:
             # Immediate shutdown: nothing of it is wanted any more, so no checkpoint and no waiting for clients.
             process.send_signal(signal.SIGQUIT)
-            process.wait(30)
+            process.wait(60)
     finally:
         shutil.rmtree(directory)
 
@@ -138,7 +138,7 @@ def _answers(found: Path, process: subprocess.Popen[bytes], host: str, port: int
     deadline = time.monotonic() + START_S
     while process.poll() is None:
         probe = [str(found / "pg_isready"), "-q", "-h", host, "-p", str(port)]
-        if subprocess.run(probe, timeout=30).returncode == 0:
+        if subprocess.run(probe, timeout=60).returncode == 0:
             return True
         if time.monotonic() > deadline:
             process.kill()

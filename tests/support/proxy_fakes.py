@@ -156,7 +156,7 @@ class ProxyUnderTest:
         client = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{self.port}",
             headers={"Host": f"{host or self.host}:{self.port}", **headers},
-            timeout=30,
+            timeout=60,
         )
         self.clients.append(client)
         return client

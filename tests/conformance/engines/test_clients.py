@@ -87,7 +87,7 @@ def mounted(entry: Entry, place: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["fusermount3", "-u", str(place)], check=True, timeout=30)
+        subprocess.run(["fusermount3", "-u", str(place)], check=True, timeout=60)
 
 
 def test_a_directory_is_mounted_by_sshfs(room: Room, job: Job, entry: Entry, tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ def connected(entry: Entry) -> Iterator[paramiko.SSHClient]:
         client.load_host_keys(str(entry.known_hosts))
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
         key = {"key_filename": str(entry.key), "allow_agent": False, "look_for_keys": False}
-        client.connect(entry.host, entry.port, entry.login, timeout=30, **key)
+        client.connect(entry.host, entry.port, entry.login, timeout=60, **key)
         yield client
 
 
 def test_paramiko_runs_copies_and_forwards(job: Job, entry: Entry, files: Path, tmp_path: Path) -> None:
     with connected(entry) as client:
-        _, out, err = client.exec_command(SAY, timeout=30)
+        _, out, err = client.exec_command(SAY, timeout=60)
         assert (out.read(), err.read(), out.channel.recv_exit_status()) == (b"to \0 out", b"to err", 3)
         with client.open_sftp() as sftp:
             sftp.put(str(files / "large"), "by-paramiko")
@@ -171,7 +171,7 @@ def test_paramiko_runs_copies_and_forwards(job: Job, entry: Entry, files: Path, 
         transport = client.get_transport()
         assert transport is not None
         there = ("127.0.0.1", job.task()["ports"]["echo"][0])
-        with contextlib.closing(transport.open_channel("direct-tcpip", there, ("127.0.0.1", 1), timeout=30)) as echo:
+        with contextlib.closing(transport.open_channel("direct-tcpip", there, ("127.0.0.1", 1), timeout=60)) as echo:
             echo.sendall(b"through")
             assert echo.recv(100) == b"through"
 
@@ -194,7 +194,7 @@ def test_a_file_of_more_than_four_gib_keeps_its_end(entry: Entry) -> None:
 def test_a_window_keeps_its_columns_and_rows_apart(entry: Entry) -> None:
     with connected(entry) as client:
         terminal = client.invoke_shell(width=101, height=37)
-        terminal.settimeout(30)
+        terminal.settimeout(60)
         seen = b""
         for columns, rows in ((101, 37), (211, 53)):
             terminal.resize_pty(columns, rows)

@@ -60,7 +60,7 @@ def pair(directory: Path, name: str) -> tuple[Path, str]:
 
 def read_by_openssh(certificate: str) -> bytes:
     command = ["ssh-keygen", "-L", "-f", certificate]
-    return subprocess.run(command, check=True, timeout=30, capture_output=True).stdout
+    return subprocess.run(command, check=True, timeout=60, capture_output=True).stdout
 
 
 @pytest.mark.asyncio
@@ -185,7 +185,7 @@ async def test_a_certificate_in_use_is_renewed_before_its_end(
                 pass
             unchanged = path.read_bytes()
             with renewed(client, Wanted(identity, path, job.uid, job.alias, spare=timedelta(hours=2))):
-                until(lambda: path.read_bytes() != first, 20)
+                until(lambda: path.read_bytes() != first, 60)
             return [first, unchanged, path.read_bytes()]
 
     first, unchanged, last = await asyncio.to_thread(used)

@@ -61,7 +61,7 @@ class OpenPaiClient:
     """The calls that OpenPAI's clients make."""
 
     def __init__(self, pai_uri: str) -> None:
-        self._http = httpx.Client(base_url=f"{pai_uri}/rest-server", timeout=30)
+        self._http = httpx.Client(base_url=f"{pai_uri}/rest-server", timeout=60)
 
     def __enter__(self) -> OpenPaiClient:
         return self
@@ -130,7 +130,7 @@ def log_in(ssh: dict[str, Any], directory: Path, *, user: str = "root", port: in
     (container,) = ssh["containers"]
     key = directory / ssh["keyPair"]["privateKeyFileName"]
     link = ssh["keyPair"]["privateKeyDirectDownloadLink"]
-    subprocess.run(["wget", "-q", link, "-O", str(key)], check=True, timeout=30)
+    subprocess.run(["wget", "-q", link, "-O", str(key)], check=True, timeout=60)
     key.chmod(0o600)
     options = [
         "-F",

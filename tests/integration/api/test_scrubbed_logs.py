@@ -54,7 +54,7 @@ async def followed(api: ApiSite, offset: int = 0) -> list[bytes]:
     )
     socket = await websocket_connect(request)
     found: list[bytes] = []
-    while (message := await asyncio.wait_for(socket.read_message(), 20)) is not None:
+    while (message := await asyncio.wait_for(socket.read_message(), 60)) is not None:
         assert isinstance(message, bytes)
         found.append(message)
     return found
@@ -96,7 +96,7 @@ async def test_what_may_become_a_secret_is_shown_when_it_did_not(api: ApiSite) -
 
     await api.engine.write(job.tasks[0].uid, b"ect! and correct horse", end=True)
 
-    assert b"".join(await asyncio.wait_for(stream, 20)) == b"Password: correct! and correct horse"
+    assert b"".join(await asyncio.wait_for(stream, 60)) == b"Password: correct! and correct horse"
 
 
 @pytest.mark.asyncio

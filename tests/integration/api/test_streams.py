@@ -21,7 +21,7 @@ async def connect(
     api: ApiSite, path: str, token: str = ALICE, headers: dict[str, str] | None = None
 ) -> WebSocketClientConnection:
     request = HTTPRequest(
-        api.websocket_url + path, headers={"Authorization": f"Bearer {token}", **(headers or {})}, request_timeout=20
+        api.websocket_url + path, headers={"Authorization": f"Bearer {token}", **(headers or {})}, request_timeout=60
     )
     return await websocket_connect(request)
 
@@ -57,7 +57,7 @@ async def followers(api: ApiSite, wanted: int) -> None:
 async def messages(socket: WebSocketClientConnection) -> list[str | bytes]:
     """Everything until the server closes."""
     found: list[str | bytes] = []
-    while (message := await asyncio.wait_for(socket.read_message(), 20)) is not None:
+    while (message := await asyncio.wait_for(socket.read_message(), 60)) is not None:
         found.append(message)
     return found
 
@@ -66,7 +66,7 @@ async def messages(socket: WebSocketClientConnection) -> list[str | bytes]:
 async def test_events_are_pushed_as_they_come_and_the_stream_closes_after_the_last(api: ApiSite) -> None:
     job = await submitted(api)
     socket = await connect(api, "/api/v2/jobs/hello/events/stream")
-    first = json.loads(str(await asyncio.wait_for(socket.read_message(), 20)))
+    first = json.loads(str(await asyncio.wait_for(socket.read_message(), 60)))
     assert (first["seq"], first["type"]) == (1, "job.submitted")
     await end(api, job)
     rest = [json.loads(str(message)) for message in await messages(socket)]
@@ -91,12 +91,12 @@ async def test_the_stream_of_all_jobs_has_only_what_the_caller_may_see(api: ApiS
     await followers(api, 2)
     await submitted(api, "hers", ALICE)
     await submitted(api, "his", BOB)
-    seen = [json.loads(str(await asyncio.wait_for(everything.read_message(), 20))) for _ in range(2)]
-    mine = json.loads(str(await asyncio.wait_for(own.read_message(), 20)))
+    seen = [json.loads(str(await asyncio.wait_for(everything.read_message(), 60))) for _ in range(2)]
+    mine = json.loads(str(await asyncio.wait_for(own.read_message(), 60)))
     assert [message["event"]["payload"]["name"] for message in seen] == ["hers", "his"]
     assert mine["event"]["payload"]["name"] == "his"
     later = await connect(api, f"/api/v2/events/stream?position={seen[0]['position']}", ROOT)
-    again = json.loads(str(await asyncio.wait_for(later.read_message(), 20)))
+    again = json.loads(str(await asyncio.wait_for(later.read_message(), 60)))
     assert again["event"]["payload"]["name"] in ("hers", "his")
     for socket in (everything, own, later):
         socket.close()
@@ -120,7 +120,7 @@ async def test_many_followers_share_one_waiter_on_the_store(api: ApiSite, monkey
     job = await submitted(api)
     sockets = [await connect(api, "/api/v2/jobs/hello/events/stream") for _ in range(20)]
     for socket in sockets:
-        await asyncio.wait_for(socket.read_message(), 20)
+        await asyncio.wait_for(socket.read_message(), 60)
     await end(api, job)
     lasts = [[json.loads(str(message))["type"] for message in await messages(socket)] for socket in sockets]
     assert lasts == [["job.state"]] * 20
@@ -134,7 +134,7 @@ async def test_a_log_is_followed_from_before_the_task_starts_to_its_end(api: Api
     await api.engine.write(first_task(job), b"one\n")
     async with api.client() as client:  # any change makes the waiting stream look again
         await client.put("/api/v2/jobs/hello/executionType", json={"value": "STOP"})
-    assert await asyncio.wait_for(socket.read_message(), 20) == b"one\n"
+    assert await asyncio.wait_for(socket.read_message(), 60) == b"one\n"
     await api.engine.write(first_task(job), b"\xff\x00two", end=True)
     assert await messages(socket) == [b"\xff\x00two"]
     assert socket.close_code == 1000

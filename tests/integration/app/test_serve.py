@@ -67,7 +67,7 @@ def test_a_gateway_whose_kept_port_another_has_takes_one_of_its_range(tmp_path: 
             now = read_json(data / "runtime" / "gateway.json")
             assert now is not None
             assert FIRST_PORT <= int(str(now["port"])) < FIRST_PORT + PORTS_TRIED
-            with socket.create_connection(("127.0.0.1", int(str(now["port"]))), 20) as client:
+            with socket.create_connection(("127.0.0.1", int(str(now["port"]))), 60) as client:
                 assert client.recv(8) == b"SSH-2.0-"
             assert "ended with code" not in running.errors.read_text()
 
@@ -120,7 +120,7 @@ def test_without_its_database_the_api_is_alive_not_ready_and_says_why(tmp_path: 
             jobs = httpx.get(f"{url}/api/v2/jobs")
         finally:
             process.send_signal(signal.SIGTERM)
-            ended = process.wait(30)
+            ended = process.wait(60)
     assert ended == 0
     assert ready.status_code == jobs.status_code == 503
     assert ready.json()["checks"][0]["ok"] is False
@@ -138,7 +138,7 @@ def test_roles_of_one_backend_may_run_as_processes_without_a_supervisor(tmp_path
         until(lambda: httpx.get(f"{facts['url']}/readyz").status_code == 200)
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert read_json(tmp_path / "data" / "runtime" / "api.json") is None
 
 

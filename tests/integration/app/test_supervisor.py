@@ -40,8 +40,8 @@ def test_children_of_a_killed_supervisor_end_and_its_locks_are_free(tmp_path: Pa
     with backend(tmp_path / "data") as running:
         children = list(running.children().values())
         kill(psutil.Process(running.process.pid))
-        running.process.wait(10)
-        psutil.wait_procs(children, timeout=30)
+        running.process.wait(60)
+        psutil.wait_procs(children, timeout=60)
         assert [child for child in children if child.is_running()] == []
         assert is_free(running.data_dir / "backend.lock")
         assert is_free(running.data_dir / "runtime" / "processes.lock")
@@ -65,7 +65,7 @@ def test_a_clean_end_leaves_no_process_and_no_runtime_file(tmp_path: Path, numbe
     with backend(tmp_path / "data") as running:
         children = list(running.children().values())
         running.process.send_signal(number)
-        assert running.process.wait(30) == 0
+        assert running.process.wait(60) == 0
         assert [child for child in children if child.is_running()] == []
         assert [entry.name for entry in (running.data_dir / "runtime").iterdir()] == ["processes.lock"]
         assert "ended by signal" not in running.errors.read_text()

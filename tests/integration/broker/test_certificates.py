@@ -67,7 +67,7 @@ def make_key(directory: Path, kind: str = "ed25519") -> Key:
 
 def test_ssh_keygen_reads_what_was_promised(key: Key) -> None:
     shown = subprocess.run(
-        ["ssh-keygen", "-L", "-f", key.certify(terms())], check=True, timeout=30, capture_output=True, text=True
+        ["ssh-keygen", "-L", "-f", key.certify(terms())], check=True, timeout=60, capture_output=True, text=True
     ).stdout
     lines = [line.strip() for line in shown.splitlines()]
     assert f"Signing CA: ED25519 {parse_public_key(CA[1]).fingerprint} (using ssh-ed25519)" in lines
@@ -106,7 +106,7 @@ def test_limits_are_said_in_openssh_s_own_terms(
     words: Sequence[str], pty: bool, options: list[str], extensions: list[str], tmp_path: Path
 ) -> None:
     file = make_key(tmp_path).certify(terms(limits_of(words, pty=pty)))
-    shown = subprocess.run(["ssh-keygen", "-L", "-f", file], check=True, timeout=30, capture_output=True, text=True)
+    shown = subprocess.run(["ssh-keygen", "-L", "-f", file], check=True, timeout=60, capture_output=True, text=True)
     _, _, told = shown.stdout.partition("Critical Options: ")
     critical, _, extended = told.partition("Extensions: ")
     assert [line.strip() for line in critical.splitlines()[1:] if line.strip()] == options
@@ -140,7 +140,7 @@ class Server:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             said, _ = await process.communicate()
         assert process.returncode is not None
         return process.returncode, said.decode()
@@ -195,7 +195,7 @@ async def test_openssh_holds_a_login_to_its_limits(server: Server, tmp_path: Pat
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             said, _ = await process.communicate(line.encode())
         return process.returncode, said
 

@@ -19,7 +19,7 @@ from pai_backend.engine.local.ssh_session import TaskWorld
 from pai_backend.testing.free_ports import free_port
 
 pytestmark = pytest.mark.asyncio
-LIMIT_S = 30
+LIMIT_S = 60
 MUCH = b"x" * 5_000_000  # more than all buffers on the way hold
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

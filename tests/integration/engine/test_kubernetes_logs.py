@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio
 
 UID = TaskUid("j0123456789abcdef-0-0-0")
 BEGIN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 TOO_MANY = b"failed to create fsnotify watcher: too many open files"
 REMOVED = b"unable to retrieve container logs for containerd://0123456789abcdef"
 

@@ -27,6 +27,7 @@ from pai_backend.testing.engine_contract import watching
 from pai_backend.testing.engine_contract.observing import read_log
 from pai_backend.testing.free_ports import free_port
 from tests.integration.engine.test_agent_ssh import agent, served
+from tests.support.living_trees import contents_below
 from tests.support.local_engine import NODE
 
 __all__ = ["agent"]
@@ -199,4 +200,4 @@ async def test_the_jobs_key_is_in_one_private_file_and_goes_with_the_task(
 def having(directory: Path, text: str) -> list[Path]:
     """Files below a directory with this text in them."""
     assert directory.is_dir()
-    return [path for path in directory.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+    return [path for path, content in contents_below(directory) if text.encode() in content]

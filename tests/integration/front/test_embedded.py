@@ -81,7 +81,7 @@ def test_a_killed_supervisor_is_noticed_and_replaced(private: Embedded) -> None:
     private.ensure()
     killed = pid(private)
     os.kill(killed, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(killed)] if psutil.pid_exists(killed) else [], timeout=10)
+    psutil.wait_procs([psutil.Process(killed)] if psutil.pid_exists(killed) else [], timeout=60)
     private.ensure()
     assert pid(private) != killed
     with Client(private.require()) as client:

@@ -148,7 +148,7 @@ def test_a_certificate_that_is_over_does_no_harm_beside_a_registered_key(alice: 
     named = alice.files.certificate("demo")
     for path in (beside, named):
         ensure(backend, Wanted(alice.files.identity, path, "demo", lifetime_s=1))
-    until(lambda: all(over(path, datetime.now(UTC)) for path in (beside, named)), 20)
+    until(lambda: all(over(path, datetime.now(UTC)) for path in (beside, named)), 60)
     done = alice.ssh("-o", f"CertificateFile={named}", "demo", "echo in")
     assert (done.stdout, done.stderr) == ("in\n", "")
     assert alice.pai("ssh", "demo", "echo in").stdout == "in\n"

@@ -110,7 +110,7 @@ async def test_a_client_that_breaks_the_protocol_hurts_only_itself(world: World,
         assert (await bad.run("echo in")).stdout == "in\n"
         bad.send_packet(kind, payload)
         if kind != 101:  # answered by "unimplemented", as RFC 4253 §11.4 wants
-            await asyncio.wait_for(bad.wait_closed(), 20)
+            await asyncio.wait_for(bad.wait_closed(), 60)
         assert (await good.run("echo in")).stdout == "in\n"
 
 
@@ -118,4 +118,4 @@ async def test_a_lying_answer_nobody_asked_for_ends_the_connection(world: World)
     async with login(world) as bad:
         assert (await bad.run("echo in")).stdout == "in\n"
         bad.send_packet(81, b"")
-        await asyncio.wait_for(bad.wait_closed(), 20)
+        await asyncio.wait_for(bad.wait_closed(), 60)

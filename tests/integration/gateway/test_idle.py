@@ -93,13 +93,13 @@ async def echo(user: asyncio.subprocess.Process) -> None:
     assert user.stdin is not None
     assert user.stdout is not None
     user.stdin.write(b"here\n")
-    line = await asyncio.wait_for(user.stdout.readline(), 20)
+    line = await asyncio.wait_for(user.stdout.readline(), 60)
     assert line == b"here\n", await user.stderr.read() if user.stderr is not None else b""
 
 
 async def is_kept_alive_by_its_bytes(store: SqlStore, job: Job, user: asyncio.subprocess.Process) -> None:
     """Longer than its timeout without so much as a warning."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await store.idling.clocks([job.uid]):
             await echo(user)
     ends = time.monotonic() + TIMEOUT_S + 1
@@ -132,7 +132,7 @@ async def is_stopped_with_a_warning(
     (asked,) = await store.events(job.uid, type_="job.stop-requested")
     assert asked.payload == {"by": "", "cause": "idle", "reason": exit_.message}
     assert asked.at.isoformat() >= str(again.payload["stop_at"])
-    rest, _ = await asyncio.wait_for(user.communicate(), 20)
+    rest, _ = await asyncio.wait_for(user.communicate(), 60)
     assert rest == b"", "nothing is added to what a command says"
 
 

@@ -73,7 +73,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         asyncio.create_task(serve_gateway(options, store, engine, stop, lambda _, port: ready.set_result(port))),
     ]
     try:
-        port = await asyncio.wait_for(ready, 20)
+        port = await asyncio.wait_for(ready, 60)
         await answers(job.tasks[0].placement.ports["ssh"][0] if job.tasks[0].placement else 0)
         pinned = known_hosts_line("127.0.0.1", port, await gateway_host_public_key(store))
         (tmp_path / "known_hosts").write_text(pinned + "\n")

@@ -333,7 +333,7 @@ async def test_a_login_waits_for_its_job_where_that_is_wanted(tmp_path: Path) ->
             async with asyncio.timeout(60):
                 assert b"pai: Job demo is queued: needs 4 GPUs; carol has 1 free." in await process.stderr.readline()
             world.store.put(world.job)
-            out, _ = await asyncio.wait_for(process.communicate(b""), 20)
+            out, _ = await asyncio.wait_for(process.communicate(b""), 60)
         assert (process.returncode, out) == (0, b"in\n")
     async with make_world(tmp_path, wait_s=0.2) as world:
         world.store.put(world.job.model_copy(update=queued))

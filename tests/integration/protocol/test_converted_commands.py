@@ -40,7 +40,7 @@ def bash(script: str, **variables: str) -> str:
     """What ``script`` prints in a bash with these variables, in the mode of v2; raises when it fails."""
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | variables
     command = ["bash", "--noprofile", "--norc", "-o", "errexit", "-o", "nounset", "-o", "pipefail", "-c", script]
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=30, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True)
     return done.stdout.decode()
 
 
@@ -115,7 +115,7 @@ def test_a_v2_command_keeps_its_mode_in_v1() -> None:
     )
     for command in ("'false; echo on'", "'echo $NOBODY'", "'false | true'"):
         script = read_document(to_v1(read_document(text.replace("COMMAND", command))).text).spec.task_roles[0].command
-        done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=30, check=False)
+        done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (1, b"")
 
 

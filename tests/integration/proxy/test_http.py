@@ -166,7 +166,7 @@ async def test_a_sender_waits_for_a_task_that_does_not_read() -> None:
 
     async with raw_server(stubborn) as port, running_proxy(service_job(port)) as under_test:
         upload = asyncio.ensure_future(under_test.client(**BEARER).post("/", content=body()))
-        await asyncio.wait_for(stalled.wait(), 30)  # nothing moved for a second
+        await asyncio.wait_for(stalled.wait(), 60)  # nothing moved for a second
         assert sent < PIECES * len(PIECE) / 2, "the rest is held back at the sender, not in the proxy"
         release.set()
         assert (await upload).text == "ok"

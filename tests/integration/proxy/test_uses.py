@@ -54,7 +54,7 @@ async def test_requests_and_messages_are_use_and_pings_are_none() -> None:
         answered = asyncio.Event()
         socket.on_pong = lambda data: answered.set()  # type: ignore[method-assign]
         socket.ping(b"are you there")
-        await asyncio.wait_for(answered.wait(), 20)
+        await asyncio.wait_for(answered.wait(), 60)
         assert noted.taken() == set()
         await socket.write_message("work")
         assert await socket.read_message() == "work"

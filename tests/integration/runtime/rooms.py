@@ -26,7 +26,7 @@ from pai_backend.engine.kubernetes.pods.secret import compressed, entries
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 
 HERE = Path(__file__).parent
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 LASTING = "coproc { read; }; wait"  # no program but bash is needed for it
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -134,7 +134,7 @@ def test_ports_and_agents_are_forwarded(room: Room, client: Client) -> None:
         try:
             until(lambda: listening(near), "the tunnel to listen")
             with socket.create_connection(("127.0.0.1", near)) as outer:
-                server.settimeout(20)
+                server.settimeout(60)
                 outer.sendall(b"round trip")
                 assert b"round trip" in (first_words(server), first_words(server))  # the first was the look above
         finally:
@@ -213,7 +213,7 @@ def test_a_server_that_is_killed_takes_nobody_else_with_it(room: Room, client: C
                 os.kill(first, signal.SIGKILL)
                 until(lambda: first not in servers_of(container), "the first to be gone")
                 assert client.ssh(room, "x@127.0.0.1", "true").returncode == 0
-                assert second.communicate("still here\n", timeout=30) == ("still here\n", "")
+                assert second.communicate("still here\n", timeout=60) == ("still here\n", "")
 
 
 def test_clients_beyond_the_most_wait_until_one_leaves(room: Room) -> None:
@@ -223,7 +223,7 @@ def test_clients_beyond_the_most_wait_until_one_leaves(room: Room) -> None:
         address = ("127.0.0.1", room.ssh_port)
         first, *_ = [stack.enter_context(socket.create_connection(address)) for _ in range(SERVED_AT_ONCE)]
         until(lambda: len(servers_of(container)) == SERVED_AT_ONCE, "all to be served")
-        late = stack.enter_context(socket.create_connection(address, timeout=30))
+        late = stack.enter_context(socket.create_connection(address, timeout=60))
         assert not select.select([late], [], [], 1.0)[0], "served beyond the most"
         first.close()
         assert late.recv(4) == b"SSH-"
@@ -262,7 +262,7 @@ def first_words(server: socket.socket) -> bytes:
     """What the next client of a listener sends."""
     inner, _ = server.accept()
     with inner:
-        inner.settimeout(20)
+        inner.settimeout(60)
         return inner.recv(100)
 
 

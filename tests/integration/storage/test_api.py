@@ -340,7 +340,7 @@ async def test_no_path_leads_out_and_a_bad_one_is_the_callers_mistake(site: ApiS
         request += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(request.encode())
-        answer = await asyncio.wait_for(reader.read(), 20)
+        answer = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         assert answer.split(b" ", 2)[1] in (b"400", b"403", b"404"), answer
     assert untouched(root)
@@ -408,7 +408,7 @@ async def test_a_storage_that_hangs_is_away_and_holds_up_nothing_else(tmp_path: 
 
     class Hanging(LocalFiles):
         def kept(self, path: tuple[str, ...]) -> int:
-            free.wait(30)
+            free.wait(60)
             return 0
 
     room = FileRoom(Hanging(tmp_path / "fs"))

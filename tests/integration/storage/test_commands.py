@@ -126,7 +126,7 @@ def test_an_upload_that_was_killed_goes_on_where_it_was(shell: Shell, home: str,
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
-    process.wait(20)
+    process.wait(60)
     kept = part.stat().st_size
     assert not (on_disk(shell, home) / "big").exists()
     assert 8 * 2**20 <= kept < len(data)

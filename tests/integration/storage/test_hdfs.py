@@ -44,7 +44,7 @@ def put(hdfs: Hdfs, path: str, data: bytes, user: str = "alice") -> None:
     assert answer.status_code == 200, answer.text
     import httpx
 
-    done = httpx.put(answer.json()["Location"], content=data, timeout=30)
+    done = httpx.put(answer.json()["Location"], content=data, timeout=60)
     assert done.status_code == 201, done.text
 
 

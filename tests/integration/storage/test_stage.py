@@ -114,7 +114,7 @@ def test_what_a_killed_staging_left_is_done_anew(staging: Stage, code: Path) -> 
         assert "copying" in process.stderr.readline()
     finally:
         process.send_signal(signal.SIGKILL)
-        process.wait(20)
+        process.wait(60)
         process.stderr.close()
     assert not (staging.work / "code").exists() or len(list((staging.work / "code").iterdir())) == 6
     status, said = staging.run(given(code))

@@ -17,7 +17,7 @@ from tests.support.postgres import PostgresServer
 
 pytestmark = pytest.mark.asyncio
 PATIENCE_S = 1.0
-LIMIT_S = 30
+LIMIT_S = 60
 TAKE = f"SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
 

@@ -20,7 +20,7 @@ from tests.kubernetes.cluster.control_plane import MASTERS, ControlPlane, Timing
 from tests.kubernetes.cluster.images import PAUSE
 from tests.kubernetes.cluster.processes import ENVIRONMENT, Daemon
 
-_UP_S = 30.0
+_UP_S = 60.0
 _INIT = Path(__file__).with_name("node_init.sh")
 _BUS = Path("/run/dbus/system_bus_socket")  # where every program looks for it
 _QUEUE = "100"  # of the kernel, for a program that decides on packets

@@ -24,7 +24,7 @@ def write(home: Path, number: int, name: str, addresses: Addresses, authority: A
 
 def snapshotter(home: Path) -> str:
     """An overlay cannot lie on an overlay, which is what the disk of a container is: there, layers are copied."""
-    told = subprocess.run(["stat", "-f", "-c", "%T", home], capture_output=True, text=True, check=True, timeout=10)
+    told = subprocess.run(["stat", "-f", "-c", "%T", home], capture_output=True, text=True, check=True, timeout=60)
     return "native" if told.stdout.strip() == "overlayfs" else "overlayfs"
 
 

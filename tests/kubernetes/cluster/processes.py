@@ -17,7 +17,7 @@ from tests.kubernetes.cluster.commands import until
 ENVIRONMENT = {"GOGC": "300"}
 """All programs of a cluster are Go's, which collects garbage often where it is told nothing: there is more
 memory here than there are processors."""
-_END_S = 30.0
+_END_S = 60.0
 _NOTE = ".process"
 
 

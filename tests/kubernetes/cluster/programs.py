@@ -46,7 +46,7 @@ def build(*names: str) -> Path:
 def unbuilt(*names: str) -> list[str]:
     """Which of these programs are not built yet."""
     command: list[str | Path] = [sys.executable, _BUILDER, "--missing", *names]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.split()
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
 
 
 def images() -> Path:
@@ -73,7 +73,7 @@ def _too_old_go() -> bool:
     """Whether there is no Go that could build Kubernetes, or fetch by itself the one that can."""
     if shutil.which("go") is None:
         return True
-    told = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, timeout=30).stdout
+    told = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, timeout=60).stdout
     numbers = re.match(r"go(\d+)\.(\d+)", told)
     return numbers is None or (int(numbers[1]), int(numbers[2])) < _GO
 
@@ -81,6 +81,6 @@ def _too_old_go() -> bool:
 def _namespaces() -> list[str]:
     """Root of a container may not be allowed to do what root of a machine may."""
     tried = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "mount", "-t", "tmpfs", "t", "/run"]
-    done = subprocess.run(tried, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(tried, capture_output=True, text=True, timeout=60)
     said = re.sub(r"\s+", " ", done.stderr).strip()
     return [f"the right to make namespaces and mounts ({said})"] if done.returncode != 0 else []

@@ -227,7 +227,7 @@ async def made_for(
         await kubectl("create", "namespace", name)
         await _prepare(kubectl, place, url)
         async with httpx.AsyncClient(
-            base_url=f"http://{address}:{HTTP}", headers=headers, timeout=30, trust_env=False
+            base_url=f"http://{address}:{HTTP}", headers=headers, timeout=60, trust_env=False
         ) as client:
             values = _values(backend_image, runtime_image, address)
             release = Release(name, cluster, helm, kubectl, tasks, place, image, values, client)

@@ -75,7 +75,7 @@ def plugin(node: Node, count: int, place: Path) -> Iterator[PluginProcess]:
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(10)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

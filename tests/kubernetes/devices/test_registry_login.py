@@ -57,7 +57,7 @@ def registry(machine: Cluster, tmp_path: Path) -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(10)
+        process.wait(60)
 
 
 def submit(client: httpx.Client, name: str, password: str) -> None:

@@ -114,7 +114,7 @@ class Product:
         self.client = httpx.AsyncClient(
             base_url=running.url,
             headers={"Authorization": f"Bearer {running.token}", "Accept": "application/vnd.jupyter-pai+json"},
-            timeout=30,
+            timeout=60,
             trust_env=False,
         )
 

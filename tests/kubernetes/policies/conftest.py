@@ -47,7 +47,7 @@ async def guarded() -> AsyncIterator[Cluster]:
 def _lacking() -> list[str]:
     """What the kernel lacks to ask a program about packets, in words."""
     rule = ["iptables", "--table", "mangle", "--append", "FORWARD", "-j", "NFQUEUE", "--queue-num", "0"]
-    done = subprocess.run(["unshare", "--net", *rule], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["unshare", "--net", *rule], capture_output=True, text=True, timeout=60)
     return [f"NFQUEUE of the kernel ({' '.join(done.stderr.split())})"] if done.returncode != 0 else []
 
 

@@ -55,7 +55,7 @@ async def forbid_more_policies(kubectl: Kubectl) -> None:
         status = (await kubectl.get("quota", "policies")).get("status", {})
         return bool(status.get("used", {}).get(POLICIES) == str(have))
 
-    await until(counted, "the quota to be counted", 30)
+    await until(counted, "the quota to be counted", 60)
 
 
 def two_attempts() -> list[list[TaskPlan]]:

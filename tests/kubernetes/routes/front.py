@@ -202,5 +202,5 @@ async def says(terminal: aiohttp.ClientWebSocketResponse, command: str, answer: 
     await terminal.send_str(json.dumps(["stdin", f"{command}\r"]))
     heard = ""
     while answer not in heard:
-        kind, *rest = json.loads(await terminal.receive_str(timeout=30))
+        kind, *rest = json.loads(await terminal.receive_str(timeout=60))
         heard += rest[0] if kind == "stdout" else ""

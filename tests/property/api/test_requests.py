@@ -46,11 +46,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     try:
         assert ready.wait(60)
         headers = {"Authorization": f"Bearer {ALICE}"}
-        with httpx.Client(base_url=started[0], headers=headers, timeout=30, verify=False) as client:
+        with httpx.Client(base_url=started[0], headers=headers, timeout=60, verify=False) as client:
             yield client
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
+        thread.join(60)
         loop.close()
 
 

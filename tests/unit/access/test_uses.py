@@ -40,7 +40,7 @@ class Memory:
 
     async def written(self) -> None:
         """The next attempt to write."""
-        await asyncio.wait_for(self.news.wait(), 20)
+        await asyncio.wait_for(self.news.wait(), 60)
         self.news.clear()
 
 

@@ -243,7 +243,7 @@ def test_the_script_tells_of_this_machine(tmp_path: Path, shell: str) -> None:
         input=fact.SYSTEM + fact.PLACE,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         cwd=tmp_path,
         env={"PATH": "/usr/local/bin:/usr/bin:/bin:/sbin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
     )
@@ -263,7 +263,7 @@ def test_without_a_place_to_write_none_is_told(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho full >&2\nexit 1\n")
     program.chmod(0o755)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
-    done = subprocess.run(["sh"], input=fact.SYSTEM + fact.PLACE, capture_output=True, text=True, timeout=30, env=env)
+    done = subprocess.run(["sh"], input=fact.SYSTEM + fact.PLACE, capture_output=True, text=True, timeout=60, env=env)
     facts = fact.read(done.stdout)
     assert (facts.place, facts.runs_programs, facts.complete) == ("", False, True)
 

@@ -52,7 +52,7 @@ def test_openssh_reads_the_texts_for_windows(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text(config_text([Login("a", "127.0.0.1", 2201, "pai-local")], of_windows(tmp_path).places))
     shown = subprocess.run(
-        ["ssh", "-G", "-F", str(config), "a"], capture_output=True, text=True, check=True, timeout=20
+        ["ssh", "-G", "-F", str(config), "a"], capture_output=True, text=True, check=True, timeout=60
     ).stdout.splitlines()
     assert "identityfile C:/Users/Li Lei/.ssh/pai/local/id_ed25519" in shown
 

@@ -118,6 +118,6 @@ def test_the_readers_on_the_page_read_it(job: Job, language: str, tmp_path: Path
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
     assert done.stdout == "I am worker-0, my peers are 10.0.0.2:20200\n"

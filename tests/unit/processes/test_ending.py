@@ -46,7 +46,7 @@ async def _told(number: signal.Signals) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, seen.set)
     os.kill(os.getpid(), number)
     os.kill(os.getpid(), signal.SIGUSR1)
-    await asyncio.wait_for(seen.wait(), 20)
+    await asyncio.wait_for(seen.wait(), 60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

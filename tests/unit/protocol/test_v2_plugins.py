@@ -35,7 +35,7 @@ def bash(script: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[
     """Run a role's command as an engine does: one bash parse, strictly."""
     strict = "set -o errexit -o nounset -o pipefail\n" + script
     return subprocess.run(
-        ["bash", "-c", strict], cwd=cwd, env={**os.environ, **environ}, capture_output=True, text=True, timeout=30
+        ["bash", "-c", strict], cwd=cwd, env={**os.environ, **environ}, capture_output=True, text=True, timeout=60
     )
 
 

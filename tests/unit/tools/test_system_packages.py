@@ -46,7 +46,7 @@ class Machine:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
             check=False,
             **user,  # type: ignore[call-overload]
         )
