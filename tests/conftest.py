@@ -24,20 +24,28 @@ LONGEST = (
     "kubernetes-faults",
     "kubernetes-policies",
     "ui",
+    "attack",
+    "room-local",
     "hdfs",
+    "schema",
+    "task-accounts",
+    "secrets",
 )
 
 repeatable.register_profiles()  # before any test is imported: what they set is added to the profile
 
 
 @pytest.hookimpl(trylast=True)  # when --hypothesis-profile was followed
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let generated examples depend on the commit alone, unless asked for random ones.
 
     Backends that tests start reserve no disk: there are hundreds, whose directories stay for a while.
 
+    Workers take tests in our order: xdist's own puts the groups of most tests first, not those that take longest.
+
     Also take interrupts: a run in the background of a script ignores them, and what tests start would inherit that.
     """
+    config.option.loadscopereorder = False
     if not repeatable.is_random():
         repeatable.ignore_loaded_modules()
     if "PAI_ATTACK_PYTHON" not in os.environ:  # a backend of then does not know the key
