@@ -35,8 +35,9 @@ from pai_backend.access.keys import (
     public_line,
     task_host_key,
 )
+from pai_backend.model.ids import slot_of
 from pai_backend.model.job import Job, Phase, State
-from pai_backend.store.base import UserKey, slot_of
+from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import SqlStore

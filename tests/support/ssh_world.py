@@ -29,8 +29,8 @@ from pai_backend.access.keys import (
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.ssh_server import listen
 from pai_backend.engine.local.ssh_session import TaskWorld
+from pai_backend.model.ids import slot_of
 from pai_backend.model.job import Job, Phase, State, Task
-from pai_backend.store.base import slot_of
 from pai_backend.testing.builders import make_job, make_placement
 from pai_backend.testing.free_ports import free_port
 from tests.support.ssh_fakes import LoopbackEngine, MemoryStore

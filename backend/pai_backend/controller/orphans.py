@@ -26,10 +26,10 @@ from pai_backend.engine.base import Engine, EngineError, Records, SshPlan, TaskS
 from pai_backend.lifecycle.effects import Effect, Forget, Stop
 from pai_backend.model.base import Model
 from pai_backend.model.errors import NoSuchJob, Unavailable
-from pai_backend.model.ids import JobUid, TaskUid, job_of, task_uid
+from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of, task_uid
 from pai_backend.model.job import Desired, Job, Phase, State, Task
 from pai_backend.model.spec import JobSpec
-from pai_backend.store.base import CannotTakeBack, Store, peer_key_slot, slot_of
+from pai_backend.store.base import CannotTakeBack, Store, peer_key_slot
 from pai_backend.store.orphans import Orphan
 from pai_backend.store.taking_back import LostJob
 

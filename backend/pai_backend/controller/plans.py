@@ -29,7 +29,7 @@ from pai_backend.launch.job_info import PartsMemory
 from pai_backend.launch.jupyter import TOKEN_VARIABLE
 from pai_backend.launch.plan import build_plan
 from pai_backend.model.errors import ReadOnlyJob
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import JobUid, TaskUid, slot_of
 from pai_backend.model.job import Job, Task
 from pai_backend.model.labels import Toleration
 from pai_backend.model.plan import PeerAccess, RegistryLogin, TeamStorage
@@ -37,7 +37,7 @@ from pai_backend.model.spec import ImageAuth, TaskRole
 from pai_backend.model.tags import UnresolvedTag, fill
 from pai_backend.storage.faults import Away, StorageFault
 from pai_backend.storage.reach import Mount, Reach
-from pai_backend.store.base import Store, peer_key_slot, slot_of
+from pai_backend.store.base import Store, peer_key_slot
 
 MAX_BYTES = 4096  # three short lines
 READ_TIMEOUT_S = 20.0

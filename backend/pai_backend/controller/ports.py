@@ -1,7 +1,7 @@
 """From places to placements: choose the ports of tasks, make sure that they are free, and offer them to jobs.
 
-The placer and the set of leased ports are this controller's memory of what is stored; both are rebuilt from the store
-by the reconciler. An offer is what a pass of the queue has for a job: places for some of its tasks, places that are
+The placer, whose ledger has the leased ports, is this controller's memory of what is stored; the reconciler rebuilds
+it from the store. An offer is what a pass of the queue has for a job: places for some of its tasks, places that are
 kept, and why others wait.
 """
 
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pai_backend.access.ports import NoPort, PortRange, choose, fits
 from pai_backend.engine.base import Engine
 from pai_backend.lifecycle.events import JobEvent, Placed, Waiting
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import JobUid, PortLease, TaskUid, slot_of
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
 from pai_backend.scheduling.jobs.answers import Lack, Round, Waits
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
 from pai_backend.scheduling.request import Need, WaitCode
-from pai_backend.store.base import PortLease, Store, slot_of
+from pai_backend.store.base import Store
 
 PROBES = 8
 """How often ports found busy by the probe are chosen anew before the job waits for the next round."""
@@ -41,53 +41,16 @@ class PlacedUnit:
     release: tuple[str, ...] = ()
 
 
-@dataclass
-class Ports:
-    """What is leased, by machine and by owner."""
-
-    by_machine: dict[str, dict[int, str]] = field(default_factory=dict)
-    by_owner: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
-
-    def reset(self, leases: Iterable[PortLease]) -> None:
-        """Take over what the store says."""
-        self.by_machine.clear()
-        self.by_owner.clear()
-        self.add(leases)
-
-    def add(self, leases: Iterable[PortLease]) -> None:
-        """Remember leases; of a port that somebody had, the newer one."""
-        for lease in leases:
-            machine = self.by_machine.setdefault(lease.machine, {})
-            before = machine.get(lease.port)
-            if before is not None:
-                self.by_owner[before].discard((lease.machine, lease.port))
-            machine[lease.port] = lease.owner
-            self.by_owner.setdefault(lease.owner, set()).add((lease.machine, lease.port))
-
-    def drop(self, owners: Iterable[str]) -> bool:
-        """Forget all leases of these owners; whether there were any."""
-        gone = [place for owner in set(owners) for place in self.by_owner.pop(owner, ())]
-        for machine, port in gone:
-            del self.by_machine[machine][port]
-        return bool(gone)
-
-    def taken(self, machine: str) -> dict[int, str]:
-        """Port -> owner on that machine."""
-        return self.by_machine.get(machine, {})
-
-
 class Placing:
     """Gives tasks that the placer found nodes for their ports."""
 
     def __init__(self, placer: Placer, engine: Engine, within: PortRange, rng: random.Random) -> None:
         self.placer = placer
-        self.ports = Ports()
         self.ran_short = False
         """A unit was set aside since its ports cannot be had, which may change unheard."""
         self._engine = engine
         self._within = within
         self._rng = rng
-        placer.decider.allows = self._allows
 
     async def with_ports(self, job: Job, unit: Unit, last: LastPlaces) -> PlacedUnit | None:
         """The unit's places with ports, leased in memory at once; None when they cannot be had: it is set aside."""
@@ -98,8 +61,8 @@ class Placing:
             self.placer.set_aside(unit, str(error))
             self.ran_short = True
             return None
-        self.ports.drop(decision.release)
-        self.ports.add(decision.lease)
+        self.placer.ledger.ports.drop(decision.release)
+        self.placer.ledger.ports.add(decision.lease)
         return decision
 
     def reserved(self, job: Job) -> dict[TaskUid, Placement]:
@@ -123,26 +86,19 @@ class Placing:
     def undo(self, units: Iterable[Unit], decisions: Iterable[PlacedUnit]) -> None:
         """Give back what these units were given; it could not be written."""
         for decision in decisions:
-            self.ports.drop({lease.owner for lease in decision.lease})
+            self.placer.ledger.ports.drop({lease.owner for lease in decision.lease})
         for unit in units:
             self.placer.put_back(unit)
 
     def freed(self, owners: Iterable[str]) -> None:
         """The ports of these owners are not leased any more."""
-        if self.ports.drop(owners):
+        if self.placer.ledger.ports.drop(owners):
             self.placer.ask_for_nodes_again()
-
-    def _allows(self, node: Node, need: Need) -> bool:
-        """Whether all fixed ports of the task can be had on the node's machine, as far as leases tell."""
-        return not self._taken(node, need)
 
     def _taken(self, node: Node, need: Need) -> str:
         """Which of the ports that the task fixes another one has on the node's machine; empty for none."""
-        leases, owner = self.ports.taken(node.machine), slot_of(need.uid)
-        for port, label in need.fixed_ports:
-            if leases.get(port, owner) != owner:
-                return f"port {port} ({label}) of {node.machine} is in use"
-        return ""
+        lacking = self.placer.ledger.ports.lacking(node, need)
+        return f"port {lacking[0]} ({lacking[1]}) of {node.machine} is in use" if lacking is not None else ""
 
     async def _with_ports(self, job: Job, unit: Unit, tasks: Sequence[Task], last: LastPlaces) -> PlacedUnit:
         busy: dict[str, set[int]] = {}
@@ -182,7 +138,7 @@ class Placing:
                 if owner in last:
                     released.append(owner)
                 mine = new.setdefault(place.machine, set())
-                taken = {p for p, who in self.ports.taken(place.machine).items() if who != owner}
+                taken = {p for p, who in self.placer.ledger.ports.taken(place.machine).items() if who != owner}
                 ports = choose(
                     wanted,
                     within=self._within,

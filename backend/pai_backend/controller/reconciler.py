@@ -36,11 +36,11 @@ from pai_backend.lifecycle.events import (
 from pai_backend.lifecycle.history import claims_told, events_between
 from pai_backend.lifecycle.step import stepped, to_place
 from pai_backend.lifecycle.table import IllegalTransition
-from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.ids import JobUid, TaskUid, job_of, slot_of
 from pai_backend.model.job import Causer, Job, Phase, Task, TaskExit
 from pai_backend.model.labels import NodeRule
 from pai_backend.scheduling.jobs.history import History
-from pai_backend.store.base import Conflict, PortTaken, Store, slot_of
+from pai_backend.store.base import Conflict, PortTaken, Store
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class Reconciler:
 
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
-        self._placing.ports.reset(await self._store.port_leases())
+        self._placing.placer.ledger.ports.reset(await self._store.port_leases())
         jobs = await self._store.unfinished()
         self._placing.placer.recover(jobs)
         for job in jobs:
@@ -273,7 +273,7 @@ class Reconciler:
                 news = [*news, Look()]
                 continue
             except PortTaken:
-                self._placing.ports.reset(await self._store.port_leases())
+                self._placing.placer.ledger.ports.reset(await self._store.port_leases())
                 return False
             self._adopt(job, saved, over)
             return True

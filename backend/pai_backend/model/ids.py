@@ -7,6 +7,7 @@ task uid is a function of (job uid, attempt, role number, index), so a repeated 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NewType
 
 JobUid = NewType("JobUid", str)
@@ -31,3 +32,17 @@ def task_uid(job: JobUid, role_number: int, index: int, attempt: int) -> TaskUid
 def job_of(task: TaskUid) -> JobUid:
     """The job a task uid belongs to."""
     return JobUid(task.split("-", 1)[0])
+
+
+def slot_of(uid: TaskUid) -> str:
+    """The slot of a task uid."""
+    return uid.rsplit("-", 1)[0]
+
+
+@dataclass(frozen=True)
+class PortLease:
+    """One leased port. ``owner`` is ``<job uid>-<role number>-<index>``: kept over attempts."""
+
+    machine: str
+    port: int
+    owner: str

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pai_backend.model.attempts import Times
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Event, Job, State, Task
 from pai_backend.model.job import NewEvent as NewEvent
 from pai_backend.store.deletion import DeletionStore
@@ -40,15 +40,6 @@ class PortTaken(Exception):
 
 class CannotTakeBack(Exception):
     """A job that runs cannot be stored again; the message says why, in a sentence."""
-
-
-@dataclass(frozen=True)
-class PortLease:
-    """One leased port. ``owner`` is ``<job uid>-<role number>-<index>``: kept over attempts."""
-
-    machine: str
-    port: int
-    owner: str
 
 
 @dataclass(frozen=True)
@@ -478,8 +469,3 @@ def job_key_slots(job: JobUid) -> tuple[str, str]:
 def peer_key_slot(job: JobUid) -> str:
     """The name that the key is kept under by which tasks of a job log in to each other: a way in from nowhere else."""
     return f"{job}-peers"
-
-
-def slot_of(uid: TaskUid) -> str:
-    """The slot of a task uid."""
-    return uid.rsplit("-", 1)[0]

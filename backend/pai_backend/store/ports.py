@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from pai_backend.store.base import PortLease, PortTaken
+from pai_backend.model.ids import PortLease
+from pai_backend.store.base import PortTaken
 from pai_backend.store.tables import port_leases as table
 
 V = TypeVar("V")

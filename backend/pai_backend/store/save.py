@@ -17,10 +17,10 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from pai_backend.model.alias import job_alias
 from pai_backend.model.attempts import Ran, ran
 from pai_backend.model.errors import Bug, InvalidParameters, NameTaken
-from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Job, Task
+from pai_backend.model.ids import JobUid, PortLease
+from pai_backend.model.job import Job, NewEvent, Task
 from pai_backend.store import events, idle_clocks, lease, ports, run_times, sharing, task_keys
-from pai_backend.store.base import Conflict, Fenced, NewEvent, PortLease, PortTaken
+from pai_backend.store.base import Conflict, Fenced, PortTaken
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import Values, changing_values, document_values, fixed_values, search_text, task_values
 from pai_backend.store.tables import documents, jobs, tasks

@@ -18,8 +18,8 @@ from sqlalchemy.exc import ArgumentError
 
 from pai_backend.model.attempts import Times
 from pai_backend.model.errors import InvalidParameters, Unavailable
-from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Event, Job, Task
+from pai_backend.model.ids import JobUid, PortLease
+from pai_backend.model.job import Event, Job, NewEvent, Task
 from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.store import (
     events,
@@ -39,7 +39,7 @@ from pai_backend.store import (
     task_keys,
     tokens,
 )
-from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSummary, Lease, NewEvent, PortLease, UserKey
+from pai_backend.store.base import AccessToken, Explanation, JobFilter, JobSummary, Lease, UserKey
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.configurations import SqlConfigs
 from pai_backend.store.database import Backing, Database

@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import PortLease, TaskUid, slot_of
 from pai_backend.model.job import Job, NewEvent, Task
 from pai_backend.store import events, lease, ports, task_keys
-from pai_backend.store.base import CannotTakeBack, PortLease, slot_of
+from pai_backend.store.base import CannotTakeBack
 from pai_backend.store.cipher import Cipher
 from pai_backend.store.rows import changing_values, document_values, fixed_values, task_values
 from pai_backend.store.tables import deletions, documents, jobs, tasks

@@ -12,9 +12,10 @@ from tornado.websocket import websocket_connect
 
 from pai_backend.access.keys import job_key_slot
 from pai_backend.access.secrecy import JobSecrets
+from pai_backend.model.ids import slot_of
 from pai_backend.model.job import Job
 from pai_backend.model.spec import PortSpec
-from pai_backend.store.base import peer_key_slot, slot_of
+from pai_backend.store.base import peer_key_slot
 from pai_backend.testing.builders import make_job, make_role, make_spec, make_uid
 from tests.support.api_site import ALICE, ROOT, ApiSite
 

@@ -26,9 +26,9 @@ from pai_backend.engine.base import SshPlan, TaskPlan
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.engine.local.engine import LocalEngine
 from pai_backend.engine.local.nodes import simulated_node
-from pai_backend.model.ids import JobUid
+from pai_backend.model.ids import JobUid, slot_of
 from pai_backend.model.job import Job, JobExit, State
-from pai_backend.store.base import UserKey, slot_of
+from pai_backend.store.base import UserKey
 from pai_backend.store.grants import Act
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.free_ports import free_port

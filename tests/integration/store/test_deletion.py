@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Column, Connection, Table, func, select
 
 from pai_backend.model.errors import NoSuchJob, NotFinished
-from pai_backend.model.ids import JobUid
+from pai_backend.model.ids import JobUid, PortLease
 from pai_backend.model.job import Job, NewEvent, Phase, State
 from pai_backend.model.rights import limits_of
-from pai_backend.store.base import CannotTakeBack, JobFilter, PortLease, UserKey, peer_key_slot, slot
+from pai_backend.store.base import CannotTakeBack, JobFilter, UserKey, peer_key_slot, slot
 from pai_backend.store.deletion import FRESH, TOLD, Cause, Deletion, Retention
 from pai_backend.store.grants import Act, Certificate, Share
 from pai_backend.store.orphans import Orphan

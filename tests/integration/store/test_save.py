@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Connection, event
 
 from pai_backend.model.errors import Bug
-from pai_backend.model.job import Job, JobExit, Phase, State, Task, TaskExit
-from pai_backend.store.base import Conflict, Fenced, NewEvent, PortLease, PortTaken, slot
+from pai_backend.model.ids import PortLease
+from pai_backend.model.job import Job, JobExit, NewEvent, Phase, State, Task, TaskExit
+from pai_backend.store.base import Conflict, Fenced, PortTaken, slot
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_tasks, make_uid
 

@@ -25,9 +25,9 @@ from hypothesis.stateful import (
 )
 
 from pai_backend.model.errors import NameTaken
-from pai_backend.model.ids import JobUid
-from pai_backend.model.job import Desired, Job, State
-from pai_backend.store.base import Conflict, Fenced, JobFilter, NewEvent, PortLease, PortTaken, slot
+from pai_backend.model.ids import JobUid, PortLease
+from pai_backend.model.job import Desired, Job, NewEvent, State
+from pai_backend.store.base import Conflict, Fenced, JobFilter, PortTaken, slot
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import T0, make_job, make_role, make_spec, make_uid
 from tests.support.postgres import PostgresServer, postgres_server

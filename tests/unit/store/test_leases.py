@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pai_backend.store.base import PortLease, PortTaken
+from pai_backend.model.ids import PortLease
+from pai_backend.store.base import PortTaken
 from pai_backend.store.ports import Leases
 
 STORED = {("m", 1): "a", ("m", 2): "b"}

@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.engine.kubernetes import naming
+from pai_backend.model.ids import PortLease
 from pai_backend.model.job import Job, NewEvent, Phase, Retries, State, TaskExit
 from pai_backend.protocol import read_document
-from pai_backend.store.base import PortLease
 from pai_backend.store.keyring import KeyFile
 from pai_backend.store.sql import SqlStore
 from pai_backend.testing.builders import make_job

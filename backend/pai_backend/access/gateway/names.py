@@ -13,11 +13,10 @@ from pai_backend.access.gateway.reasons import NotYet as NotYet
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.reasons import Refused as Refused
 from pai_backend.model import alias
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import JobUid, TaskUid, slot_of
 from pai_backend.model.job import Job, Phase, State, Task
 from pai_backend.model.node import Placement
 from pai_backend.model.rights import SSH_LABEL as SSH_LABEL
-from pai_backend.store.base import slot_of
 
 
 @dataclass(frozen=True, slots=True)

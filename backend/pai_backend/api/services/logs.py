@@ -16,10 +16,9 @@ from pai_backend.api.wire import LogLocation, LogLocations
 from pai_backend.auth.users import User
 from pai_backend.engine.base import LogStream
 from pai_backend.model.errors import NoSuchTask, Unavailable
-from pai_backend.model.ids import JobUid, TaskUid, task_uid
+from pai_backend.model.ids import JobUid, TaskUid, slot_of, task_uid
 from pai_backend.model.job import Job
 from pai_backend.model.scrub import Scrubber
-from pai_backend.store.base import slot_of
 
 TAIL_BYTES = 16_384  # what OpenPAI's portal shows of a log's end
 

@@ -1,4 +1,4 @@
-"""The ledger: which cells, CPU and memory are held by whom, and the decisions that change it.
+"""The ledger: which cells, CPU, memory and ports are held by whom, and the decisions that change it.
 
 Pure: no clock, no I/O, no randomness. Deciding reads. Only :meth:`Ledger.apply` and :meth:`Ledger.undo` write what was
 decided; the methods under "events" write what comes from outside.

@@ -1,4 +1,4 @@
-"""CPU and memory of nodes: what is taken, what is left, and which nodes suit a task.
+"""CPU, memory and ports of nodes: what is taken, what is left, and which nodes suit a task.
 
 Sets of nodes are remembered by what is asked of them, and judged anew only where a node has changed since: thousands of
 tasks that wait ask for the same few things of the same thousand nodes, after each change of one of them.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from pai_backend.model.ids import JobUid, TaskUid, job_of
+from pai_backend.model.ids import JobUid, PortLease, TaskUid, job_of, slot_of
 from pai_backend.model.node import Node
 from pai_backend.scheduling.cells.journal import Journal
 from pai_backend.scheduling.request import Need
@@ -234,3 +234,47 @@ class Room:
 def fits(cpus: int, memory_mb: int, free: tuple[int, int]) -> bool:
     """Whether there is room for CPUs and MiB in what is free; what a task does not ask for may be overdrawn."""
     return (cpus <= free[0] or not cpus) and (memory_mb <= free[1] or not memory_mb)
+
+
+@dataclass
+class Ports:
+    """Which ports of machines are leased, by machine and by owner: what is stored, so no decision changes it."""
+
+    by_machine: dict[str, dict[int, str]] = field(default_factory=dict)
+    by_owner: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+
+    def reset(self, leases: Iterable[PortLease]) -> None:
+        """Take over what the store says."""
+        self.by_machine.clear()
+        self.by_owner.clear()
+        self.add(leases)
+
+    def add(self, leases: Iterable[PortLease]) -> None:
+        """Remember leases; of a port that somebody had, the newer one."""
+        for lease in leases:
+            machine = self.by_machine.setdefault(lease.machine, {})
+            before = machine.get(lease.port)
+            if before is not None:
+                self.by_owner[before].discard((lease.machine, lease.port))
+            machine[lease.port] = lease.owner
+            self.by_owner.setdefault(lease.owner, set()).add((lease.machine, lease.port))
+
+    def drop(self, owners: Iterable[str]) -> bool:
+        """Forget all leases of these owners; whether there were any."""
+        gone = [place for owner in set(owners) for place in self.by_owner.pop(owner, ())]
+        for machine, port in gone:
+            del self.by_machine[machine][port]
+        return bool(gone)
+
+    def taken(self, machine: str) -> dict[int, str]:
+        """Port -> owner on that machine."""
+        return self.by_machine.get(machine, {})
+
+    def lacking(self, node: Node, need: Need) -> tuple[int, str] | None:
+        """The first of the ports that the task fixes, with its label, that another one has on the node's machine."""
+        leases, owner = self.taken(node.machine), slot_of(need.uid)
+        return next(((port, label) for port, label in need.fixed_ports if leases.get(port, owner) != owner), None)
+
+    def allow(self, node: Node, need: Need) -> bool:
+        """Whether all fixed ports of the task can be had on the node's machine, as far as leases tell."""
+        return self.lacking(node, need) is None

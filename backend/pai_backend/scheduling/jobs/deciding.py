@@ -121,16 +121,10 @@ Needs = Sequence[Need]
 Nodes = Collection[str] | Mapping[str, Collection[int] | None]
 
 
-def anywhere(node: Node, need: Need) -> bool:
-    """An ``allows`` for when nothing but CPU, memory and terms counts."""
-    return True
-
-
 class JobsDecider:
-    """A :class:`~pai_backend.scheduling.queue.Decider` for units of jobs. ``allows`` knows about ports."""
+    """A :class:`~pai_backend.scheduling.queue.Decider` for units of jobs."""
 
-    def __init__(self, ledger: Ledger, units: Units, allows: Allows = anywhere) -> None:
-        self.allows = allows
+    def __init__(self, ledger: Ledger, units: Units) -> None:
         self._ledger = ledger
         self._units = units
         self._room = ledger.room
@@ -193,7 +187,7 @@ class JobsDecider:
         """A node for each task without cells, beside the pods of all groups."""
         # The sets are kept up to date; sorting all nodes for a task that fits nowhere costs milliseconds.
         nowhere = any(not self._room.having(need) for need in {need.kind: need for need in unit.loose}.values())
-        found = unit.loose[0] if nowhere else choose(self._room, unit.loose, self.allows)
+        found = unit.loose[0] if nowhere else choose(self._room, unit.loose, self._ledger.ports.allow)
         if not isinstance(found, Need):
             return found
         if not entry.groups:
@@ -316,7 +310,7 @@ class JobsDecider:
     def _allowed(self, need: Need, names: frozenset[str]) -> frozenset[str]:
         if not need.fixed_ports:
             return names
-        return frozenset(name for name in names if self.allows(self._room.nodes[name], need))
+        return frozenset(name for name in names if self._ledger.ports.allow(self._room.nodes[name], need))
 
 
 def _holds(decision: Bound | Preempt, unit: Unit) -> Holds:

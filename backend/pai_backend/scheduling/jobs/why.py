@@ -7,7 +7,6 @@ cells, or under a cap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from pai_backend.model.errors import PaiError
@@ -191,9 +190,5 @@ class _Asked:
             return Lack(node=node.name, what=LackOf.CPU, needed=need.cpus, available=max(cpus, 0))
         if memory_mb < need.memory_mb:
             return Lack(node=node.name, what=LackOf.MEMORY, needed=need.memory_mb, available=max(memory_mb, 0))
-        taken = (
-            port
-            for port, label in need.fixed_ports
-            if not self._placer.decider.allows(node, replace(need, fixed_ports=((port, label),)))
-        )
-        return Lack(node=node.name, what=LackOf.PORT, needed=next(taken, 0))
+        port = self._placer.ledger.ports.lacking(node, need)
+        return Lack(node=node.name, what=LackOf.PORT, needed=port[0] if port is not None else 0)

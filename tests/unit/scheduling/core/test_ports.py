@@ -1,12 +1,12 @@
-"""What a controller remembers of leased ports."""
+"""What the ledger knows of leased ports."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_backend.controller.ports import Ports
-from pai_backend.store.base import PortLease
+from pai_backend.model.ids import PortLease
+from pai_backend.scheduling.core.room import Ports
 
 OWNERS = ("a", "b", "c")
 LEASES = st.builds(PortLease, st.sampled_from(["m1", "m2"]), st.integers(1, 4), st.sampled_from(OWNERS))
