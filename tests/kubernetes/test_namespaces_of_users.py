@@ -10,7 +10,7 @@ from pai_backend.engine.base import EngineError, Listed, LogStream, NodeSeen, St
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
-from pai_backend.engine.kubernetes.namespaces import JobOwner
+from pai_backend.engine.providers import JobOwner
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
 from pai_backend.model.node import Placement

@@ -22,6 +22,7 @@ from pai_backend.config.jobs import JobSettings
 from pai_backend.config.kubernetes import KubernetesSettings
 from pai_backend.config.queue import QueueSettings
 from pai_backend.config.storage import StorageSettings
+from pai_backend.engine.providers import provider
 from pai_backend.model.base import Model
 from pai_backend.model.labels import Labels, NodeRule, Taint
 from pai_backend.model.urls import is_http_url
@@ -232,8 +233,13 @@ class DebugSettings(Model):
 class EngineSettings(Model):
     """What runs tasks."""
 
-    kind: Literal["local", "kubernetes"] = Field(
-        default="local", description="`local`: processes on this machine. `kubernetes`: pods of a cluster."
+    kind: str = Field(
+        default="local",
+        description="`local`: processes on this machine. `kubernetes`: pods of a cluster. Or the name of an engine of "
+        "an installed package.",
+    )
+    options: dict[str, Any] = Field(
+        default={}, description="Keys of an engine of an installed package, which says what they are."
     )
     nodes: tuple[NodeSettings, ...] = Field(
         default=(),
@@ -385,7 +391,8 @@ class Settings(Model):
     def _users_trust_each_other(self) -> Self:
         """A user who may submit jobs to the local engine has all rights of the backend's account."""
         known, given = self.known_users, self.engine
-        if given.kind == "local" and len(known) > 1 and not given.accounts.given and not given.trust_all_users:
+        shared = provider(given.kind).tasks_run_as_backend(self)
+        if shared and len(known) > 1 and not given.trust_all_users:
             raise ValueError(
                 f"engine.trust_all_users: this backend knows {len(known)} users ({', '.join(known[:3])}…) and "
                 "runs their tasks as one account, so that each could read the keys, the database and the files of all. "
@@ -411,9 +418,8 @@ class Settings(Model):
         return tuple(sorted(known))
 
     @model_validator(mode="after")
-    def _tasks_have_a_launcher(self) -> Self:
-        if self.engine.kind == "kubernetes" and not self.kubernetes.pods.runtime_image:
-            raise ValueError("kubernetes.pods.runtime_image is required with engine.kind: kubernetes")
+    def _engine_has_what_it_needs(self) -> Self:
+        provider(self.engine.kind).check(self)
         return self
 
     @model_validator(mode="after")

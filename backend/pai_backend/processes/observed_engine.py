@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pai_backend.engine.base import (
     Connection,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
 
+@runtime_checkable
 class Insight(Protocol):
     """What the engine of a cluster tells of its knowledge of it, besides events."""
 

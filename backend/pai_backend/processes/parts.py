@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_backend.config.settings import NodeSettings, Role, Settings
+from pai_backend.engine.providers import EngineProvider, Host, JobOwner, provider
 from pai_backend.model.errors import Unavailable
 from pai_backend.platform.disk_reserve import DiskReserve
 from pai_backend.platform.runtime_files import read_json
@@ -21,11 +21,7 @@ from pai_backend.platform.runtime_files import read_json
 if TYPE_CHECKING:
     import socket
 
-    from pai_backend.engine.kubernetes.engine import KubernetesEngine
-    from pai_backend.engine.kubernetes.namespaces import JobOwner
     from pai_backend.engine.local.accounts import Accounts
-    from pai_backend.engine.local.control_groups import ControlGroups
-    from pai_backend.engine.local.engine import LocalEngine
     from pai_backend.engine.log_place import LogPlace
     from pai_backend.launch.directories import TaskReach
     from pai_backend.model.ids import JobUid
@@ -187,19 +183,17 @@ class Parts:
             options={scheme: values.get_secret_value() for scheme, values in storage.options.items()},
             mounts=tuple(Mount(mount.name, mount.uri, mount.users) for mount in storage.mounts),
             shared=storage.shared,
-            tasks_share_our_rights=self.settings.engine.kind == "local" and not self.settings.engine.accounts.given,
+            tasks_share_our_rights=self.provider.tasks_run_as_backend(self.settings),
             owners=self.settings.engine.accounts.given,
         )
 
     def task_reach(self) -> TaskReach:
-        """What tasks reach by a path: on Kubernetes the volumes that all of them have and may write to."""
+        """What tasks reach by a path: here all that this machine has, elsewhere directories that all of them have."""
         from pai_backend.launch.directories import TaskReach
 
-        if self.settings.engine.kind == "local":
+        if self.provider.runs_here:
             return TaskReach(self.settings.default_fs_uri)
-        volumes = self.settings.kubernetes.pods.volumes
-        directories = tuple(each.path for each in volumes if each.path is not None and not each.read_only)
-        return TaskReach(self.settings.default_fs_uri, directories)
+        return TaskReach(self.settings.default_fs_uri, self.provider.task_directories(self.settings))
 
     def files(self) -> FileRoom:
         """The default file system, for the API. The caller closes it."""
@@ -218,43 +212,29 @@ class Parts:
     def engine(self) -> ObservedEngine:
         """The engine that is configured. Raises RoleError for keys that it cannot use."""
         if self._engine is None:
-            from pai_backend.processes.observed_engine import ObservedEngine
+            from pai_backend.processes.observed_engine import Insight, ObservedEngine
 
-            kubernetes = self.settings.engine.kind == "kubernetes"
-            if kubernetes:
-                cluster = self._kubernetes_engine()
-                self._engine = ObservedEngine(cluster, cluster)
-            else:
-                self._engine = ObservedEngine(self._local_engine())
+            if self.provider.runs_here:
+                self.configured_nodes = local_nodes(self.settings.engine.nodes)
+            host = Host(self.settings, self.configured_nodes, self.accounts, self.reserve, self._owner_of)
+            try:
+                engine = self.provider.engine(host)
+            except ValueError as error:
+                raise RoleError(str(error)) from None
+            self._engine = ObservedEngine(engine, engine if isinstance(engine, Insight) else None)
         return self._engine
+
+    @cached_property
+    def provider(self) -> EngineProvider:
+        """The kind of engine that is configured; the settings were refused if there were none."""
+        return provider(self.settings.engine.kind)
 
     @property
     def log_place(self) -> LogPlace:
         """Where logs of tasks are, for this process."""
         from pai_backend.engine.log_place import LogPlace
 
-        kubernetes = self.settings.engine.kind == "kubernetes"
-        return LogPlace(self.settings.data_dir / "task-logs" if kubernetes else self.engine_root)
-
-    def _local_engine(self) -> LocalEngine:
-        from pai_backend.engine.local.control_groups import NONE
-        from pai_backend.engine.local.engine import LocalEngine
-
-        self.configured_nodes = local_nodes(self.settings.engine.nodes)
-        given = self.settings.engine
-        python = str(given.python or sys.executable)
-        if not os.access(python, os.X_OK) or not os.path.isfile(python):
-            raise RoleError(f"engine.python: {python} is not a program; set it to the path of a Python")
-        return LocalEngine(
-            self.engine_root,
-            self.configured_nodes,
-            log_bytes=given.log_bytes,
-            python=python,
-            most_processes=given.most_processes,
-            groups=_task_groups if given.hold_to_limits else lambda: NONE,
-            reserve=self.reserve,
-            accounts=self.accounts,
-        )
+        return LogPlace(self.provider.logs(self.settings))
 
     @cached_property
     def accounts(self) -> Accounts | None:
@@ -281,24 +261,9 @@ class Parts:
         except EngineError as error:
             raise RoleError(f"engine.accounts: {error}") from None
 
-    def _kubernetes_engine(self) -> KubernetesEngine:
-        """Connects to nothing yet: a backend starts while its cluster is away."""
-        try:
-            from pai_backend.engine.kubernetes.chosen import engine_of
-        except ModuleNotFoundError as error:
-            raise RoleError(
-                f"engine.kind: kubernetes needs {error.name}; pip install kubernetes_asyncio aiohttp"
-            ) from None
-        kept_logs = self.log_place.path
-        settings = self.settings
-        return engine_of(
-            settings.kubernetes, settings.cluster_name, kept_logs, settings.engine.log_bytes, self._owner_of
-        )
-
     async def _owner_of(self, uid: JobUid) -> JobOwner | None:
         """Whose a job is; None for one that is not stored. Raises EngineError while the store is away."""
         from pai_backend.engine.base import EngineError
-        from pai_backend.engine.kubernetes.namespaces import JobOwner
         from pai_backend.model.errors import NoSuchJob
 
         try:
@@ -319,16 +284,6 @@ class Parts:
             await self._engine.aclose()
         if self._store is not None:
             await self._store.aclose()
-
-
-def _task_groups() -> ControlGroups:
-    """The control groups of tasks; what they cannot hold tasks to is logged."""
-    from pai_backend.engine.local.control_groups import control_groups
-
-    found = control_groups()
-    for name, why in found.reasons.items():
-        log.warning("tasks are not held to their %s: %s", name, why)
-    return found
 
 
 def local_nodes(configured: Sequence[NodeSettings]) -> list[Node]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from pai_backend.engine.base import EngineError
-from pai_backend.engine.kubernetes.logs.kept import COMPLETE
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.ledger import Ledger
 from pai_backend.engine.local.records import write_exit
@@ -23,6 +22,7 @@ from pai_backend.engine.local.retention import (
     erase,
     expired,
 )
+from pai_backend.engine.providers import COMPLETE
 from pai_backend.model.ids import JobUid, TaskUid
 
 NOW = 1_000_000.0

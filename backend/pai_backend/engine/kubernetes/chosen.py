@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
-from pai_backend.engine.kubernetes.namespaces import OwnerOf
+from pai_backend.engine.providers import OwnerOf
 from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
 from pai_backend.model.pod_settings import PodSettings
 

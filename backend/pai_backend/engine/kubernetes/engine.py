@@ -40,7 +40,7 @@ from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.logs import FOLLOWED, LOG_BYTES, Collector, Sources, TaskLogs
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started, recalled
 from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
-from pai_backend.engine.kubernetes.namespaces import Namespaces, OwnerOf, unknown
+from pai_backend.engine.kubernetes.namespaces import Namespaces, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
 from pai_backend.engine.kubernetes.places import Kind, Places, places_of
@@ -54,6 +54,7 @@ from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.engine.kubernetes.watching import Watcher
 from pai_backend.engine.local.retention import erase_folders
+from pai_backend.engine.providers import OwnerOf
 from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
 from pai_backend.model.ids import JobUid, TaskUid, job_of
 from pai_backend.model.node import Node, Placement

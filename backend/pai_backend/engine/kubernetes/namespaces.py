@@ -8,7 +8,6 @@ backend of the same name has elsewhere in the cluster.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 from pai_backend.engine.kubernetes import naming
@@ -16,23 +15,13 @@ from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.failures import Forbidden, NotFound
 from pai_backend.engine.kubernetes.objects import name_of
 from pai_backend.engine.kubernetes.places import EVERYWHERE, NAMESPACES, Places, namespace
+from pai_backend.engine.providers import JobOwner, OwnerOf
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.plan import TaskPlan
 
 REMEMBERED: Final = 10_000  # jobs whose owner is not asked for again, about 100 bytes each
 
-
-@dataclass(frozen=True)
-class JobOwner:
-    """Whose a job is."""
-
-    user: str
-    virtual_cluster: str
-
-
-OwnerOf = Callable[[JobUid], Awaitable[JobOwner | None]]
-"""Whose a job is; None for an unknown one."""
 Find = Callable[[TaskUid], Awaitable[Places]]
 """Where the objects of a task are, or would be."""
 

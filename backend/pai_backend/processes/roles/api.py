@@ -133,7 +133,7 @@ async def _application(
         nodes=lambda: _nodes(parts),
         checks=lambda: _checks(parts, store),
         files=files,
-        can_stage=parts.settings.engine.kind != "kubernetes" or bool(parts.settings.kubernetes.pods.inputs_image),
+        can_stage=parts.provider.can_stage(parts.settings),
         default_fs_uri=parts.settings.default_fs_uri,
         troubles=lambda: parts.engine().troubles() if _hears_of_nodes(parts) else (),
         silences=lambda nodes: parts.engine().silences(nodes),

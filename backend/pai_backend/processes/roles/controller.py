@@ -16,7 +16,7 @@ from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
-from pai_backend.engine.local.retention import Folder, Keep, Retention, done_folder
+from pai_backend.engine.local.retention import Keep, Retention
 from pai_backend.processes.parts import Parts, ReadyLine, RoleError
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
@@ -102,10 +102,5 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
 async def _sweep(parts: Parts) -> None:
     """Remove what is not kept of finished tasks: their logs, and on this machine their directories."""
     given = parts.settings.engine
-    if given.kind == "local":
-        folder = done_folder(parts.engine_root)
-    else:
-        from pai_backend.engine.kubernetes.logs.kept import COMPLETE
-
-        folder = Folder(parts.log_place.path, COMPLETE)
+    folder = parts.provider.finished(parts.settings)
     await Retention(folder, Keep(given.keep_days * 86_400, given.keep_tasks, given.keep_bytes)).run()

@@ -15,9 +15,10 @@ from pai_backend.engine.kubernetes.ending import Ender
 from pai_backend.engine.kubernetes.failures import Forbidden, refusal
 from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed, Seen
 from pai_backend.engine.kubernetes.mirrors import Mirrors, of_tasks
-from pai_backend.engine.kubernetes.namespaces import JobOwner, Namespaces, is_missing, unknown
+from pai_backend.engine.kubernetes.namespaces import Namespaces, is_missing, unknown
 from pai_backend.engine.kubernetes.objects import Object, namespace_of
 from pai_backend.engine.kubernetes.places import EVERYWHERE, Kind, Places
+from pai_backend.engine.providers import JobOwner
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import TaskExit

@@ -22,11 +22,10 @@ from typing import Final
 from pai_backend.engine.kubernetes.logs.lines import Position
 from pai_backend.engine.local.logfiles import Segment, segments
 from pai_backend.engine.local.shim.capture import KEPT_SEGMENTS, segment_name
+from pai_backend.engine.providers import COMPLETE
 
 LOG_BYTES: Final = 256 * 2**20  # of a segment, as the local engine has it; settings may say otherwise
 STREAM: Final = "all"  # a kubelet gives both streams as one
-COMPLETE: Final = "complete"
-"""Name of the file that is written last."""
 _POSITION, _SAFE, _LOCK = "position", "safe", "lock"
 _RECORD: Final = re.compile(rb"end=(\d{20}) nth=(\d{10}) inside=(\d{20}) stamp=([0-9TZ:.+-]*) *\n")
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
