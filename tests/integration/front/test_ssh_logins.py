@@ -234,7 +234,7 @@ job, public = "demo", "{alice.files.identity}.pub"
     assert "SHARED BY YOU  WITH  ALLOWED  UNTIL" in said
     assert "SHARED WITH" in said
     assert "No key of yours has the name 'nothing'." in said
-    assert "> bob may enter demo no more." in said
+    assert "> demo is no longer shared with bob." in said
     assert "Removed SHA256:" in said
     assert "Traceback" not in said
     assert (backend.keys(), bob.pai("shares").stdout) == ([], "Nothing is shared.\n")
