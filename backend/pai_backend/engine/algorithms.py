@@ -6,10 +6,10 @@ What a build of asyncssh lacks (post-quantum key exchange, UMAC) is left out.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypedDict
 
-from asyncssh.kex import get_kex_algs
-from asyncssh.mac import get_mac_algs
+import asyncssh
 
 SPEAKS = "OpenSSH_9.9"
 """The software whose extensions our servers have, sockets in the file system above all: clients such as ssh2 and libssh
@@ -39,9 +39,19 @@ def algorithms(*, old_clients: bool = False) -> Algorithms:
     """What to offer; ``old_clients`` adds what clients of before 2018 need, such as JSch, and nothing with SHA-1."""
     kex = (*KEX, *(OLD_KEX if old_clients else ()))
     macs = (*MACS, *(OLD_MACS if old_clients else ()))
-    known = {name.decode("ascii") for name in (*get_kex_algs(), *get_mac_algs())}
     return {
-        "kex_algs": [name for name in kex if name in known],
+        "kex_algs": [name for name in kex if _is_known("kex_algs", name)],
         "encryption_algs": list(CIPHERS),
-        "mac_algs": [name for name in macs if name in known],
+        "mac_algs": [name for name in macs if _is_known("mac_algs", name)],
     }
+
+
+@cache
+def _is_known(option: str, name: str) -> bool:
+    """Whether asyncssh has an algorithm: it refuses options with one that it has not."""
+    others = {"config": None, "known_hosts": None, "client_keys": None, "agent_path": None}
+    try:
+        asyncssh.SSHClientConnectionOptions(host="", **{option: [name]}, **others)
+    except ValueError:
+        return False
+    return True

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 
 from asyncssh.connection import SSHServerConnection
-from asyncssh.constants import MSG_KEXINIT
 from asyncssh.packet import SSHPacket
 from asyncssh.public_key import (
     SSHKey,
@@ -19,6 +18,8 @@ from asyncssh.public_key import (
     decode_ssh_certificate,
     decode_ssh_public_key,
 )
+
+from pai_backend.engine.ssh_wire import MSG_KEXINIT, Packet
 
 _COOKIE_BYTES = 16
 _LISTS_BETWEEN = 8  # ciphers, MACs, compressions and languages, each for both directions
@@ -36,10 +37,10 @@ def guessed_wrong(client_kexinit: bytes, server_kexinit: bytes) -> bool:
 
 def _preferred(kexinit: bytes) -> tuple[list[bytes], list[bytes], bool]:
     """Methods and types of host keys, the preferred first, and whether a first packet follows by itself."""
-    packet = SSHPacket(kexinit)
+    packet = Packet(kexinit)
     packet.get_byte()
     packet.get_bytes(_COOKIE_BYTES)
-    methods, host_keys = list(packet.get_namelist()), list(packet.get_namelist())
+    methods, host_keys = packet.get_namelist(), packet.get_namelist()
     for _ in range(_LISTS_BETWEEN):
         packet.get_namelist()
     return methods, host_keys, packet.get_boolean()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from asyncssh.connection import SSHServerConnection
 from asyncssh.constants import MSG_KEXINIT
-from asyncssh.packet import Boolean, Byte, MPInt, NameList, PacketDecodeError, String, UInt32
+from asyncssh.packet import Boolean, Byte, MPInt, NameList, String, UInt32
 
-from pai_backend.access.gateway.front import Front
+from pai_backend.access.gateway.joined.front import Front
 from pai_backend.engine.guesses import Guessing, guessed_wrong, key_in
+from pai_backend.engine.ssh_wire import PacketDecodeError
 
 CURVE, NEW, NIST = b"curve25519-sha256", b"mlkem768x25519-sha256", b"ecdh-sha2-nistp256"
 ED25519, RSA = b"ssh-ed25519", b"rsa-sha2-512"

@@ -12,14 +12,15 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import socket
 import sys
-from typing import IO, Any, cast
 
 import asyncssh
-from asyncssh.logging import logger
-from asyncssh.sftp import SFTPServerHandler
 
 VERSION = 3  # as OpenSSH's
+CLIENT = "OpenSSH"
+"""Of links all clients name the target first, as OpenSSH's server wants it; asyncssh asks for the client's version."""
+PIECE_BYTES = 1 << 16
 OPENSSH = (
     "/usr/lib/openssh/sftp-server",  # Debian, Ubuntu
     "/usr/libexec/openssh/sftp-server",  # Fedora, RHEL
@@ -44,46 +45,53 @@ def file_server() -> list[str]:
     return [sys.executable, "-I", "-m", __name__]
 
 
-class _Pipe:
-    """A standard stream as asyncssh's server wants its two ends. It may block: there is one client, and this is all
-    that the program does.
-    """
+class _Anybody(asyncssh.SSHServer):
+    """Asks nothing: the one client is this program itself."""
 
-    logger = logger
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.channel = self
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        """Called for the client's version: of links all clients name the target first, as OpenSSH's server wants it."""
-        return "OpenSSH" if name == "client_version" else default
-
-    def is_closing(self) -> bool:
-        """Called before each answer."""
-        return self._stream.closed
-
-    async def readexactly(self, size: int) -> bytes:
-        """Called for each part of a request. Raises EOFError at the end of the input."""
-        data = self._stream.read(size)
-        if len(data) < size:
-            raise EOFError
-        return data
-
-    def write(self, data: bytes) -> None:
-        """Called with each answer. Raises OSError when its reader is gone."""
-        self._stream.write(data)
-        self._stream.flush()
-
-    def close(self) -> None:
-        """Called at the end."""
-        self._stream.close()
+    def begin_auth(self, username: str) -> bool:
+        """Called by asyncssh."""
+        return False
 
 
 async def _serve() -> None:
-    reader, writer = _Pipe(sys.stdin.buffer), _Pipe(sys.stdout.buffer)
-    server = asyncssh.SFTPServer(cast("asyncssh.SSHServerChannel[bytes]", writer))
-    await SFTPServerHandler(server, cast("Any", reader), cast("Any", writer), VERSION).run()
+    """Serve SFTP on the standard streams. asyncssh has documented ways for connections only, so there is one."""
+    near, far = socket.socketpair()
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    served = asyncssh.run_server(
+        far, config=None, server_factory=_Anybody, server_host_keys=[key], sftp_factory=True, sftp_version=VERSION
+    )
+    asking = asyncssh.connect(
+        *("sftp", 0),
+        sock=near,
+        config=None,
+        known_hosts=None,
+        username="task",
+        client_keys=None,
+        agent_path=None,
+        client_version=CLIENT,
+    )
+    server, client = await asyncio.gather(served, asking)
+    async with server, client:
+        requests, answers, _ = await client.open_session(subsystem="sftp", encoding=None)
+        feeding = asyncio.create_task(_feed(requests))
+        while data := await answers.read(PIECE_BYTES):
+            await asyncio.to_thread(_write, data)
+        feeding.cancel()
+
+
+async def _feed(requests: asyncssh.SSHWriter[bytes]) -> None:
+    """Copy standard input, which may block: there is one client, and this is all that the program does."""
+    while data := await asyncio.to_thread(os.read, sys.stdin.fileno(), PIECE_BYTES):
+        requests.write(data)
+        await requests.drain()
+    requests.write_eof()
+
+
+def _write(data: bytes) -> None:
+    """Write to standard output. Raises OSError when nobody reads it any more."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(sys.stdout.fileno(), rest) :]
 
 
 if __name__ == "__main__":

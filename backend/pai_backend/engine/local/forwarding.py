@@ -1,7 +1,7 @@
 """Connections that a login asks for: from the task's machine (``ssh -L``, ``-W``, ``-D``), and to its client (``-R``).
 
-Both are RFC 4254 §7, and OpenSSH's extension for sockets in the file system. asyncssh's own forwarder (2.24.1) does
-badly where
+Both are RFC 4254 §7, and OpenSSH's extension for sockets in the file system. asyncssh's own forwarder (2.24.1)
+is not documented, and does badly where
 
 - the channel's data end after the socket's: both directions are over, and neither end is closed. A client that waits
   for the close, such as ``ssh -W``, waits for ever;
@@ -19,10 +19,9 @@ import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 
 import asyncssh
-from asyncssh.forward import SSHForwarder
 
 from pai_backend.engine.local.accepting import Acceptor
 
@@ -33,20 +32,99 @@ _NO_ADDRESS = (OverflowError, ValueError)
 """What Python makes of numbers that are no port, names that are no host's (``a..b``) and text with a zero byte."""
 
 
-class Forwarder(SSHForwarder):
-    """One end of a forwarded connection; both are closed when both directions are over, what is written first."""
+class Forwarder(asyncio.Protocol):
+    """One end of a forwarded connection, a channel or a socket: bytes of one go to the other.
+
+    Both are closed when both directions are over, what is written first.
+    """
+
+    def __init__(self, peer: Forwarder | None = None) -> None:
+        self._transport: Any = None
+        """A socket's transport or a channel, which have what is used here in common; None once it is lost."""
+        self._peer = peer
+        self._has_ended = False
+        if peer is not None:
+            peer.meet(self)
+
+    def meet(self, peer: Forwarder) -> None:
+        """The other end is there."""
+        self._peer = peer
+
+    def connection_made(self, transport: Any) -> None:
+        """Called by asyncio and asyncssh."""
+        self._transport = transport
+        sock = transport.get_extra_info("socket") if isinstance(transport, asyncio.Transport) else None
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio and asyncssh."""
+        self.close()
+
+    def session_started(self) -> None:
+        """Called by asyncssh."""
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
+        """Called by asyncio and asyncssh."""
+        if self._peer is not None:
+            self._peer.write(data)
 
     def eof_received(self) -> bool:
         """Called by asyncio and asyncssh; whether the other direction goes on."""
-        goes_on = super().eof_received()
-        if not goes_on:
-            self.close()
-        return goes_on
+        self._has_ended = True
+        if self._peer is None:
+            return True
+        self._peer.write_eof()
+        if not self._peer.has_ended:
+            return True
+        self.close()
+        return False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes from here."""
+        return self._has_ended
 
     def write(self, data: bytes) -> None:
         """Called by the other end with what it has read; nothing is done with it once this end is lost."""
         if self._transport is not None and not self._transport.is_closing():
-            super().write(data)
+            with contextlib.suppress(OSError):  # lost in this moment
+                self._transport.write(data)
+
+    def write_eof(self) -> None:
+        """Called by the other end when nothing more comes from there."""
+        if self._transport is not None:
+            with contextlib.suppress(OSError):
+                self._transport.write_eof()
+
+    def pause_reading(self) -> None:
+        """Called by the other end when it is full."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Called by the other end when it has drained."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """Called by asyncio and asyncssh when this end is full."""
+        if self._peer is not None:
+            self._peer.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Called by asyncio and asyncssh when it has drained."""
+        if self._peer is not None:
+            self._peer.resume_reading()
+
+    def close(self) -> None:
+        """End both. Idempotent."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            peer.close()
 
 
 class _Arrived(Forwarder):

@@ -9,71 +9,30 @@ connections go anywhere the task could connect to, and listeners are on loopback
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import asyncssh
-from asyncssh.constants import MSG_CHANNEL_OPEN
-from asyncssh.packet import SSHPacket
 
+from pai_backend.engine import asyncssh_parts
 from pai_backend.engine.algorithms import SPEAKS, algorithms
-from pai_backend.engine.guesses import Guessing
 from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.rides import MakeServer, ridden
-from pai_backend.engine.local.ssh_session import Process, TaskWorld, serve
+from pai_backend.engine.local.ssh_process import Process
+from pai_backend.engine.local.ssh_session import TaskWorld, serve
 from pai_backend.engine.rides import RIDES
+from pai_backend.engine.splicing import Spliced
+
+_log = logging.getLogger(__name__)
 
 KEEPALIVE_S = 30
 KEEPALIVE_COUNT = 4  # a client that is gone is noticed after two minutes
 LOGIN_TIMEOUT_S = 30
-MOST_CHANNELS = 1000  # of a connection, as gateway.max_channels has it: this process serves all tasks of the node
 _LOOPBACK_NAMES = frozenset({"", "*", "localhost", LOOPBACK, "::1", "0.0.0.0", "::"})
-
-
-class TaskConnection(Guessing):
-    """The server's end of one connection, with a bound on its channels, on what it listens with, and on what is kept
-    for a client that takes nothing.
-    """
-
-    _taken: asyncio.Event | None = None
-    """Set when what was written has left; None while there is no more than the transport likes."""
-
-    def pause_writing(self) -> None:
-        """Called by the transport when it holds enough."""
-        self._taken = asyncio.Event()
-
-    def resume_writing(self) -> None:
-        """Called by the transport when that has left."""
-        taken, self._taken = self._taken, None
-        if taken is not None:
-            taken.set()
-
-    def connection_lost(self, exc: Exception | None = None) -> None:
-        """Called by the transport at its end: waiting ends."""
-        self.resume_writing()
-        super().connection_lost(exc)
-
-    async def wait_taken(self) -> None:
-        """Return when the client takes what is written; its window, which it says itself, may be 4 GiB."""
-        if self._taken is not None:
-            await self._taken.wait()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more may be opened."""
-        return len(self._channels) + len(self._local_listeners) >= MOST_CHANNELS
-
-    def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> bool | Awaitable[None]:
-        """Called by asyncssh for every message."""
-        if pkttype == MSG_CHANNEL_OPEN and self.is_full:
-            packet.get_string()
-            text = f"This connection has {MOST_CHANNELS} channels open, the maximum."
-            self.send_channel_open_failure(packet.get_uint32(), asyncssh.OPEN_RESOURCE_SHORTAGE, text, "")
-            return True
-        return super().process_packet(pkttype, pktid, packet)
 
 
 @dataclass
@@ -144,7 +103,7 @@ class TaskServer(asyncssh.SSHServer):
 
     @property
     def _is_full(self) -> bool:
-        return isinstance(self._connection, TaskConnection) and self._connection.is_full
+        return bool(getattr(self._connection, "is_full", False))
 
 
 class Listener:
@@ -222,7 +181,7 @@ async def listen_on(
     async def make_ride(authorized_key: str) -> asyncio.BaseProtocol:
         known = asyncssh.import_authorized_keys(authorized_key)
         alone = await asyncssh.SSHServerConnectionOptions.construct(options=options, authorized_client_keys=known)
-        return TaskConnection(loop, alone)
+        return _protocol(alone)
 
     rides = Rides(make_ride)
 
@@ -244,8 +203,32 @@ async def listen_on(
         keepalive_count_max=KEEPALIVE_COUNT,
         login_timeout=LOGIN_TIMEOUT_S,
     )
-    loop = asyncio.get_running_loop()
-    return Listener(bound, lambda: TaskConnection(loop, options), connections, rides)
+    return Listener(bound, lambda: _protocol(options), connections, rides)
+
+
+def _protocol(options: asyncssh.SSHServerConnectionOptions) -> asyncio.BaseProtocol:
+    """What serves one connection; with a release of asyncssh that is used as documented, without bounds (ADR 0032)."""
+    if asyncssh_parts.are_there():
+        from pai_backend.engine.local.task_connection import TaskConnection
+
+        return TaskConnection(asyncio.get_running_loop(), options)
+    return Spliced(lambda sock, _: _keep(asyncio.create_task(_serve(sock, options), name="ssh-connection")))
+
+
+_serving: set[asyncio.Task[None]] = set()
+"""asyncio itself keeps no task."""
+
+
+def _keep(task: asyncio.Task[None]) -> None:
+    _serving.add(task)
+    task.add_done_callback(_serving.discard)
+
+
+async def _serve(sock: socket.socket, options: asyncssh.SSHServerConnectionOptions) -> None:
+    try:
+        await asyncssh.run_server(sock, options=options)
+    except (asyncssh.Error, OSError) as error:
+        _log.debug("a client did not log in: %s", error)
 
 
 def _host_key(private: str, certificate: str) -> asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:

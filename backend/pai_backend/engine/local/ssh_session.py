@@ -16,16 +16,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import asyncssh
-from asyncssh.constants import EXTENDED_DATA_STDERR
 
 from pai_backend.engine.local import layout, processes, terminal
-from pai_backend.engine.local.descriptors import CHUNK_BYTES, read_some, write_all
-from pai_backend.engine.local.files import VERSION, file_server
+from pai_backend.engine.local.descriptors import read_some, write_all
+from pai_backend.engine.local.files import file_server
 from pai_backend.engine.local.shim.account import groups_of, join
 from pai_backend.engine.local.shim.command import find_program
+from pai_backend.engine.local.ssh_process import SFTP, Process
 
 _log = logging.getLogger(__name__)
 
@@ -35,32 +34,11 @@ HANGUP_S = 1.0
 
 The kernel hangs it up at that end, behind the last byte. A leader that gave it up leaves it open.
 """
-SFTP = "sftp"
 _CANNOT_RUN = 255  # the exit status OpenSSH uses for errors of its own
 
 _BEGIN = b"\n"
 _AT_A_LINE = ("/bin/sh", "-c", 'read -r begin && exec "$@"', "sh")
 """Has what follows begin when a line comes from standard input. ``read`` takes no byte behind the line, POSIX."""
-
-
-class Process(asyncssh.SSHServerProcess[bytes]):
-    """A session as asyncssh has it, but for SFTP, which is a program like any command: see ``files``."""
-
-    def __init__(self, run: Callable[[Process], Awaitable[None]]) -> None:
-        super().__init__(cast("asyncssh.SSHServerProcessFactory[bytes]", run), None, VERSION, False)
-
-    def subsystem_requested(self, subsystem: str) -> bool:
-        """Called by asyncssh; there is no other one."""
-        return subsystem == SFTP
-
-    def session_started(self) -> None:
-        """Called by asyncssh when the client has been told that its request is granted."""
-        assert self._conn is not None
-        stdin = asyncssh.SSHReader[bytes](self, self._chan)
-        stdout = asyncssh.SSHWriter[bytes](self, self._chan)
-        stderr = asyncssh.SSHWriter[bytes](self, self._chan, EXTENDED_DATA_STDERR)
-        running = cast("Awaitable[None]", self._start_process(stdin, stdout, stderr))
-        self._conn.create_task(running, stdin.logger)
 
 
 Spawn = Callable[[], Awaitable[asyncio.subprocess.Process]]
@@ -105,7 +83,7 @@ async def serve(process: Process, task: TaskWorld) -> None:
     try:
         session = await _start(process, task)
     except (OSError, ValueError) as exc:  # such as a command with a zero byte in it
-        process.stderr.write(f"the session cannot start in the task: {exc}\n".encode())
+        process.write(f"the session cannot start in the task: {exc}\n".encode(), is_stderr=True)
         process.exit(_CANNOT_RUN)
         return
     await session.run()
@@ -197,28 +175,27 @@ class Session:
         try:
             await asyncio.wait({ended}, timeout=ENDING_S)
             if not ended.done():
-                self._process.stdout.write_eof()
+                self._process.write_eof()
             return await ended
         finally:
             ended.cancel()
 
     async def _drain(self, fd: int, is_stderr: bool) -> None:
-        writer = self._process.stderr if is_stderr else self._process.stdout
         now = asyncio.get_running_loop().time
         self._reading_since = now()
         while data := await read_some(fd):
             self._reading_since = None
-            writer.write(data)
-            await writer.drain()
-            if (connection := self._process.get_extra_info("connection")) is not None:
-                await connection.wait_taken()
+            self._process.write(data, is_stderr=is_stderr)
+            await self._process.drain()
+            if (wait_taken := getattr(self._process.get_extra_info("connection"), "wait_taken", None)) is not None:
+                await wait_taken()
             self._reading_since = now()
 
     async def _feed(self) -> None:
         """Hand over what the client sends: bytes, window sizes, signals, and the end of its input."""
         while True:
             try:
-                data = await self._process.stdin.read(CHUNK_BYTES)
+                data = await self._process.read()
             except asyncssh.TerminalSizeChanged as change:
                 terminal.apply_size(self._stdin, change.width, change.height)
                 continue
