@@ -17,8 +17,8 @@ import pytest_asyncio
 from asyncssh.constants import MSG_GLOBAL_REQUEST
 from asyncssh.packet import Boolean, MPInt, SSHPacket, String
 
-from pai_backend.access.gateway import relay
-from pai_backend.access.gateway.front import Front
+from pai_backend.access.gateway.joined import relay
+from pai_backend.access.gateway.joined.front import Front
 from tests.support.ssh_world import World, eventually, login, make_world, write_key
 
 pytestmark = pytest.mark.asyncio

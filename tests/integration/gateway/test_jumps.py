@@ -23,14 +23,16 @@ from tests.support.ssh_world import LIMIT_S, World, eventually, make_world, prog
 pytestmark = pytest.mark.asyncio
 
 
-@pytest_asyncio.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def task_world(tmp_path: Path) -> AsyncIterator[World]:
     """A task of the local engine, which knows the gateway's key and no user's."""
     async with make_world(tmp_path, "agent") as made:
         task_key = public_line(made.store.host_keys[f"{made.job.uid}-0-0"])
         with (tmp_path / "known_hosts").open("a") as known:
             known.write(f"demo {task_key}\ndemo--worker-0 {task_key}\n")
         yield made
+
+
+world = pytest_asyncio.fixture(task_world, name="world")
 
 
 def _jump(world: World, target: str, *command: str, name: str = "alice") -> list[str]:

@@ -12,7 +12,8 @@ from typing import cast
 import pytest
 
 from pai_backend.access.broker.rights import Credential, CredentialKind
-from pai_backend.access.gateway import front, watch
+from pai_backend.access.gateway import watch
+from pai_backend.access.gateway.joined import front
 from pai_backend.access.gateway.login import Login
 from pai_backend.access.keys import make_ed25519
 from tests.support.ssh_fakes import MemoryStore

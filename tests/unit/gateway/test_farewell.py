@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncssh.constants as c
 import pytest
-from asyncssh.packet import Boolean, PacketDecodeError, SSHPacket, String, UInt32
+from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_backend.access.gateway.sessions import Sessions
+from pai_backend.engine.ssh_wire import PacketDecodeError
 
 CLIENT, TASK = 5, 9  # two ends number the same channel differently
 TEXT = "Job demo has ended."

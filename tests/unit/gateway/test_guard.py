@@ -21,10 +21,11 @@ from asyncssh.constants import (
     OPEN_ADMINISTRATIVELY_PROHIBITED,
     OPEN_RESOURCE_SHORTAGE,
 )
-from asyncssh.packet import Boolean, PacketDecodeError, SSHPacket, String, UInt32
+from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 
 from pai_backend.access.broker.rights import EVERYTHING, NOTHING, Limits, Sftp
 from pai_backend.access.gateway.guard import NOT_PASSED_ON, Guard
+from pai_backend.engine.ssh_wire import PacketDecodeError
 
 FILES = replace(NOTHING, sftp=Sftp.WRITE)
 READS = replace(NOTHING, sftp=Sftp.READ)

@@ -11,9 +11,9 @@ import asyncssh
 import pytest
 from asyncssh.connection import SSHClientConnection, SSHConnection, SSHServerConnection
 
-from pai_backend.access.gateway.front import Front
-from pai_backend.access.gateway.lean import Closing, Lean, fields_of
-from pai_backend.access.gateway.relay import Back, Leg
+from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.joined.lean import Closing, Lean, fields_of
+from pai_backend.access.gateway.joined.relay import Back, Leg
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,10 +47,10 @@ async def test_what_asyncssh_sets_has_its_slot_and_its_value(make: object, base:
 
 async def test_a_value_of_a_class_is_not_hidden_by_a_slot() -> None:
     class Counting:
-        count = 1
+        _count = 1
 
         def __init__(self) -> None:
-            self.count, self.name = 2, "a"
+            self._count, self._name = 2, "a"
 
     class Named(Counting):
         __slots__ = fields_of(Counting)
@@ -58,9 +58,9 @@ async def test_a_value_of_a_class_is_not_hidden_by_a_slot() -> None:
     class Both(Named):
         __slots__ = fields_of(Counting, Named)
 
-    assert (Named.__slots__, Both.__slots__) == (("name",), ())
-    assert Both.count == 1
-    assert (Both().count, Both().name) == (2, "a")
+    assert (Named.__slots__, Both.__slots__) == (("_name",), ())
+    assert Both._count == 1
+    assert (Both()._count, Both()._name) == (2, "a")
 
 
 async def test_what_only_the_login_needed_is_let_go() -> None:

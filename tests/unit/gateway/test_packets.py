@@ -17,8 +17,8 @@ from asyncssh.encryption import Encryption, get_encryption, get_encryption_param
 from asyncssh.misc import ProtocolError
 from asyncssh.packet import SSHPacket, UInt32
 
-from pai_backend.access.gateway import packets as module
-from pai_backend.access.gateway.packets import HEAD_BYTES, TAG_BYTES, Packets, Seal, seal_of
+from pai_backend.access.gateway.joined import packets as module
+from pai_backend.access.gateway.joined.packets import HEAD_BYTES, TAG_BYTES, Packets, Seal, seal_of
 
 CIPHERS = [b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com", b"chacha20-poly1305@openssh.com"]
 NUMBERS = [0, 1, 77, 0xFFFFFFFF]

@@ -14,8 +14,8 @@ from asyncssh.constants import MSG_CHANNEL_DATA
 from asyncssh.packet import SSHPacket
 
 from pai_backend.access.gateway.activity import Activity
-from pai_backend.access.gateway.front import Front
-from pai_backend.access.gateway.pipe import OUTLET_BYTES, JumpChannel, Pipe, jump_channel
+from pai_backend.access.gateway.joined.front import Front
+from pai_backend.access.gateway.joined.pipe import OUTLET_BYTES, JumpChannel, Pipe, jump_channel
 from pai_backend.access.gateway.transport import FlushingTransport
 from tests.unit.gateway.test_lean import front
 

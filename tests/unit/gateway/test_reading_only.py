@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from asyncssh.packet import PacketDecodeError, String, UInt32
+from asyncssh.packet import String, UInt32
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_backend.access.gateway.reading_only import ReadingOnly
+from pai_backend.engine.ssh_wire import PacketDecodeError
 
 HANDLE = b"\0\0\0\x01"
 

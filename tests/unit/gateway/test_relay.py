@@ -10,7 +10,7 @@ from asyncssh.constants import MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION
 from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 
 from pai_backend.access.gateway.guard import NOT_PASSED_ON
-from pai_backend.access.gateway.relay import (
+from pai_backend.access.gateway.joined.relay import (
     MAX_PACKET_BYTES,
     _EveryNumber,
     _with_bounded_packets,

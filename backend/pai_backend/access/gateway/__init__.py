@@ -1,6 +1,6 @@
 """The SSH front door: ``ssh <alias>@gateway`` reaches the task, whatever node it runs on (architecture §8).
 
-A login has two legs: client to gateway (``front``) and gateway to task (``back``). The gateway ends the
+A login has two legs: client to gateway and gateway to task. The gateway ends the
 transport and authentication layers of both and passes the connection layer through (RFC 4254).
 
 - ``names``: what a login name means, and why a target cannot be entered now. ``reasons``: the words for it. Pure.
@@ -8,9 +8,9 @@ transport and authentication layers of both and passes the connection layer thro
   messages may pass. ``folding``: few events for many logins. Pure.
 - ``sessions``, ``activity``: which sessions a login has open and what it is used for, learnt from the messages
   that pass. No I/O.
-- ``relay``: the two legs as asyncssh connections. ``front``: what is the client's alone. ``packets``: their data in
-  few steps. ``lean``: their memory. With ``pipe`` the only modules that touch asyncssh's internals.
-- ``transport``: byte transports below the legs. ``upstream``: opening the back leg. ``pipe``: a jump's stream.
+- ``way``: how connections are made and passed on. ``joined``: message by message, by parts of asyncssh that it does not
+  document. ``documented``: channel by channel, for releases that lack those (ADR 0032). ``legs``: what both share.
+- ``transport``: byte transports below the legs. ``upstream``: opening the back leg. ``ride``: a jump's end in the task.
 - ``login``: one client from its first byte to its last; ``proof`` and ``door`` say who it is and whether it may
   come in, ``entering`` joins it to its task. ``watch``: ends logins whose right has ended.
 - ``tell``, ``record``, ``counters``: log, events and figures of logins. ``usage``, ``noting``: which of them use jobs
@@ -19,6 +19,7 @@ transport and authentication layers of both and passes the connection layer thro
 - ``server``: ``serve_gateway``; start reading there.
 
 May import asyncssh, ``model``, ``lifecycle.idleness``, ``store.base``, ``engine.base``, ``engine.guesses``,
-``access.keys``, ``access.uses`` and ``access.broker``; never an implementation of store or engine. This package
-imports nothing by itself, so that its neighbours stay light.
+``engine.ssh_wire``, ``engine.splicing``, ``engine.asyncssh_parts``, ``access.keys``, ``access.uses`` and
+``access.broker``; never an implementation of store or engine. This package imports nothing by itself, so that its
+neighbours stay light.
 """

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from asyncssh.constants import (
+from pai_backend.engine.ssh_wire import (
     MSG_CHANNEL_DATA,
     MSG_CHANNEL_EXTENDED_DATA,
     MSG_CHANNEL_OPEN,
     MSG_CHANNEL_REQUEST,
+    Packet,
 )
-from asyncssh.packet import SSHPacket
 
 MOST_REQUESTS = 16  # what a client is shows in its first requests
 _COMMAND_BYTES = 400  # of a command, enough to know its program by
@@ -62,12 +62,17 @@ class Activity:
             self.bytes_in += max(0, len(payload) - _BEFORE_DATA[kind])
             self.uses += 1
         elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_REQUEST) and len(self.requests) < MOST_REQUESTS:
-            self.note(_read(kind, SSHPacket(payload)))
+            self.note(_read(kind, Packet(payload)))
 
     def note(self, request: Request) -> None:
         """Note what it asks for; the first requests count."""
         if len(self.requests) < MOST_REQUESTS:
             self.requests.append(request)
+
+    def add(self, size: int, *, to_task: bool) -> None:
+        """Note so many bytes of a channel."""
+        self.bytes_in, self.bytes_out = self.bytes_in + size * to_task, self.bytes_out + size * (not to_task)
+        self.uses += 1
 
     def from_task(self, kind: int, payload: bytes) -> None:
         """Note a message on its way to the client."""
@@ -81,7 +86,7 @@ class Activity:
         return kind_of(self.client_version, self.requests)
 
 
-def _read(kind: int, packet: SSHPacket) -> Request:
+def _read(kind: int, packet: Packet) -> Request:
     """What a request or an opening of a channel says."""
     if kind == MSG_CHANNEL_REQUEST:
         packet.get_uint32()

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from asyncssh.constants import (
+from pai_backend.access.gateway.sessions import Message
+from pai_backend.engine.ssh_wire import (
     EXTENDED_DATA_STDERR,
     MSG_CHANNEL_CLOSE,
     MSG_CHANNEL_EOF,
@@ -20,10 +21,10 @@ from asyncssh.constants import (
     MSG_CHANNEL_OPEN_FAILURE,
     MSG_CHANNEL_REQUEST,
     MSG_CHANNEL_WINDOW_ADJUST,
+    Packet,
+    string,
+    uint32,
 )
-from asyncssh.packet import SSHPacket, String, UInt32
-
-from pai_backend.access.gateway.sessions import Message
 
 ROOM_BYTES = 512
 _LEAST_WINDOW = 16 * ROOM_BYTES  # of a smaller one nothing is withheld; OpenSSH offers 2 MiB, PuTTY 16 KiB
@@ -53,7 +54,7 @@ class Asides:
             return self._opened(payload)
         if kind not in (MSG_CHANNEL_WINDOW_ADJUST, MSG_CHANNEL_REQUEST):
             return payload
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         task = packet.get_uint32()
         room = self._by_task.get(task)
         if room is None:
@@ -64,15 +65,15 @@ class Asides:
         more = packet.get_uint32()
         back = min(room.spent, more)
         room.spent -= back
-        return UInt32(task) + UInt32(more - back) if more > back or not back else None
+        return uint32(task) + uint32(more - back) if more > back or not back else None
 
     def _opened(self, payload: bytes) -> bytes:
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         kind, client, window = packet.get_string(), packet.get_uint32(), packet.get_uint32()
         if kind != b"session" or window < _LEAST_WINDOW:
             return payload
         self._by_client[client] = _Room(client)
-        return String(kind) + UInt32(client) + UInt32(window - ROOM_BYTES) + packet.get_remaining_payload()
+        return string(kind) + uint32(client) + uint32(window - ROOM_BYTES) + packet.get_remaining_payload()
 
     def from_task(self, kind: int, payload: bytes) -> None:
         """Note a message on its way to the client."""
@@ -81,7 +82,7 @@ class Asides:
             *(MSG_CHANNEL_EOF, MSG_CHANNEL_CLOSE),
         ):
             return
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         client = packet.get_uint32()
         room = self._by_client.get(client)
         if room is None:
@@ -102,5 +103,5 @@ class Asides:
                 room.spent += len(line)
                 yield (
                     MSG_CHANNEL_EXTENDED_DATA,
-                    UInt32(room.client) + UInt32(EXTENDED_DATA_STDERR) + String(line),
+                    uint32(room.client) + uint32(EXTENDED_DATA_STDERR) + string(line),
                 )

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from asyncssh.packet import PacketDecodeError
-
 from pai_backend.access.gateway.reading_only import ReadingOnly
+from pai_backend.engine.ssh_wire import PacketDecodeError
 
 
 @dataclass(slots=True)

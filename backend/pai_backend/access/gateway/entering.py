@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
@@ -10,21 +11,19 @@ from weakref import WeakValueDictionary
 from pai_backend.access.broker.rights import EVERYTHING, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.activity import Activity, Request
-from pai_backend.access.gateway.asides import Asides
 from pai_backend.access.gateway.door import Door
-from pai_backend.access.gateway.front import SSH_PORT, Front, join
-from pai_backend.access.gateway.guard import Guard, Ruling
+from pai_backend.access.gateway.legs import ClientLeg, TaskLeg
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.pipe import Pipe
 from pai_backend.access.gateway.proof import Offer
 from pai_backend.access.gateway.reasons import Reason
-from pai_backend.access.gateway.relay import Back, Rule
 from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.upstream import Upstream
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.store.base import Store
+
+SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
 
 FAULT = Refused("Internal error of the gateway; see its log. Try again in a moment.", Reason.FAULT)
 
@@ -49,10 +48,10 @@ class Room:
         return known
 
 
-class Entering:
+class Entering(ABC):
     """The tasks of one login. ``lost`` is called when the task's leg has ended, whoever ended it."""
 
-    def __init__(self, room: Room, front: Front, who: Offer, door: Door, lost: Callable[[], None]) -> None:
+    def __init__(self, room: Room, front: ClientLeg, who: Offer, door: Door, lost: Callable[[], None]) -> None:
         self.door = door
         self.sessions = Sessions()
         self.activity = Activity()
@@ -62,8 +61,7 @@ class Entering:
         """Why there is no task to go to, for the session that asks."""
         self._room, self._front, self._lost = room, front, lost
         self._credential, self._public_key = who.credential, who.public_key
-        self._back: Back | None = None
-        self._asides: Asides | None = None
+        self._back: TaskLeg | None = None
         self._main: tuple[Entry, Limits] | None = None
         self._jumps: list[tuple[Entry, Limits]] = []
         self._ways: dict[str, tuple[Entry, Ride]] = {}
@@ -73,6 +71,11 @@ class Entering:
     def entries(self) -> Collection[tuple[Entry, Limits]]:
         """The tasks, and what may be done in them."""
         return (*([self._main] if self._main else ()), *self._jumps)
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether the login has the task that it named."""
+        return self._back is not None
 
     async def enter(self) -> Entry | Refused:
         """Open the task's leg and join it to the client's; the reason when that cannot be."""
@@ -105,22 +108,11 @@ class Entering:
             raise Refused(f"The connection to {entry.name} was lost. Connect again.", Reason.UNREACHABLE)
         self._back = back
         self.visited[entry.task] = entry
-        guard = Guard(limits, _reachable(entry, limits), room.options.max_channels)
-        rules: tuple[Rule, Rule] = (guard.from_client, guard.from_task)
-        if entry.idle_timeout_s is not None:
-            self._asides = asides = Asides()
-            rules = (_lending(guard.from_client, asides), guard.from_task)
-        join(self._front, back, rules, (self._from_client, self._from_task))
+        self._join(back, entry, limits)
 
-    def _from_client(self, kind: int, payload: bytes) -> None:
-        self.sessions.from_client(kind, payload)
-        self.activity.from_client(kind, payload)
-
-    def _from_task(self, kind: int, payload: bytes) -> None:
-        self.sessions.from_task(kind, payload)
-        if self._asides is not None:
-            self._asides.from_task(kind, payload)
-        self.activity.from_task(kind, payload)
+    @abstractmethod
+    def _join(self, back: TaskLeg, entry: Entry, limits: Limits) -> None:
+        """Let what the client asks for within its limits reach the task."""
 
     def _back_lost(self) -> None:
         if self._back is not None:
@@ -159,8 +151,8 @@ class Entering:
         if not self._front.alive:
             self.close()
 
-    def pipe(self, host: str, port: int) -> Pipe | None:
-        """What joins a channel to the way that was opened for it; None where there is none."""
+    def take_way(self, host: str, port: int) -> tuple[Ride, Callable[[], None]] | None:
+        """The way that was opened for a host, and what to call at its end; None where there is none."""
         if port != SSH_PORT or host not in self._ways:
             return None
         entry, ride = self._ways.pop(host)
@@ -168,21 +160,16 @@ class Entering:
         self.visited[entry.task] = entry
         self._jumps.append(jump)
         self.activity.note(Request("jump"))
-        return Pipe(ride, self.activity, lambda: self._jumps.remove(jump))
+        return ride, lambda: self._jumps.remove(jump)
 
     @property
     def terminal_job(self) -> tuple[JobUid, int] | None:
         """The job that terminals of this login are in, with its idle timeout; None where none has to be told."""
-        if self._asides is None or self._main is None or not self.sessions.terminals:
-            return None
-        entry = self._main[0]
-        return (entry.job, entry.idle_timeout_s) if entry.idle_timeout_s is not None else None
+        return None
 
-    def say_aside(self, text: str) -> None:
-        """Show a line on terminals of this login, and nowhere else."""
-        if self._asides is not None and self._front.alive:
-            for kind, payload in self._asides.say(text):
-                self._front.send_packet(kind, payload)
+    def say_aside(self, text: str) -> bool:
+        """Show a line on terminals of this login; False where that cannot be done beside what the task says."""
+        return False
 
     def close(self) -> None:
         """The client is gone."""
@@ -192,17 +179,7 @@ class Entering:
             ride.close()
 
 
-def _reachable(entry: Entry, limits: Limits) -> set[int]:
+def reachable(entry: Entry, limits: Limits) -> set[int]:
     """The ports that a limited login may reach. Never the SSH server's own, which would let it do everything."""
     labels = set(limits.ports or ()) - {names.SSH_LABEL}
     return {port for label in labels for port in entry.placement.ports.get(label, ())}
-
-
-def _lending(rule: Rule, asides: Asides) -> Rule:
-    """The rule, with room withheld for what the gateway says itself."""
-
-    def from_client(kind: int, payload: bytes) -> Ruling:
-        allowed, answer = rule(kind, payload)
-        return (None if allowed is None else asides.from_client(kind, allowed)), answer
-
-    return from_client

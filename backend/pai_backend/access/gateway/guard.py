@@ -13,7 +13,11 @@ import ipaddress
 import re
 from collections.abc import Collection
 
-from asyncssh.constants import (
+from pai_backend.access.broker.rights import EVERYTHING, Limits, Sftp
+from pai_backend.access.gateway.channels import Channels
+from pai_backend.access.gateway.reading_only import ReadingOnly
+from pai_backend.access.gateway.sessions import Message
+from pai_backend.engine.ssh_wire import (
     MSG_CHANNEL_CLOSE,
     MSG_CHANNEL_DATA,
     MSG_CHANNEL_EXTENDED_DATA,
@@ -28,13 +32,12 @@ from asyncssh.constants import (
     MSG_REQUEST_SUCCESS,
     OPEN_ADMINISTRATIVELY_PROHIBITED,
     OPEN_RESOURCE_SHORTAGE,
+    Packet,
+    PacketDecodeError,
+    boolean,
+    string,
+    uint32,
 )
-from asyncssh.packet import Boolean, PacketDecodeError, SSHPacket, String, UInt32
-
-from pai_backend.access.broker.rights import EVERYTHING, Limits, Sftp
-from pai_backend.access.gateway.channels import Channels
-from pai_backend.access.gateway.reading_only import ReadingOnly
-from pai_backend.access.gateway.sessions import Message
 
 NOT_PASSED_ON = b"not-passed-on@jupyter-pai"  # unknown to every end, so a failure is the answer (RFC 4254 §4)
 
@@ -76,16 +79,16 @@ class Guard:
         if kind == MSG_GLOBAL_REQUEST:
             return self._global(payload), None
         if kind == MSG_CHANNEL_CLOSE:
-            self._channels.closed_by_client(SSHPacket(payload).get_uint32())
+            self._channels.closed_by_client(Packet(payload).get_uint32())
         elif kind == MSG_CHANNEL_OPEN_CONFIRMATION:
-            packet = SSHPacket(payload)
+            packet = Packet(payload)
             self._channels.confirmed_by_client(packet.get_uint32(), packet.get_uint32())
         elif kind == MSG_CHANNEL_OPEN_FAILURE:
-            self._channels.refused_by_client(SSHPacket(payload).get_uint32())
+            self._channels.refused_by_client(Packet(payload).get_uint32())
         return payload, None
 
     def _opening(self, payload: bytes) -> Ruling:
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         kind, number = packet.get_string(), packet.get_uint32()
         if self._channels.is_full:
             return None, full(number, self._channels.most)
@@ -96,31 +99,30 @@ class Guard:
         self._channels.opened_by_client(number, is_session=kind == b"session")
         return payload, None
 
-    def _why_not(self, kind: bytes, packet: SSHPacket) -> str:
+    def _why_not(self, kind: bytes, packet: Packet) -> str:
         limits = self._limits
         if kind == b"session":
             return "" if limits.commands or limits.sftp is not Sftp.NONE else "This login is for forwarded ports only."
         if kind == b"direct-tcpip":
             host, port = packet.get_string(), packet.get_uint32()
-            if limits.ports is None or (port in self._ports and _is_the_task(host)):
+            if limits.ports is None or (port in self._ports and is_the_task(host)):
                 return ""
-            labels = ", ".join(limits.ports) or "none"
-            return f"This login may not reach that port. Ports it may reach, by label: {labels}."
+            return not_that_port(limits)
         if kind == b"direct-streamlocal@openssh.com" and limits.listen:
             return ""
         return "This login does not allow that kind of channel."
 
     def _global(self, payload: bytes) -> bytes:
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         name, wants_reply = packet.get_string(), packet.get_boolean()
         change = self._channels.listening.change(name)
         passes = not self._is_limited or name in _ALWAYS_ASKED or (name in _LISTENS and self._limits.listen)
         passes = passes and not (change > 0 and self._channels.is_full)
         self._channels.listening.asked(change if passes else 0, wants_reply=wants_reply)
-        return payload if passes else String(NOT_PASSED_ON) + Boolean(wants_reply)
+        return payload if passes else string(NOT_PASSED_ON) + boolean(wants_reply)
 
     def _request(self, payload: bytes) -> bytes:
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         number, name, wants_reply = packet.get_uint32(), packet.get_string(), packet.get_boolean()
         channel = self._channels.by_task(number)
         if channel is None:
@@ -131,19 +133,19 @@ class Guard:
         passes = not (starts and channel.is_started) and (not self._is_limited or self._allows(name, packet))
         channel.note_request(wants_reply=wants_reply, starts=starts and passes)
         if not passes:
-            return UInt32(number) + String(NOT_PASSED_ON) + Boolean(wants_reply)
+            return uint32(number) + string(NOT_PASSED_ON) + boolean(wants_reply)
         if starts and self._reads_only:
             channel.files = ReadingOnly()
         return payload
 
-    def _allows(self, name: bytes, packet: SSHPacket) -> bool:
+    def _allows(self, name: bytes, packet: Packet) -> bool:
         """Whether a limited login may make a request; ``packet`` is at what follows the wish for a reply.
 
         Names are compared with those of a list: servers take other spellings of some (asyncssh ``pty_req``).
         """
         limits = self._limits
         if name == b"env":
-            return _is_locale(packet.get_string(), packet.get_string())
+            return is_locale(packet.get_string(), packet.get_string())
         if name == b"subsystem" and packet.get_string() == b"sftp":
             return limits.sftp is not Sftp.NONE
         return {
@@ -179,16 +181,16 @@ class Guard:
         """Judge a message on its way to the client."""
         channels = self._channels
         if kind in (MSG_CHANNEL_SUCCESS, MSG_CHANNEL_FAILURE):
-            channel = channels.by_client(SSHPacket(payload).get_uint32())
+            channel = channels.by_client(Packet(payload).get_uint32())
             if channel is not None:
                 channel.note_reply(success=kind == MSG_CHANNEL_SUCCESS or self._reads_only)
         elif kind == MSG_CHANNEL_CLOSE:
-            channels.closed_by_task(SSHPacket(payload).get_uint32())
+            channels.closed_by_task(Packet(payload).get_uint32())
         elif kind == MSG_CHANNEL_OPEN_CONFIRMATION:
-            packet = SSHPacket(payload)
+            packet = Packet(payload)
             channels.confirmed_by_task(packet.get_uint32(), packet.get_uint32())
         elif kind == MSG_CHANNEL_OPEN_FAILURE:
-            channels.refused_by_task(SSHPacket(payload).get_uint32())
+            channels.refused_by_task(Packet(payload).get_uint32())
         elif kind == MSG_CHANNEL_OPEN:
             return self._opening_by_task(payload)
         elif kind in (MSG_REQUEST_SUCCESS, MSG_REQUEST_FAILURE):
@@ -196,7 +198,7 @@ class Guard:
         return payload, None
 
     def _opening_by_task(self, payload: bytes) -> Ruling:
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         kind, number = packet.get_string(), packet.get_uint32()
         limits = self._limits
         allowed = {
@@ -219,12 +221,18 @@ def full(number: int, most: int) -> Message:
     return _refused(number, text, OPEN_RESOURCE_SHORTAGE)
 
 
-def _is_locale(name: bytes, value: bytes) -> bool:
+def not_that_port(limits: Limits) -> str:
+    """Why a port may not be reached, and which may be."""
+    labels = ", ".join(limits.ports or ()) or "none"
+    return f"This login may not reach that port. Ports it may reach, by label: {labels}."
+
+
+def is_locale(name: bytes, value: bytes) -> bool:
     """Whether a variable chooses a language and does nothing else: others tell a loader or a shell what to run."""
     return _LOCALE_NAME.fullmatch(name) is not None and _LOCALE.fullmatch(value) is not None
 
 
-def _is_the_task(host: bytes) -> bool:
+def is_the_task(host: bytes) -> bool:
     """Whether a host name means the task itself, as seen from inside it."""
     text = host.decode("utf-8", "replace")
     if text == "localhost":
@@ -236,4 +244,4 @@ def _is_the_task(host: bytes) -> bool:
 
 
 def _refused(number: int, text: str, code: int = OPEN_ADMINISTRATIVELY_PROHIBITED) -> Message:
-    return MSG_CHANNEL_OPEN_FAILURE, UInt32(number) + UInt32(code) + String(text.encode()) + String(b"")
+    return MSG_CHANNEL_OPEN_FAILURE, uint32(number) + uint32(code) + string(text.encode()) + string(b"")

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import asyncssh
 
-from pai_backend.access.broker.lookup import CertificateFacts
 from pai_backend.access.broker.rights import Credential, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.activity import Activity
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.entering import Entering, Room
-from pai_backend.access.gateway.front import Front, end, line_of
+from pai_backend.access.gateway.legs import ClientLeg
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.pipe import JumpChannel, Pipe, jump_channel
-from pai_backend.access.gateway.proof import Proof
+from pai_backend.access.gateway.proof import Offer, Proof, line_of
 from pai_backend.access.gateway.reasons import Reason
-from pai_backend.access.gateway.refusing import RefusedSession
 from pai_backend.access.gateway.tell import Teller
 from pai_backend.model.ids import JobUid
 
@@ -54,12 +52,12 @@ class Doors:
     """Called when the task's end is gone while the client's still stands."""
 
 
-class Login(asyncssh.SSHServer):
+class Login(asyncssh.SSHServer, ABC):
     """asyncssh's callbacks for one client connection, and what the rest of the gateway may do with it."""
 
     def __init__(self, doors: Doors) -> None:
         self._doors = doors
-        self._front: Front | None = None
+        self._front: ClientLeg | None = None
         self._proof: Proof | None = None
         self._inside: Entering | None = None
         self._said: tuple[str, ...] = ()
@@ -72,18 +70,14 @@ class Login(asyncssh.SSHServer):
         self.reason, self.reason_text = Reason.CLOSED, ""
 
     # ---- the connection ------------------------------------------------------------------------
-    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        """Called by asyncssh for a new client."""
-        assert isinstance(conn, Front)
-        self._front = conn
-        self.address, self.port = (conn.get_extra_info("peername") or ("?", 0))[:2]
-        conn.max_auth_tries = self._doors.options.max_auth_tries
-        conn.max_channels = self._doors.options.max_channels
-        conn.is_certified, conn.is_welcome = self._is_certified, self._is_welcome
+    def begin(self, front: ClientLeg) -> None:
+        """A client has come."""
+        self._front = front
+        self.address, self.port = (front.get_extra_info("peername") or ("?", 0))[:2]
         refusal = self._doors.admit(self)
         if refusal:
             self.reason, self.reason_text = Reason.STOPPING, refusal
-            conn.abort()
+            front.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh once, however the connection ended."""
@@ -101,7 +95,7 @@ class Login(asyncssh.SSHServer):
         if self._front is not None and self._front.alive and not self._ended:
             self._ended = True
             self.reason, self.reason_text = refused.reason, str(refused)
-            end(self._front, self._inside.sessions if self._inside else None, str(refused))
+            self._front.end(self._inside.sessions if self._inside else None, str(refused))
 
     @property
     def entries(self) -> Collection[tuple[Entry, Limits]]:
@@ -157,11 +151,6 @@ class Login(asyncssh.SSHServer):
         assert self._proof is not None
         return await self._proof.take_key(key.get_fingerprint(), line_of(key))
 
-    async def _is_certified(self, facts: CertificateFacts) -> bool:
-        """As ``validate_public_key``, for a certificate."""
-        assert self._proof is not None
-        return await self._proof.take_certificate(facts)
-
     async def _is_welcome(self) -> bool:
         """Called for a proof of somebody's. Tells them why it is refused; waits where that is wanted."""
         assert self._proof is not None
@@ -197,11 +186,14 @@ class Login(asyncssh.SSHServer):
         assert self._proof is not None
         assert self._proof.offer is not None
         who = self._proof.offer
-        self._inside = Entering(self._doors.room, self._front, who, self._proof.door, self._task_lost)
+        self._inside = self._entering(self._front, who, self._proof.door)
         self._inside.activity.client_version = self.client
         self._proof, self._said = None, ()  # a login may stay for days
         self._doors.teller.logged_in(self, who.credential)
-        self._front.enter, self._front.jumps = self._enter, self._jumps
+
+    @abstractmethod
+    def _entering(self, front: ClientLeg, who: Offer, door: Door) -> Entering:
+        """What is behind this login."""
 
     # ---- entering the task ---------------------------------------------------------------------
     async def _enter(self) -> None:
@@ -228,24 +220,6 @@ class Login(asyncssh.SSHServer):
     def _task_lost(self) -> None:
         if self._front is not None and self._front.alive and not self._ended:
             self._doors.lost(self)
-
-    # ---- while there is no task to go to -------------------------------------------------------
-    def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
-        """Called by asyncssh for a session when the task was refused."""
-        return RefusedSession(self._refusal())
-
-    def connection_requested(
-        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
-    ) -> tuple[JumpChannel, Pipe]:
-        """Called by asyncssh for direct-tcpip: the way of a jump, or a refusal."""
-        pipe = self._inside.pipe(dest_host, dest_port) if self._inside is not None else None
-        if pipe is None or self._front is None:
-            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
-        return jump_channel(self._front), pipe
-
-    def unix_connection_requested(self, dest_path: str) -> bool:
-        """Called by asyncssh for direct-streamlocal when the task was refused."""
-        raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
 
     def _refusal(self) -> str:
         text = self._inside.refusal if self._inside is not None else ""

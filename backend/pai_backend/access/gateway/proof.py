@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
+
+import asyncssh
 
 from pai_backend.access.broker import lookup
 from pai_backend.access.broker.lookup import CertificateFacts
@@ -57,3 +60,8 @@ class Proof:
             log.exception("the store does not answer; a login is closed")
             raise
         return self.offer is not None
+
+
+def line_of(key: asyncssh.SSHKey) -> str:
+    """A public key as a line of authorized_keys, without a comment."""
+    return f"{key.algorithm.decode('ascii')} {base64.b64encode(key.public_data).decode('ascii')}"

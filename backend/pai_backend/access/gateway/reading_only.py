@@ -10,7 +10,7 @@ Version 3 alone, to which the client's ``INIT`` is lowered: later ones open file
 
 from __future__ import annotations
 
-from asyncssh.packet import PacketDecodeError
+from pai_backend.engine.ssh_wire import PacketDecodeError
 
 _INIT, _OPEN, _EXTENDED = 1, 3, 200  # draft-ietf-secsh-filexfer-02 §3
 _CHANGE_NOTHING = frozenset({4, 5, 7, 8, 11, 12, 16, 17, 19})

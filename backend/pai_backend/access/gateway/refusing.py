@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import asyncssh
 
 from pai_backend.access.gateway.sessions import CUT_STATUS
@@ -10,13 +12,18 @@ from pai_backend.access.gateway.sessions import CUT_STATUS
 class RefusedSession(asyncssh.SSHServerSession[bytes]):
     """Accepts what clients ask before the request that gets the answer."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, gone: Callable[[], None] = lambda: None) -> None:
+        """``gone`` is called when its channel is."""
+        self._text, self._gone = text, gone
         self._chan: asyncssh.SSHServerChannel[bytes] | None = None
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         """Called by asyncssh first."""
         self._chan = chan
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncssh last."""
+        self._gone()
 
     def pty_requested(self, *_: object) -> bool:
         """Accepted, so that the client goes on to the request that gets the answer."""

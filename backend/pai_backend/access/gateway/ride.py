@@ -6,10 +6,10 @@ from typing import Protocol
 
 import asyncssh
 
-from pai_backend.access.gateway.relay import Back
+from pai_backend.access.gateway.legs import TaskLeg
 from pai_backend.engine.rides import RIDES
 
-WINDOW_BYTES = 1 << 21  # as at the client's end (pipe)
+WINDOW_BYTES = 1 << 21  # as at the client's end
 
 
 class Rider(Protocol):
@@ -35,15 +35,15 @@ class Ride(asyncssh.SSHUNIXSession[bytes]):
     """
 
     def __init__(self) -> None:
-        self._back: Back | None = None
+        self._back: TaskLeg | None = None
         self._channel: asyncssh.SSHUNIXChannel[bytes] | None = None
         self._rider: Rider | None = None
         self._is_lost = False
 
-    async def begin(self, back: Back, public_key: str) -> None:
+    async def begin(self, back: TaskLeg, public_key: str) -> None:
         """Open the channel on a login to the task. Raises asyncssh.Error."""
         self._back = back
-        await back.create_unix_connection(lambda: self, RIDES, encoding=None, window=WINDOW_BYTES)
+        await back.connection.create_unix_connection(lambda: self, RIDES, encoding=None, window=WINDOW_BYTES)
         self.write(f"{public_key}\n".encode("ascii"))
 
     def connection_made(self, chan: asyncssh.SSHUNIXChannel[bytes]) -> None:

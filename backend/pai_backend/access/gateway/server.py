@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
 
 import asyncssh
 
@@ -16,7 +14,6 @@ from pai_backend.access.gateway.announced import Announced
 from pai_backend.access.gateway.arrivals import Arrivals, source_of
 from pai_backend.access.gateway.counters import Counters
 from pai_backend.access.gateway.entering import Room
-from pai_backend.access.gateway.front import Front
 from pai_backend.access.gateway.login import Doors, Login
 from pai_backend.access.gateway.names import Refused
 from pai_backend.access.gateway.noting import Noting
@@ -24,9 +21,9 @@ from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOpti
 from pai_backend.access.gateway.reasons import Reason
 from pai_backend.access.gateway.record import Record
 from pai_backend.access.gateway.tell import Teller
-from pai_backend.access.gateway.upstream import Upstream
 from pai_backend.access.gateway.warning import Warnings
 from pai_backend.access.gateway.watch import Watch
+from pai_backend.access.gateway.way import Way, way
 from pai_backend.access.keys import gateway_client_key, gateway_host_keys
 from pai_backend.access.uses import Uses
 from pai_backend.engine.algorithms import SPEAKS, algorithms
@@ -38,9 +35,6 @@ __all__ = ["GatewayOptions", "serve_gateway"]
 BACKLOG = 128
 CLOSE_S = 6.0  # after the drain: a moment longer than a transport waits for an end that takes nothing
 
-_HOST_KEY_ALGORITHMS = (b"ssh-ed25519", b"rsa-sha2-256")  # of RFC 8332's two for RSA the recommended one
-_OLD_HOST_KEY_ALGORITHMS = (b"ecdsa-sha2-nistp256",)
-
 STOPPING = Refused("The gateway is stopping. Connect again in a moment.", Reason.STOPPING)
 
 log = logging.getLogger(__name__)
@@ -50,7 +44,13 @@ class _Gateway:
     """The clients of one gateway process, logged in or not."""
 
     def __init__(
-        self, options: GatewayOptions, store: Store, engine: Engine, client_key: asyncssh.SSHKey, counters: Counters
+        self,
+        way: Way,
+        options: GatewayOptions,
+        store: Store,
+        engine: Engine,
+        client_key: asyncssh.SSHKey,
+        counters: Counters,
     ) -> None:
         self.watch = Watch(store)
         self.record = Record(store)
@@ -60,7 +60,7 @@ class _Gateway:
         self._options = options
         self._arrivals: Arrivals[Login] = Arrivals(options.max_unauthenticated, options.max_unauthenticated_per_source)
         self._stopping = False
-        room = Room(options, store, Upstream(options, store, engine, client_key))
+        room = Room(options, store, way.upstream(options, store, engine, client_key))
         teller = Teller(self.record, counters)
         self.doors = Doors(
             options,
@@ -143,13 +143,11 @@ async def serve_gateway(
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO it writes commands of users
     client_key = asyncssh.import_private_key(await gateway_client_key(store))
-    gateway = _Gateway(options, store, engine, client_key, counters or Counters())
-    settings = await _settings(options, await gateway_host_keys(store), gateway.doors)
+    chosen = way()
+    gateway = _Gateway(chosen, options, store, engine, client_key, counters or Counters())
+    settings = await _settings(options, await gateway_host_keys(store), lambda: chosen.login(gateway.doors))
+    front = chosen.protocols(settings, gateway.doors)
     loop = asyncio.get_running_loop()
-
-    def front() -> asyncio.Protocol:
-        return cast("asyncio.Protocol", Front(loop, settings))
-
     make = (lambda: Announced(front, options.proxies)) if options.proxies else front
     if listener is None:
         server = await loop.create_server(make, options.host, options.port, backlog=BACKLOG)
@@ -179,11 +177,11 @@ async def serve_gateway(
 
 
 async def _settings(
-    options: GatewayOptions, host_keys: Sequence[str], doors: Doors
+    options: GatewayOptions, host_keys: Sequence[str], login: Callable[[], Login]
 ) -> asyncssh.SSHServerConnectionOptions:
     """Public keys only, no feature of asyncssh's own server: what a client may do, the task decides."""
     settings: asyncssh.SSHServerConnectionOptions = await asyncssh.SSHServerConnectionOptions.construct(
-        server_factory=lambda: Login(doors),
+        server_factory=login,
         config=None,
         server_host_keys=[asyncssh.import_private_key(key) for key in host_keys],
         **algorithms(old_clients=options.old_clients),
@@ -203,7 +201,4 @@ async def _settings(
         line_editor=False,
         encoding=None,
     )
-    # One algorithm for each key: asyncssh sets the chosen one on the key, which all connections share.
-    offered = [*_HOST_KEY_ALGORITHMS, *(_OLD_HOST_KEY_ALGORITHMS if options.old_clients else ())]
-    settings.server_host_keys = OrderedDict((name, settings.server_host_keys[name]) for name in offered)
     return settings

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from asyncssh.constants import (
+from pai_backend.engine.ssh_wire import (
     EXTENDED_DATA_STDERR,
     MSG_CHANNEL_CLOSE,
     MSG_CHANNEL_DATA,
@@ -22,8 +22,11 @@ from asyncssh.constants import (
     MSG_CHANNEL_REQUEST,
     MSG_CHANNEL_WINDOW_ADJUST,
     OPEN_CONNECT_FAILED,
+    Packet,
+    boolean,
+    string,
+    uint32,
 )
-from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 
 Message = tuple[int, bytes]
 """(message number, payload without that number)."""
@@ -61,7 +64,7 @@ class Sessions:
 
     def from_client(self, kind: int, payload: bytes) -> None:
         """Note a message on its way from the client to the task."""
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         if kind == MSG_CHANNEL_OPEN:
             if packet.get_string() == b"session":
                 number, window = packet.get_uint32(), packet.get_uint32()
@@ -81,7 +84,7 @@ class Sessions:
         """Note a message on its way from the task to the client."""
         if kind == MSG_CHANNEL_OPEN:
             return
-        packet = SSHPacket(payload)
+        packet = Packet(payload)
         session = self._by_client.get(packet.get_uint32())
         if session is None:
             return
@@ -108,18 +111,18 @@ class Sessions:
         """Messages that end every open session towards the client, each session in its right order."""
         line = f"\r\npai: {text}\r\n".encode()
         for session in list(self._by_client.values()):
-            number = UInt32(session.client)
+            number = uint32(session.client)
             if session.task is None:
                 yield (
                     MSG_CHANNEL_OPEN_FAILURE,
-                    number + UInt32(OPEN_CONNECT_FAILED) + String(text.encode()) + String(b""),
+                    number + uint32(OPEN_CONNECT_FAILED) + string(text.encode()) + string(b""),
                 )
             else:
                 if not session.closed_by_client:
                     if session.terminal and not session.eof and session.window >= len(line):
-                        yield MSG_CHANNEL_EXTENDED_DATA, number + UInt32(EXTENDED_DATA_STDERR) + String(line)
+                        yield MSG_CHANNEL_EXTENDED_DATA, number + uint32(EXTENDED_DATA_STDERR) + string(line)
                     if not session.exited:
-                        status = String(b"exit-status") + Boolean(False) + UInt32(CUT_STATUS)
+                        status = string(b"exit-status") + boolean(False) + uint32(CUT_STATUS)
                         yield MSG_CHANNEL_REQUEST, number + status
                 yield MSG_CHANNEL_CLOSE, number
             self._forget(session)

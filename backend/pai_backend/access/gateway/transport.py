@@ -82,14 +82,14 @@ class _Outbox:
 class FlushingTransport(asyncio.Transport):
     """A socket transport that writes in large pieces and whose ``abort`` still delivers what was written."""
 
-    __slots__ = ("_inner", "_outbox", "_peername")
+    __slots__ = ("_inner", "_peername", "outbox")
 
     def __init__(self, inner: asyncio.Transport, peername: tuple[str, int] | None = None) -> None:
         """``peername`` is whom the other end speaks for, where that is not its own address."""
         super().__init__(_NO_MORE)
         self._inner = inner
         self._peername = peername
-        self._outbox = _Outbox(inner.write)
+        self.outbox = _Outbox(inner.write)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """As the inner transport's, but for a ``peername`` that was given."""
@@ -100,11 +100,11 @@ class FlushingTransport(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """As the inner transport's; after closing, data is dropped without asyncio's warnings."""
         if not self._inner.is_closing():
-            self._outbox.put(data)
+            self.outbox.put(data)
 
     def get_write_buffer_size(self) -> int:
         """Bytes written that have not left yet."""
-        return self._outbox.size + self._inner.get_write_buffer_size()
+        return self.outbox.size + self._inner.get_write_buffer_size()
 
     def pause_reading(self) -> None:
         """Deliver nothing more until ``resume_reading``; TCP then holds the sender back. Idempotent."""
@@ -121,7 +121,7 @@ class FlushingTransport(asyncio.Transport):
     def close(self) -> None:
         """Close as ``close_flushed`` does. Idempotent."""
         if not self._inner.is_closing():
-            self._outbox.flush()
+            self.outbox.flush()
             close_flushed(self._inner)
 
     def abort(self) -> None:
@@ -141,18 +141,25 @@ class gathered:  # noqa: N801  (a context manager, by a class because it is ente
         self._transport = transport
 
     def __enter__(self) -> None:
-        self._transport._outbox.gathering = True
+        self._transport.outbox.gathering = True
 
     def __exit__(self, *_: object) -> None:
-        self._transport._outbox.gathering = False
+        self._transport.outbox.gathering = False
         if not self._transport.is_closing():
-            self._transport._outbox.flush()
+            self._transport.outbox.flush()
 
 
-def _forget_transport(writer: asyncio.StreamWriter) -> None:
-    """Let go of streams whose transport lives on: a writer closes its own when nobody keeps it any more."""
+def _forget_transport(writer: asyncio.StreamWriter) -> bool:
+    """Let go of streams whose transport lives on: a writer closes its own when nobody keeps it any more.
+
+    There is no public way, and the streams are 2 KiB. False where this Python keeps the transport in another way: the
+    streams must then be kept as long as it (ADR 0032).
+    """
+    if getattr(writer, "_transport", None) is not writer.transport:
+        return False
     gone: asyncio.Transport = _Gone(_NO_MORE)
-    writer._transport = gone  # type: ignore[attr-defined]  # there is no public way, and the streams are 2 KiB
+    writer._transport = gone  # type: ignore[attr-defined]
+    return writer.transport is gone
 
 
 class _Gone(asyncio.Transport):
@@ -200,8 +207,9 @@ class StreamTransport(FlushingTransport):
     async def _begin(self, streams: Connection) -> None:
         """Deliver what came before the protocol was there, and from then on what comes."""
         early = await streams.reader.read()
-        _forget_transport(streams.writer)
-        self._streams = self._beginning = None
+        if _forget_transport(streams.writer):
+            self._streams = None
+        self._beginning = None
         self._begun = True
         if early and not self.is_closing():
             self._protocol.data_received(early)

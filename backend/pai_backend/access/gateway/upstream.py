@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import asyncssh
 
+from pai_backend.access.gateway.legs import TaskLeg
 from pai_backend.access.gateway.names import Entry, Refused
 from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
 from pai_backend.access.gateway.reasons import Reason
-from pai_backend.access.gateway.relay import Back
 from pai_backend.access.gateway.ride import Ride
-from pai_backend.access.gateway.transport import StreamTransport
 from pai_backend.access.keys import public_line
-from pai_backend.engine.base import Engine, EngineError
+from pai_backend.engine.base import Connection, Engine, EngineError
 from pai_backend.store.base import Store
 
 # This leg does not leave the cluster: the cheapest of the strong algorithms first. Measured with
@@ -34,7 +34,7 @@ _NOBODY: tuple[list[bytes], ...] = ([], [], [])
 log = logging.getLogger(__name__)
 
 
-class _Client(asyncssh.SSHClient):
+class TaskClient(asyncssh.SSHClient):
     """Recognises the task, and tells the login when its end of the connection is gone."""
 
     def __init__(self, task_key: bytes) -> None:
@@ -51,7 +51,7 @@ class _Client(asyncssh.SSHClient):
         self.lost()
 
 
-class Upstream:
+class Upstream(ABC):
     """The way to tasks. What all connections to them have in common is made once: they are many, and mostly idle."""
 
     def __init__(self, options: GatewayOptions, store: Store, engine: Engine, client_key: asyncssh.SSHKey) -> None:
@@ -59,7 +59,7 @@ class Upstream:
         self._settings: dict[str, asyncssh.SSHClientConnectionOptions] = {}
         """By the algorithm of a task's host key; those that the backend makes are all of one."""
 
-    async def open(self, entry: Entry, lost: Callable[[], None]) -> Back:
+    async def open(self, entry: Entry, lost: Callable[[], None]) -> TaskLeg:
         """Log in to the task. ``lost`` is called when the connection ends, whoever ended it.
 
         Raises Refused with a sentence for the user when the task does not answer in ``connect_timeout_s``,
@@ -106,7 +106,7 @@ class Upstream:
             raise
         return ride
 
-    async def _answered(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> Back:
+    async def _answered(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> TaskLeg:
         """Log in, again for ``REDIAL_S`` where nothing answers or the connection breaks."""
         loop = asyncio.get_running_loop()
         end = loop.time() + REDIAL_S
@@ -118,21 +118,21 @@ class Upstream:
                     raise
             await asyncio.sleep(REDIAL_PAUSE_S)
 
-    async def _login(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> Back:
+    async def _login(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> TaskLeg:
         settings = await self._settings_for(task_key.algorithm.decode("ascii"))
         connection = await self._engine.dial(entry.placement, entry.task, entry.port)
-        client = _Client(task_key.public_data)
-        back = Back(asyncio.get_running_loop(), settings, client)
-        StreamTransport(connection, back).start()
-        try:
-            await back.ready()
-        except BaseException:
-            back.abort()
-            raise
+        client = TaskClient(task_key.public_data)
+        back = await self._connected(connection, settings, client)
         if not back.alive:
             raise asyncssh.ConnectionLost("the connection broke at its beginning")
         client.lost = lost
         return back
+
+    @abstractmethod
+    async def _connected(
+        self, connection: Connection, settings: asyncssh.SSHClientConnectionOptions, client: TaskClient
+    ) -> TaskLeg:
+        """A leg that is logged in over these streams. Raises what has ended it before that."""
 
     async def _settings_for(self, algorithm: str) -> asyncssh.SSHClientConnectionOptions:
         if algorithm not in self._settings:
@@ -155,7 +155,6 @@ class Upstream:
                 rekey_seconds=REKEY_S,
                 client_version="jupyter-pai-gateway",
             )
-            settings.waiter = None  # each leg has its own
             self._settings[algorithm] = settings
         return self._settings[algorithm]
 

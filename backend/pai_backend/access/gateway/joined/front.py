@@ -8,20 +8,13 @@ of the right person at the wrong door is refused with a word.
 from __future__ import annotations
 
 import asyncio
-import base64
 import inspect
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import cast
 
 from asyncssh.connection import SSHServerConnection
-from asyncssh.constants import (
-    DISC_BY_APPLICATION,
-    DISC_NO_MORE_AUTH_METHODS_AVAILABLE,
-    MSG_CHANNEL_OPEN,
-    MSG_GLOBAL_REQUEST,
-)
-from asyncssh.packet import SSHPacket, String
+from asyncssh.packet import SSHPacket
 from asyncssh.public_key import (
     CERT_TYPE_USER,
     SSHKey,
@@ -29,10 +22,11 @@ from asyncssh.public_key import (
 )
 
 from pai_backend.access.broker.lookup import CertificateFacts
+from pai_backend.access.gateway.entering import SSH_PORT
 from pai_backend.access.gateway.guard import full
-from pai_backend.access.gateway.lean import fields_of
-from pai_backend.access.gateway.packets import Packets
-from pai_backend.access.gateway.relay import (
+from pai_backend.access.gateway.joined.lean import fields_of
+from pai_backend.access.gateway.joined.packets import Packets
+from pai_backend.access.gateway.joined.relay import (
     ENTERING,
     Back,
     Leg,
@@ -42,12 +36,20 @@ from pai_backend.access.gateway.relay import (
     global_request,
     is_about_host_keys,
 )
-from pai_backend.access.gateway.sessions import Sessions
+from pai_backend.access.gateway.proof import line_of
+from pai_backend.access.gateway.sessions import Message, Sessions
 from pai_backend.access.gateway.transport import FlushingTransport
 from pai_backend.engine.guesses import Guessing, key_in
+from pai_backend.engine.ssh_wire import (
+    DISC_BY_APPLICATION,
+    DISC_NO_MORE_AUTH_METHODS_AVAILABLE,
+    MSG_CHANNEL_OPEN,
+    MSG_GLOBAL_REQUEST,
+    Packet,
+    string,
+)
 
 GOODBYE_S = 0.5  # with the look at the store every 0.5 s this stays within the promised 2 s
-SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
 
 
 class Front(Leg, Guessing):
@@ -92,7 +94,7 @@ class Front(Leg, Guessing):
         key = key_in(key_data)
         if key is None or not msg:
             return key is not None
-        if not key.verify(String(self._session_id) + msg, signature):
+        if not key.verify(string(self._session_id) + msg, signature):
             return False
         valid = await super().validate_public_key(username, key_data, msg, signature)
         return valid and (self.is_welcome is None or await self.is_welcome())
@@ -121,8 +123,28 @@ class Front(Leg, Guessing):
         return cert.key
 
     def keep_waiting(self) -> None:
-        """The client has proved who it is: from here on it is not the login's time limit that bounds its wait."""
+        """As :class:`ClientLeg` has it."""
         self._cancel_login_timer()
+
+    def say(self, messages: Iterable[Message]) -> None:
+        """As :class:`ClientLeg` has it."""
+        for kind, payload in messages:
+            self.send_packet(kind, payload)
+
+    def end(self, sessions: Sessions | None, text: str) -> None:
+        """As :class:`ClientLeg` has it.
+
+        Where there is a terminal, its sessions end first and the client gets ``GOODBYE_S`` to leave by itself:
+        OpenSSH drops a last line of stderr when the disconnect is already behind it. Elsewhere the
+        disconnect itself carries the text, which OpenSSH prints.
+        """
+        if self.peer is not None:
+            self.peer.close()
+        if sessions is None or not sessions.terminals:
+            self.disconnect(DISC_BY_APPLICATION, text)
+            return
+        self.say(sessions.farewell(text))
+        asyncio.get_running_loop().call_later(GOODBYE_S, self.disconnect, DISC_BY_APPLICATION, text)
 
     def send_userauth_failure(self, partial_success: bool) -> None:
         """Called by asyncssh for each refused try; the last of ``max_auth_tries`` ends the connection."""
@@ -185,38 +207,16 @@ def join(front: Front, back: Back, rules: tuple[Rule, Rule], observers: tuple[Ob
     back.relay_to(front, rules[1], observers[1])
 
 
-def end(front: Front, sessions: Sessions | None, text: str) -> None:
-    """End a login for a reason: the task's leg now, then the client's with ``text``.
-
-    Where there is a terminal, its sessions end first and the client gets ``GOODBYE_S`` to leave by itself:
-    OpenSSH drops a last line of stderr when the disconnect is already behind it. Elsewhere the
-    disconnect itself carries the text, which OpenSSH prints.
-    """
-    if front.peer is not None:
-        front.peer.close()
-    if sessions is None or not sessions.terminals:
-        front.disconnect(DISC_BY_APPLICATION, text)
-        return
-    for kind, payload in sessions.farewell(text):
-        front.send_packet(kind, payload)
-    asyncio.get_running_loop().call_later(GOODBYE_S, front.disconnect, DISC_BY_APPLICATION, text)
-
-
-def line_of(key: SSHKey) -> str:
-    """A public key as a line of authorized_keys, without a comment."""
-    return f"{key.algorithm.decode('ascii')} {base64.b64encode(key.public_data).decode('ascii')}"
-
-
 def _sender_of(packet: SSHPacket) -> int:
     """The number of the channel that an opening opens. Reads nothing off."""
-    seen = SSHPacket(packet.get_full_payload()[1:])
+    seen = Packet(packet.get_full_payload()[1:])
     seen.get_string()
     return seen.get_uint32()
 
 
 def _jump_host(packet: SSHPacket) -> str:
     """The host that an opening wants to reach by SSH; empty when it wants something else. Reads nothing off."""
-    seen = SSHPacket(packet.get_full_payload()[1:])
+    seen = Packet(packet.get_full_payload()[1:])
     if seen.get_string() != b"direct-tcpip":
         return ""
     seen.get_bytes(12)  # channel, window, largest packet

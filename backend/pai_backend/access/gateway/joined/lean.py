@@ -7,7 +7,6 @@ the names of attributes between objects that have few (30), and gives each other
 from __future__ import annotations
 
 import asyncio
-import dis
 from types import FunctionType
 from typing import Any, cast
 
@@ -22,14 +21,14 @@ _TASKS: set[asyncio.Task[None]] = set()
 
 
 def fields_of(kind: type, *already: type) -> tuple[str, ...]:
-    """The attributes that the constructor of a class sets, to be the slots of a class that is derived from it.
+    """The private attributes that the constructor of a class sets, to be the slots of a class that is derived from it.
 
     What a class has a value for, or one of those in ``already`` a slot, is not among them: a new slot would hide that.
     What is set elsewhere needs none, and is kept as before.
     """
     made = vars(kind)["__init__"]
     assert isinstance(made, FunctionType)
-    names = {step.argval: None for step in dis.get_instructions(made) if step.opname == "STORE_ATTR"}
+    names = (name for name in made.__code__.co_names if name.startswith("_") and name.islower())
     return tuple(name for name in names if not any(hasattr(each, name) for each in (kind, *already)))
 
 

@@ -15,13 +15,6 @@ import weakref
 from collections import deque
 from typing import Any, Protocol
 
-from asyncssh.constants import (
-    MSG_CHANNEL_DATA,
-    MSG_CHANNEL_EXTENDED_DATA,
-    MSG_CHANNEL_WINDOW_ADJUST,
-    MSG_GLOBAL_REQUEST,
-    MSG_IGNORE,
-)
 from asyncssh.crypto.chacha import ChachaCipher
 from asyncssh.crypto.cipher import GCMCipher
 from asyncssh.encryption import ChachaEncryption, Encryption, GCMEncryption
@@ -33,7 +26,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
-from pai_backend.access.gateway.lean import Lean
+from pai_backend.access.gateway.joined.lean import Lean
+from pai_backend.engine.ssh_wire import (
+    MSG_CHANNEL_DATA,
+    MSG_CHANNEL_EXTENDED_DATA,
+    MSG_CHANNEL_WINDOW_ADJUST,
+    MSG_GLOBAL_REQUEST,
+    MSG_IGNORE,
+)
 
 HEAD_BYTES = 4  # the length of a packet, before it
 TAG_BYTES = 16  # after it

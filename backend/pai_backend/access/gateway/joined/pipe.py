@@ -11,13 +11,12 @@ from collections.abc import Callable
 from typing import cast
 
 import asyncssh
-from asyncssh.constants import MSG_CHANNEL_DATA
-from asyncssh.packet import UInt32
 
 from pai_backend.access.gateway.activity import Activity
-from pai_backend.access.gateway.relay import Leg
+from pai_backend.access.gateway.joined.relay import Leg
 from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.transport import FlushingTransport, gathered
+from pai_backend.engine.ssh_wire import MSG_CHANNEL_DATA, uint32
 
 WINDOW_BYTES, PACKET_BYTES = 1 << 21, 1 << 15  # what OpenSSH offers for such a channel
 OUTLET_BYTES = 1 << 20
@@ -31,12 +30,12 @@ class JumpChannel(asyncssh.SSHTCPChannel[bytes]):
         """Send what the client's window has room for, straight from ``data``; asyncssh keeps what it has none for."""
         rest = memoryview(data)
         if not self._send_buf and self._send_state == "open" and self._conn is not None:
-            head = UInt32(self._send_chan or 0)
+            head = uint32(self._send_chan or 0)
             while rest and self._send_window:
                 piece = rest[: min(self._send_window, self._send_pktsize)]
                 rest = rest[len(piece) :]
                 self._send_window -= len(piece)
-                self._conn.send_packet(MSG_CHANNEL_DATA, head, UInt32(len(piece)), cast("bytes", piece))
+                self._conn.send_packet(MSG_CHANNEL_DATA, head, uint32(len(piece)), cast("bytes", piece))
         if rest:
             super().write(bytes(rest), datatype)
 

@@ -26,7 +26,13 @@ from typing import Any, TypeVar, cast
 from asyncssh.channel import SSHChannel
 from asyncssh.client import SSHClient
 from asyncssh.connection import SSHClientConnection, SSHClientConnectionOptions
-from asyncssh.constants import (
+from asyncssh.packet import SSHPacket
+
+from pai_backend.access.gateway.guard import NOT_PASSED_ON, Ruling
+from pai_backend.access.gateway.joined.lean import fields_of
+from pai_backend.access.gateway.joined.packets import Packets
+from pai_backend.access.gateway.transport import FlushingTransport
+from pai_backend.engine.ssh_wire import (
     DISC_PROTOCOL_ERROR,
     MSG_CHANNEL_FAILURE,
     MSG_CHANNEL_LAST,
@@ -35,13 +41,12 @@ from asyncssh.constants import (
     MSG_GLOBAL_REQUEST,
     MSG_REQUEST_FAILURE,
     MSG_REQUEST_SUCCESS,
+    Packet,
+    PacketDecodeError,
+    boolean,
+    string,
+    uint32,
 )
-from asyncssh.packet import Boolean, PacketDecodeError, SSHPacket, String, UInt32
-
-from pai_backend.access.gateway.guard import NOT_PASSED_ON, Ruling
-from pai_backend.access.gateway.lean import fields_of
-from pai_backend.access.gateway.packets import Packets
-from pai_backend.access.gateway.transport import FlushingTransport
 
 MAX_PACKET_BYTES = 1 << 17  # half of what asyncssh receives at most; OpenSSH and asyncssh offer 32 KiB
 MOST_UNANSWERED = 4096  # global requests of one end that the other has not answered; programs have one or two
@@ -88,14 +93,14 @@ class _EveryNumber(dict[int, _T]):
 class Leg(Packets):
     """One leg: a plain asyncssh connection until ``join``, from then on one half of a relay."""
 
-    __slots__ = ("_asked", "_deferred_bytes", "_not_reading", "_observe", "_rule", "drained", "outlet", "peer")
+    __slots__ = ("_deferred_bytes", "_not_reading", "_observe", "_rule", "asked", "drained", "outlet", "peer")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.peer: Leg | None = None
         self._rule: Rule | None = None
         self._observe: Observer | None = None
-        self._asked: list[bool] = []
+        self.asked: list[bool] = []
         """One entry for each global request sent whose reply is due: whether the peer is waiting for it."""
         self._not_reading = 0
         self._deferred_bytes = 0
@@ -122,7 +127,7 @@ class Leg(Packets):
     # ---- messages ------------------------------------------------------------------------------
     def process_packet(self, pkttype: int, pktid: int, packet: SSHPacket) -> Result:
         """Called by asyncssh for every message: pass it on, or let asyncssh handle it."""
-        if pkttype in _REPLIES and not (self._asked and self._asked.pop(0)):
+        if pkttype in _REPLIES and not (self.asked and self.asked.pop(0)):
             return super().process_packet(pkttype, pktid, packet)
         if self.peer is None or not MSG_GLOBAL_REQUEST <= pkttype <= MSG_CHANNEL_LAST:
             return super().process_packet(pkttype, pktid, packet)
@@ -151,18 +156,18 @@ class Leg(Packets):
         if kind == MSG_GLOBAL_REQUEST:
             name, wants_reply, payload = global_request(payload)
             if wants_reply:
-                if len(self.peer._asked) >= MOST_UNANSWERED:
+                if len(self.peer.asked) >= MOST_UNANSWERED:
                     raise PacketDecodeError("too many requests that are not answered yet")
-                self.peer._asked.append(True)
+                self.peer.asked.append(True)
             elif is_about_host_keys(name):
                 return
         elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION):
             payload = _with_bounded_packets(kind, payload)
         if kind >= MSG_CHANNEL_OPEN:
             self._observe(kind, payload)
-        self.peer._deliver(kind, payload)
+        self.peer.deliver(kind, payload)
 
-    def _deliver(self, kind: int, payload: bytes) -> None:
+    def deliver(self, kind: int, payload: bytes) -> None:
         """Send a message that came from the other leg; asyncssh holds it back during a key exchange."""
         self.send_packet(kind, payload)
         if self._kex_complete or self.peer is None:
@@ -176,7 +181,7 @@ class Leg(Packets):
     async def _make_global_request(self, request: bytes, *args: bytes) -> tuple[int, SSHPacket]:
         """Called by asyncssh for its keepalives: note that the reply is for this end, not for the peer."""
         if self._transport:
-            self._asked.append(False)
+            self.asked.append(False)
         return await super()._make_global_request(request, *args)
 
     # ---- flow ----------------------------------------------------------------------------------
@@ -247,6 +252,11 @@ class Back(Leg, SSHClientConnection):
         self._protocol_factory = lambda: client
         self._waiter = loop.create_future()
 
+    @property
+    def connection(self) -> SSHClientConnection:
+        """As :class:`TaskLeg` has it."""
+        return self
+
     async def ready(self) -> None:
         """Return when the gateway is logged in. Raises what has ended the connection before that."""
         assert self._waiter is not None
@@ -267,16 +277,16 @@ def is_about_host_keys(name: bytes) -> bool:
 
 def global_request(payload: bytes) -> tuple[bytes, bool, bytes]:
     """(name, whether a reply is wanted, the payload to pass on) of a global request."""
-    packet = SSHPacket(payload)
+    packet = Packet(payload)
     name, wants_reply = packet.get_string(), packet.get_boolean()
     if is_about_host_keys(name):
-        payload = String(NOT_PASSED_ON) + Boolean(wants_reply)
+        payload = string(NOT_PASSED_ON) + boolean(wants_reply)
     return name, wants_reply, payload
 
 
 def _with_bounded_packets(kind: int, payload: bytes) -> bytes:
     """A channel open or its confirmation with the offered packet size at most ``MAX_PACKET_BYTES``."""
-    packet = SSHPacket(payload)
+    packet = Packet(payload)
     if kind == MSG_CHANNEL_OPEN:
         packet.get_string()
         packet.get_bytes(8)  # sender's channel, window
@@ -284,4 +294,4 @@ def _with_bounded_packets(kind: int, payload: bytes) -> bytes:
         packet.get_bytes(12)  # receiver's channel, sender's channel, window
     head = packet.get_consumed_payload()
     size = min(packet.get_uint32(), MAX_PACKET_BYTES)
-    return head + UInt32(size) + packet.get_remaining_payload()
+    return head + uint32(size) + packet.get_remaining_payload()

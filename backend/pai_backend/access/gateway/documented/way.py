@@ -1,0 +1,42 @@
+"""How the gateway makes its connections by what asyncssh documents. See ``gateway.way``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+import asyncssh
+
+from pai_backend.access.gateway.documented.login import CopiedLogin
+from pai_backend.access.gateway.documented.upstream import CopiedUpstream
+from pai_backend.access.gateway.login import Doors
+from pai_backend.access.gateway.way import Way
+from pai_backend.engine.splicing import Spliced
+
+log = logging.getLogger(__name__)
+
+
+def _protocols(settings: asyncssh.SSHServerConnectionOptions, doors: Doors) -> Callable[[], asyncio.Protocol]:
+    serving: set[asyncio.Task[None]] = set()
+
+    def serve(sock: socket.socket, transport: asyncio.BaseTransport) -> None:
+        address = transport.get_extra_info("peername")
+        task = asyncio.create_task(_serve(sock, settings, lambda: CopiedLogin(doors, address)), name="gateway-client")
+        serving.add(task)
+        task.add_done_callback(serving.discard)
+
+    return lambda: Spliced(serve)
+
+
+async def _serve(
+    sock: socket.socket, settings: asyncssh.SSHServerConnectionOptions, login: Callable[[], CopiedLogin]
+) -> None:
+    try:
+        await asyncssh.run_server(sock, options=settings, server_factory=login)
+    except (asyncssh.Error, OSError) as exc:  # the login has been told
+        log.debug("a client did not log in: %s", exc)
+
+
+COPIED = Way(CopiedUpstream, CopiedLogin, _protocols)

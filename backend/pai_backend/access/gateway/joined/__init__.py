@@ -1,0 +1,8 @@
+"""The gateway's adapter to what asyncssh does not document (ADR 0032): two connections of asyncssh that are one relay.
+
+- ``relay``: both legs, joined so that the connection layer passes through. ``front``: what is the client's alone.
+- ``packets``: their data in few steps. ``lean``: their memory. ``pipe``: a jump's stream.
+- ``login``, ``entering``, ``upstream``, ``way``: the gateway's own classes on these legs.
+
+``engine.asyncssh_parts`` lists what is used and looks whether it is there; only then is this package imported.
+"""
