@@ -24,14 +24,11 @@ METHODS: Final[Mapping[str, Mapping[str, str]]] = {
     "asyncssh.connection:SSHConnection": {
         "_cancel_login_timer": "self",
         "_finish_userauth": "self begin_auth method packet",
-        "_keepalive_timer_callback": "self",
         "_make_global_request": "self request args",
         "_recv_data": "self",
         "_recv_pkthdr": "self",
-        "_reset_keepalive_timer": "self",
         "_send": "self data",
         "_send_kexinit": "self",
-        "_set_keepalive_timer": "self",
         "disconnect": "self code reason lang",
         "log_received_packet": "self pkttype pktid packet note",
         "log_sent_packet": "self pkttype pktid packet note",
@@ -68,11 +65,11 @@ METHODS: Final[Mapping[str, Mapping[str, str]]] = {
 
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "asyncssh.connection:SSHConnection": (
-        "_auth_complete _auth_final _channels _client_kexinit _close_event _compressor _decompressor"
-        " _extensions_to_send _extra _ignore_first_kex _inpbuf _keepalive_interval _keepalive_timer _kex_complete"
+        "_auth_complete _auth_final _channels _client_kexinit _compressor _decompressor"
+        " _extensions_to_send _extra _ignore_first_kex _inpbuf _kex_complete"
         " _local_listeners _logger _loop _max_recv_pktlen _peer_addr _recv_encryption _recv_seq _rekey_bytes"
         " _rekey_bytes_sent _rekey_seconds _rekey_time _send_encryption _send_seq _server_kexinit _server_sig_algs"
-        " _session_id _protocol_factory _revoked_host_keys _tasks _transport _trusted_ca_keys _trusted_host_keys _wait"
+        " _session_id _protocol_factory _revoked_host_keys _transport _trusted_ca_keys _trusted_host_keys _wait"
         " _waiter _x509_revoked_certs"
     ),
     "asyncssh.connection:SSHClientConnection": "_agent _server_host_key",

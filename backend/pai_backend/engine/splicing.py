@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from pai_backend.engine.base import Connection
+if TYPE_CHECKING:
+    from pai_backend.engine.base import Connection  # models would double the memory of the agent
 
 Serve = Callable[[socket.socket, asyncio.BaseTransport], object]
 """Called with the socket that is the library's, and the connection that its bytes come from."""

@@ -88,7 +88,7 @@ async def _feed(requests: asyncssh.SSHWriter[bytes]) -> None:
 
 
 def _write(data: bytes) -> None:
-    """Write to standard output. Raises OSError when nobody reads it any more."""
+    """Write to standard output. Raises OSError when its reader is gone."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(sys.stdout.fileno(), rest) :]

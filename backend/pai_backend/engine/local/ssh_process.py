@@ -40,7 +40,7 @@ class Process(asyncssh.SSHServerSession[bytes]):
         self.channel = chan
 
     def pty_requested(self, term_type: str, term_size: Any, term_modes: Any) -> bool:
-        """Called by asyncssh; whoever may run a command may have a terminal."""
+        """Called by asyncssh; a login that may run a command may have a terminal."""
         return True
 
     def shell_requested(self) -> bool:
@@ -82,7 +82,7 @@ class Process(asyncssh.SSHServerSession[bytes]):
         self._more.set()
 
     def eof_received(self) -> bool:
-        """Called by asyncssh when the client sends no more; the program may still."""
+        """Called by asyncssh at the end of the client's input; the program may still write."""
         self._has_ended = True
         self._more.set()
         return True
@@ -181,7 +181,7 @@ class Process(asyncssh.SSHServerSession[bytes]):
             raise BrokenPipeError("the client has gone")
 
     def write_eof(self) -> None:
-        """Say that no more output comes."""
+        """End the output."""
         self.channel.write_eof()
 
     def exit(self, status: int) -> None:

@@ -25,7 +25,7 @@ class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
         self._early: list[tuple[bytes, asyncssh.DataType]] = []
         self._ended_early = False
         self.is_full = False
-        """Whether the channel takes no more."""
+        """Whether the channel is full."""
         self.reads: ReadingOnly | None = None
         """What makes requests harmless that would change files."""
 

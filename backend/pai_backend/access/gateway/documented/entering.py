@@ -158,7 +158,7 @@ class Arrived(End):
     async def _hand_on(self) -> None:
         try:
             await self._offer(self, self._near)
-        except asyncssh.Error:  # nobody is at the client's end
+        except asyncssh.Error:  # the client does not take it
             if self.is_open:
                 self.chan.close()
             return

@@ -207,7 +207,7 @@ class Jump(End):
         return False
 
     def pause_writing(self) -> None:
-        """Called by asyncssh when the client takes no more."""
+        """Called by asyncssh when the client's window is used up."""
         self._ride.pause_reading()
 
     def resume_writing(self) -> None:
