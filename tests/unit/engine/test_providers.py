@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_shipped_engines_are_entry_points_of_the_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"][GROUP] == dict(SHIPPED)
+    assert project["entry-points"][GROUP].items() >= SHIPPED.items()
     assert names()[: len(SHIPPED)] == tuple(SHIPPED)
 
 
