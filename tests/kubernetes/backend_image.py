@@ -1,19 +1,17 @@
 """The backend's image without Docker and without a registry: what ``deploy/image/Containerfile`` describes, on Debian.
 
 Three layers: the Debian with Python that tests have anyway, the libraries, the project. The libraries are kept until
-``pyproject.toml`` asks for others; the project's layer is made anew in seconds whenever its wheel is another.
+others are locked for the image; the project's layer is made anew in seconds whenever its wheel is another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 import re
 import sys
 import tempfile
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,10 +25,10 @@ from tests.kubernetes.cluster.images import Layer
 from tests.kubernetes.fixtures import Kubernetes
 
 GIVEN = "PAI_TEST_BACKEND_IMAGE"
-EXTRAS = ("kubernetes", "postgres", "hdfs")
 USER, HOME = 64000, "var/lib/jupyter-pai"
 KEPT = 2  # older archives, which another run may be loading
 _ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = _ROOT / "deploy" / "image" / "requirements.txt"
 _NAME = "localhost/jupyter-pai/backend"
 CONFIG = {
     "User": f"{USER}:{USER}",
@@ -80,14 +78,12 @@ def python_of(layer: Layer) -> str:
 
 def _libraries(place: Path, draft: Path, wheel: Path, version: str) -> Layer:
     """What the project needs, the name ``python`` and the home of its data; kept while nothing of that changes."""
-    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(each for extra in EXTRAS for each in project["optional-dependencies"][extra])]
-    key = hashlib.sha256(json.dumps([1, version, sorted(wanted)]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(version.encode() + REQUIREMENTS.read_bytes()).hexdigest()[:16]
     kept, note = place / f"libraries-{key}.tar", place / f"libraries-{key}.digest"
     if kept.exists() and note.exists():
         return Layer(kept, note.read_text())
     root = draft / "libraries"
-    install(root, version, wanted)
+    install(root, version, ["--require-hashes", "--requirement", str(REQUIREMENTS)])
     (root / "usr/local/bin").mkdir(parents=True, exist_ok=True)
     (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
     home = root / HOME

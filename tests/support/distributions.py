@@ -36,6 +36,16 @@ def no_node(root: Path, python: Path) -> dict[str, str]:
     return {"PATH": path, "HOME": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+def copy_checkout(target: Path) -> None:
+    """Copy what is in git, or would be, as it is in this checkout."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    ours = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    for name in ours.stdout.decode().split("\0"):
+        if name and (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+
+
 def build_sdist(out: Path) -> Path:
     """The source distribution of this checkout, with the panel built when it is out of date."""
     path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +15,8 @@ import httpx
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.distributions import ROOT, copy_checkout
+
 BUILD_TIMEOUT_S = 540
 START_TIMEOUT_S = 90
 END_TIMEOUT_S = 40
@@ -31,12 +31,7 @@ class Built:
         self.checkout = root / "checkout"
         self.home = root / "home"
         self.home.mkdir()
-        listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        ours = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, timeout=60)
-        for name in ours.stdout.decode().split("\0"):
-            if name and (ROOT / name).exists():
-                (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.checkout / name)
+        copy_checkout(self.checkout)
         environment = root / "environment"
         subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=120)
         kept = {

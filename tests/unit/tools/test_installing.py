@@ -148,6 +148,17 @@ def test_installing_says_what_it_does_and_how_far_it_is(installable: Path, put: 
     assert [line for line in said if not line.startswith("[")] == [*progress, "installing 3 packages"]
 
 
+def test_packages_come_by_their_hashes_unless_the_newest_are_asked_for(installable: Path, put: Put) -> None:
+    put(".venv/bin/python", 'echo "$*, constrained by $PIP_CONSTRAINT" >> calls')
+    assert run(installable, "tools/install").returncode == 0
+    locked, own = (installable / "calls").read_text().splitlines()[-2:]
+    assert "--require-hashes --requirement tools/locked.txt, constrained by " in locked
+    assert locked.endswith(" by ")
+    assert "--no-deps --no-build-isolation --editable ." in own
+    assert run(installable, "env", "VERSIONS=", "tools/install").returncode == 0
+    assert "--editable .[dev], constrained by" in (installable / "calls").read_text().splitlines()[-1]
+
+
 def test_what_fails_is_shown_and_the_rest_named(installable: Path, put: Put) -> None:
     put(".venv/bin/python", PIP.replace("exit ENDS", "echo 'ERROR: no such package'; exit 1"))
     done = run(installable, "tools/install")
