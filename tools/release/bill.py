@@ -82,5 +82,5 @@ def _component(name: str, package: Distribution) -> Component:
 
 def _license(metadata: PackageMetadata) -> str:
     """What a package says of its licence in one line: the expression, or the older free text."""
-    stated = metadata.get("License-Expression") or metadata.get("License") or ""
-    return str(stated).strip().partition("\n")[0]
+    stated = next((metadata[key] for key in ("License-Expression", "License") if key in metadata), "")
+    return stated.strip().partition("\n")[0]
