@@ -29,7 +29,6 @@ pytestmark = pytest.mark.asyncio
 
 PORT = 2200
 RESTRICTED = {"restricted": True, "user": 23456, "fs_group": 23456}
-FIRST_LOGIN_S = 10.0  # from creating the pod; on a free machine it takes a third of that
 READ_ONLY = {"readOnlyRootFilesystem": True}
 
 
@@ -119,7 +118,6 @@ async def test_a_task_is_logged_in_to_and_ends_as_its_command(
     command = "until test -e /pai/work/go; do sleep 0.1; done; echo well done; exit 7"
     fields = {"image": getattr(kubernetes, kind), "ssh": login.server}
     plan = bench.plan(command).model_copy(update=fields)
-    began = asyncio.get_running_loop().time()
     name = await start(bench, settings, plan, container)
     address = (await bench.running(name))["status"]["podIP"]
 
@@ -127,9 +125,6 @@ async def test_a_task_is_logged_in_to_and_ends_as_its_command(
         return (await login.ssh(address, "true")).code == 0
 
     await until(first_login, "the first login", 60)
-    took = asyncio.get_running_loop().time() - began
-    print(f"created to logged in: {took:.2f} s ({kind})")
-    assert took < FIRST_LOGIN_S
     told = await login.ssh(address, "echo $PAI_JOB_NAME $UID $PWD; exit 3")
     user = security.get("user", container.get("runAsUser", 0))
     assert (told.code, told.out) == (3, f"cases {user} /pai/work\n"), told.err
