@@ -141,8 +141,8 @@ async def is_told_at_the_terminal(person: asyncio.subprocess.Process) -> None:
     assert person.stderr is not None
     assert person.stdout is not None
     async with asyncio.timeout(60):
-        text = (await person.stderr.readuntil(b"keep it.")).decode()
+        text = (await person.stderr.readuntil(b"keep it running.")).decode()
         assert (await person.stdout.readline()) == b"up\r\n"
     assert re.search(
-        r"pai: Nothing uses this job. It is stopped at \d\d:\d\d:\d\d UTC; type something to keep it", text
+        r"pai: This job is idle and will be stopped at \d\d:\d\d:\d\d UTC. Type something to keep it running", text
     )
