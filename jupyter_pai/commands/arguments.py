@@ -29,9 +29,13 @@ def _asked(question: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> An
     """What the backend answers in time. Raises ClientError."""
     import asyncio
 
+    async def in_time(api: AsyncClient) -> Answer:
+        async with asyncio.timeout(PATIENCE_S):
+            return await question(api)
+
     with connected(start=False) as client:
         try:
-            return client.thread.run(asyncio.wait_for(question(client.api), PATIENCE_S))
+            return client.thread.run(in_time(client.api))
         except TimeoutError:
             raise BackendAway("The backend takes too long to answer.") from None
 
