@@ -5,7 +5,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
-import { JobLink } from '../parts';
+import { JobLink } from '../components';
 import { CommandIDs } from '../tokens';
 import type { IVirtualClusterUse, IWaitingJob } from '../types';
 import type { MoveKind } from './moves';

@@ -7,7 +7,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 import { clusterIcon } from '../icons';
-import { JobLink, ModelView, ProblemBox } from '../parts';
+import { JobLink, ModelView, ProblemBox } from '../components';
 import { DOMAIN } from '../tokens';
 import type { IClusterUse, IRunningJob, IVirtualClusterUse } from '../types';
 import { CellsTable } from './cells';

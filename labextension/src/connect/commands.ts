@@ -6,7 +6,7 @@ import { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { JOB_ARGS, jobOf } from '../jobs/commands';
-import { ModelView } from '../parts';
+import { ModelView } from '../components';
 import type { IJobListModel, IPaiClient } from '../tokens';
 import { CommandIDs } from '../tokens';
 import { ConnectModel } from './model';

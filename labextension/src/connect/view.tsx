@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 import { allowedWords, untilWords } from '../jobs/shares';
-import { ProblemBox } from '../parts';
+import { ProblemBox } from '../components';
 import { CommandIDs } from '../tokens';
 import type { IDoctorReport, IFinding, IGuide } from '../types';
 import type { ConnectModel } from './model';

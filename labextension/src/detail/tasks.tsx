@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
-import { StateMark } from '../parts';
+import { StateMark } from '../components';
 import { CommandIDs } from '../tokens';
 import type { ITask } from '../types';
 import { timeText } from '../words';

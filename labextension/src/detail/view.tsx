@@ -10,7 +10,7 @@ import { Panel, SplitPanel } from '@lumino/widgets';
 import * as React from 'react';
 import { paiIcon } from '../icons';
 import { LogView } from '../log/view';
-import { ModelView, ProblemBox, StateMark, WarningBoxes } from '../parts';
+import { ModelView, ProblemBox, StateMark, WarningBoxes } from '../components';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IJobDetail, IService, LogStream } from '../types';
 import { isFinal } from '../types';

@@ -14,7 +14,7 @@ import { Debouncer } from '@lumino/polling';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 import { paiIcon } from '../icons';
-import { ModelView, ProblemBox, StateMark } from '../parts';
+import { ModelView, ProblemBox, StateMark } from '../components';
 import type {
   IJobListModel,
   IJobListState,

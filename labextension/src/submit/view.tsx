@@ -11,7 +11,7 @@ import type { Message } from '@lumino/messaging';
 import { Panel } from '@lumino/widgets';
 import * as React from 'react';
 import { paiIcon } from '../icons';
-import { ModelView, ProblemBox, WarningBoxes } from '../parts';
+import { ModelView, ProblemBox, WarningBoxes } from '../components';
 import { CommandIDs, DOMAIN } from '../tokens';
 import type { IFault } from '../types';
 import { dialectWord } from '../words';
