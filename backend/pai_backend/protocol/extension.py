@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pai_backend.model.spec import JobSpec, PortSpec, TaskRole
 from pai_backend.protocol import v2_extras
-from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
+from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
 from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
 from pai_backend.protocol.idle_timeout import read_idle_timeout
 from pai_backend.protocol.locate import Node
@@ -30,9 +30,9 @@ MEANT_IN_V2: Final = v2_extras.READ | {KEY}
 """Extras that v2 gives a meaning; in v1 they are free data like all others."""
 
 _V1_NAME = re.compile(r"[A-Za-z0-9\-._~]+")
-_WORD = Field(Kind.TEXT, longest=MAX_NAME)
-_DIRECTORY = Field(Kind.TEXT, longest=MAX_PATH)
-_NAMES = Field(Kind.OBJECT)
+_WORD = Field(FieldKind.TEXT, longest=MAX_NAME)
+_DIRECTORY = Field(FieldKind.TEXT, longest=MAX_PATH)
+_NAMES = Field(FieldKind.OBJECT)
 JOB: Final = Table(
     "jupyterPai",
     {
@@ -41,29 +41,29 @@ JOB: Final = Table(
         "outputDir": _DIRECTORY,
         "codeDir": _DIRECTORY,
         "gpuType": _WORD,
-        "retryCount": Field(Kind.INTEGER, low=-2),
-        "killAllOnCompletedTaskNumber": Field(Kind.INTEGER, low=0),
-        "isDebug": Field(Kind.ANY),
-        RUN_TIME: Field(Kind.ANY),
-        IDLE_TIMEOUT: Field(Kind.ANY),
-        NODE_SELECTOR: Field(Kind.OBJECT),
-        "taskRoles": Field(Kind.OBJECT),
-        "extras": Field(Kind.OBJECT),
-        "names": Field(Kind.OBJECT),
+        "retryCount": Field(FieldKind.INTEGER, low=-2),
+        "killAllOnCompletedTaskNumber": Field(FieldKind.INTEGER, low=0),
+        "isDebug": Field(FieldKind.ANY),
+        RUN_TIME: Field(FieldKind.ANY),
+        IDLE_TIMEOUT: Field(FieldKind.ANY),
+        NODE_SELECTOR: Field(FieldKind.OBJECT),
+        "taskRoles": Field(FieldKind.OBJECT),
+        "extras": Field(FieldKind.OBJECT),
+        "names": Field(FieldKind.OBJECT),
     },
 )
 ROLE: Final = Table(
     "a task role of jupyterPai",
     {
-        "storageGB": Field(Kind.INTEGER, low=0),
-        "beginAt": Field(Kind.OBJECT),
-        "minInstances": Field(Kind.INTEGER, low=1),
+        "storageGB": Field(FieldKind.INTEGER, low=0),
+        "beginAt": Field(FieldKind.OBJECT),
+        "minInstances": Field(FieldKind.INTEGER, low=1),
     },
 )
 NAMES: Final = Table(
     "the names of jupyterPai",
     {
-        "jobName": Field(Kind.TEXT, pattern=_V1_NAME, allowed="the characters of a jobName", longest=MAX_NAME),
+        "jobName": Field(FieldKind.TEXT, pattern=_V1_NAME, allowed="the characters of a jobName", longest=MAX_NAME),
         "taskRoles": _NAMES,
         "portList": _NAMES,
     },

@@ -32,7 +32,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NUMBER_TEXT = re.compile(scalars.NUMBER)
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """What a field holds; the value is how messages call it."""
 
     TEXT = "text"
@@ -47,7 +47,7 @@ class Kind(Enum):
 class Field:
     """One line of a field table. Limits are inclusive; ``default`` stands for a field left out."""
 
-    kind: Kind
+    kind: FieldKind
     required: bool = False
     default: int | str | None = None
     low: int = -(2**31)
@@ -240,19 +240,19 @@ class Reader:
     def _check(self, node: Node, path: Path, name: str, rule: Field) -> Checked:
         """The value of a field that is there, or None after reporting why it is not taken."""
         value = node.value
-        if type(value) is int and rule.kind is Kind.INTEGER and rule.low <= value <= rule.high:
+        if type(value) is int and rule.kind is FieldKind.INTEGER and rule.low <= value <= rule.high:
             return value
         if isinstance(value, Unreadable) or (value is None and rule.nullable):
             return None
-        if rule.kind is Kind.TEXT and isinstance(value, str):
+        if rule.kind is FieldKind.TEXT and isinstance(value, str):
             return self._text(value, node, path, name, rule)
-        if rule.kind is Kind.INTEGER and isinstance(value, int | str) and not isinstance(value, bool):
+        if rule.kind is FieldKind.INTEGER and isinstance(value, int | str) and not isinstance(value, bool):
             return self._integer(value, node, path, name, rule)
-        if rule.kind is Kind.LIST and isinstance(value, list):
+        if rule.kind is FieldKind.LIST and isinstance(value, list):
             return node
-        if rule.kind is Kind.OBJECT and isinstance(value, dict):
+        if rule.kind is FieldKind.OBJECT and isinstance(value, dict):
             return node
-        if rule.kind is Kind.ANY:
+        if rule.kind is FieldKind.ANY:
             return node
         self.fault(
             (*path, name), node.at, f"{name} must be {rule.kind.value}, not {kind_of(node)}", _remedy(value, rule)
@@ -362,9 +362,9 @@ def kind_of(node: Node) -> str:
 def _remedy(value: object, rule: Field) -> str:
     if value is None:
         return "Leave the field out to get its default." if not rule.required else f"Write {rule.kind.value}."
-    if rule.kind is Kind.TEXT and isinstance(value, int | float):
+    if rule.kind is FieldKind.TEXT and isinstance(value, int | float):
         return "Put it in double quotes."
-    if rule.kind is Kind.INTEGER:
+    if rule.kind is FieldKind.INTEGER:
         return "Write a number like 1, without quotes, fraction or unit."
     return f"Write {rule.kind.value}."
 

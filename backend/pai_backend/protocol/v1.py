@@ -19,7 +19,7 @@ from typing import Final
 
 from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, TaskRole
 from pai_backend.protocol import v1_ports
-from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
+from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
 from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
 from pai_backend.protocol.idle_timeout import read_idle_timeout
 from pai_backend.protocol.locate import Node
@@ -59,13 +59,13 @@ _OLD_NAMES = {
     "prerequisites": "This is a v2 field; v1 documents name the image in image.",
 }
 
-_WORD = Field(Kind.TEXT, default="", longest=MAX_NAME)
-_DIRECTORY = Field(Kind.TEXT, default="", longest=MAX_PATH)
+_WORD = Field(FieldKind.TEXT, default="", longest=MAX_NAME)
+_DIRECTORY = Field(FieldKind.TEXT, default="", longest=MAX_PATH)
 JOB: Final = Table(
     "the job",
     {
         "jobName": Field(
-            Kind.TEXT,
+            FieldKind.TEXT,
             required=True,
             pattern=_JOB_NAME,
             allowed="letters, digits, '-', '.', '_' and '~'",
@@ -73,7 +73,7 @@ JOB: Final = Table(
             empty=False,
         ),
         "image": Field(
-            Kind.TEXT,
+            FieldKind.TEXT,
             required=True,
             pattern=_NO_SPACE,
             allowed="characters without spaces",
@@ -85,13 +85,13 @@ JOB: Final = Table(
         "outputDir": _DIRECTORY,
         "codeDir": _DIRECTORY,
         "virtualCluster": _WORD,
-        "taskRoles": Field(Kind.LIST, required=True),
+        "taskRoles": Field(FieldKind.LIST, required=True),
         "gpuType": _WORD,
-        "retryCount": Field(Kind.INTEGER, default=0, low=-2),
-        "killAllOnCompletedTaskNumber": Field(Kind.INTEGER, low=0),
-        "jobEnvs": Field(Kind.OBJECT),
-        "extras": Field(Kind.OBJECT),
-        "tmp": Field(Kind.ANY),
+        "retryCount": Field(FieldKind.INTEGER, default=0, low=-2),
+        "killAllOnCompletedTaskNumber": Field(FieldKind.INTEGER, low=0),
+        "jobEnvs": Field(FieldKind.OBJECT),
+        "extras": Field(FieldKind.OBJECT),
+        "tmp": Field(FieldKind.ANY),
     },
     elsewhere=_OLD_NAMES
     | dict.fromkeys(
@@ -103,23 +103,23 @@ ROLE: Final = Table(
     "a task role",
     {
         "name": Field(
-            Kind.TEXT,
+            FieldKind.TEXT,
             required=True,
             pattern=_ROLE_NAME,
             allowed="letters, digits, '.', '_' and '~'",
             longest=MAX_NAME,
             empty=False,
         ),
-        "taskNumber": Field(Kind.INTEGER, expected=True, default=1, low=1, high=MAX_TASKS),
-        "cpuNumber": Field(Kind.INTEGER, expected=True, default=1, low=1),
-        "memoryMB": Field(Kind.INTEGER, expected=True, default=100, low=100),
-        "shmMB": Field(Kind.INTEGER, default=64, low=0),
-        "gpuNumber": Field(Kind.INTEGER, expected=True, default=0, low=0),
-        "storageGB": Field(Kind.INTEGER, low=0),
-        "portList": Field(Kind.LIST),
-        "command": Field(Kind.TEXT, required=True, empty=False, lines=True),
-        "minFailedTaskCount": Field(Kind.INTEGER, default=1, low=1, nullable=True),
-        "minSucceededTaskCount": Field(Kind.INTEGER, low=1, nullable=True),
+        "taskNumber": Field(FieldKind.INTEGER, expected=True, default=1, low=1, high=MAX_TASKS),
+        "cpuNumber": Field(FieldKind.INTEGER, expected=True, default=1, low=1),
+        "memoryMB": Field(FieldKind.INTEGER, expected=True, default=100, low=100),
+        "shmMB": Field(FieldKind.INTEGER, default=64, low=0),
+        "gpuNumber": Field(FieldKind.INTEGER, expected=True, default=0, low=0),
+        "storageGB": Field(FieldKind.INTEGER, low=0),
+        "portList": Field(FieldKind.LIST),
+        "command": Field(FieldKind.TEXT, required=True, empty=False, lines=True),
+        "minFailedTaskCount": Field(FieldKind.INTEGER, default=1, low=1, nullable=True),
+        "minSucceededTaskCount": Field(FieldKind.INTEGER, low=1, nullable=True),
     },
     elsewhere={
         "instances": 'Did you mean "taskNumber"?',
@@ -131,7 +131,8 @@ ROLE: Final = Table(
     },
 )
 OWN: Final = Table(
-    OWN_EXTRAS, {RUN_TIME: Field(Kind.ANY), IDLE_TIMEOUT: Field(Kind.ANY), NODE_SELECTOR: Field(Kind.OBJECT)}
+    OWN_EXTRAS,
+    {RUN_TIME: Field(FieldKind.ANY), IDLE_TIMEOUT: Field(FieldKind.ANY), NODE_SELECTOR: Field(FieldKind.OBJECT)},
 )
 """What is followed of ``extras.jupyterPai``; all else in it is free data."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pai_backend.model.spec import PortSpec
-from pai_backend.protocol.fields import Field, Kind, Members, Path, Reader, Table
+from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
 from pai_backend.protocol.position import shown
 
 IMPLICIT_PORTS: Final = (PortSpec(label="http", implicit=True), PortSpec(label="ssh", implicit=True))
@@ -26,15 +26,15 @@ PORT: Final = Table(
     "a port list entry",
     {
         "label": Field(
-            Kind.TEXT,
+            FieldKind.TEXT,
             required=True,
             pattern=_LABEL,
             allowed="letters, digits, '.', '_' and '~'",
             longest=255,
             empty=False,
         ),
-        "beginAt": Field(Kind.INTEGER, default=0, low=0, high=LAST_PORT),
-        "portNumber": Field(Kind.INTEGER, default=1, low=1, high=LAST_PORT),
+        "beginAt": Field(FieldKind.INTEGER, default=0, low=0, high=LAST_PORT),
+        "portNumber": Field(FieldKind.INTEGER, default=1, low=1, high=LAST_PORT),
     },
     elsewhere={"port": 'Did you mean "beginAt"?', "name": 'Did you mean "label"?'},
 )

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pai_backend.model.spec import PriorityClass, Scheduling, StorageMount
 from pai_backend.protocol import plugins
 from pai_backend.protocol import v2_tables as tables
-from pai_backend.protocol.fields import Field, Kind, Members, Path, Table, kind_of
+from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Table, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
 from pai_backend.protocol.mounts import Mount, distinct, mount
 from pai_backend.protocol.plugins import Plugin
@@ -22,7 +22,7 @@ from pai_backend.protocol.position import shown
 from pai_backend.protocol.v2_prerequisites import Reading
 
 NOTIFICATIONS: Final = ("running", "succeeded", "stopped", "failed", "retried")
-_NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(Kind.ANY)), open=True)
+_NOTIFICATION = Table("jobStatusChangeNotification", dict.fromkeys(NOTIFICATIONS, Field(FieldKind.ANY)), open=True)
 _HIVED, _OLD_HIVED = "hivedScheduler", "hivedscheduler"
 READ: Final = frozenset(
     (_HIVED, _OLD_HIVED, plugins.KEY, "gangAllocation", "storages", "jobStatusChangeNotification", "submitFrom")

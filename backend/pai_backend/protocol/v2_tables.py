@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pai_backend.protocol.fields import Field, Kind, Table
+from pai_backend.protocol.fields import Field, FieldKind, Table
 from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH, MAX_TASKS
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """Task roles and port labels, which become parts of names of environment variables."""
 
 _NAME = Field(
-    Kind.TEXT,
+    FieldKind.TEXT,
     required=True,
     pattern=re.compile(r"[A-Za-z0-9_-]+"),
     allowed="letters, digits, '-' and '_'",
@@ -25,16 +25,16 @@ _NAME = Field(
 )
 """Names of jobs, prerequisites and deployments. Source: the published schema, which has one rule for all three."""
 
-_TEXT = Field(Kind.TEXT, nullable=True, lines=True)
-_WORD = Field(Kind.TEXT, nullable=True, longest=MAX_NAME)
-_FILLED_WORD = Field(Kind.TEXT, nullable=True, longest=MAX_NAME, empty=False)
-_ANY = Field(Kind.ANY)
-_OBJECT = Field(Kind.OBJECT, nullable=True)
-_LIST = Field(Kind.LIST, nullable=True)
-_COUNT = Field(Kind.INTEGER, low=-1, nullable=True)
-_V1_COUNT = Field(Kind.INTEGER, low=1, nullable=True)
-_RETRIES = Field(Kind.INTEGER, default=0, low=-2, nullable=True)
-_NEEDED = Field(Kind.INTEGER, required=True, low=0)
+_TEXT = Field(FieldKind.TEXT, nullable=True, lines=True)
+_WORD = Field(FieldKind.TEXT, nullable=True, longest=MAX_NAME)
+_FILLED_WORD = Field(FieldKind.TEXT, nullable=True, longest=MAX_NAME, empty=False)
+_ANY = Field(FieldKind.ANY)
+_OBJECT = Field(FieldKind.OBJECT, nullable=True)
+_LIST = Field(FieldKind.LIST, nullable=True)
+_COUNT = Field(FieldKind.INTEGER, low=-1, nullable=True)
+_V1_COUNT = Field(FieldKind.INTEGER, low=1, nullable=True)
+_RETRIES = Field(FieldKind.INTEGER, default=0, low=-2, nullable=True)
+_NEEDED = Field(FieldKind.INTEGER, required=True, low=0)
 
 _ABOUT = {"version": _ANY, "contributor": _TEXT, "description": _TEXT}
 _CHOSEN = dict.fromkeys(("data", "output", "script"), _FILLED_WORD)
@@ -44,13 +44,13 @@ JOB: Final = Table(
     {
         "protocolVersion": _ANY,
         "name": _NAME,
-        "type": Field(Kind.TEXT),
+        "type": Field(FieldKind.TEXT),
         **_ABOUT,
         "prerequisites": _LIST,
         "parameters": _OBJECT,
         "secrets": _ANY,
         "jobRetryCount": _RETRIES,
-        "taskRoles": Field(Kind.OBJECT, required=True),
+        "taskRoles": Field(FieldKind.OBJECT, required=True),
         "deployments": _LIST,
         "defaults": _OBJECT,
         "extras": _OBJECT,
@@ -69,15 +69,15 @@ JOB: Final = Table(
 ROLE: Final = Table(
     "a task role",
     {
-        "instances": Field(Kind.INTEGER, default=1, low=1, high=MAX_TASKS, nullable=True),
+        "instances": Field(FieldKind.INTEGER, default=1, low=1, high=MAX_TASKS, nullable=True),
         "completion": _OBJECT,
         "taskRetryCount": _RETRIES,
         "prerequisites": _LIST,
-        "dockerImage": Field(Kind.TEXT, required=True, empty=False),
+        "dockerImage": Field(FieldKind.TEXT, required=True, empty=False),
         **_CHOSEN,
         "extraContainerOptions": _OBJECT,
-        "resourcePerInstance": Field(Kind.OBJECT, required=True),
-        "commands": Field(Kind.LIST, required=True),
+        "resourcePerInstance": Field(FieldKind.OBJECT, required=True),
+        "commands": Field(FieldKind.LIST, required=True),
     },
     elsewhere={
         "taskNumber": 'Did you mean "instances"?',
@@ -106,12 +106,12 @@ COMPLETION: Final = Table(
 )
 CONTAINER: Final = Table(
     "extraContainerOptions",
-    {"shmMB": Field(Kind.INTEGER, default=512, low=0, nullable=True), "infiniband": _ANY},
+    {"shmMB": Field(FieldKind.INTEGER, default=512, low=0, nullable=True), "infiniband": _ANY},
     open=True,
 )
 RESOURCES: Final = Table(
     "resourcePerInstance",
-    {"cpu": _NEEDED, "memoryMB": Field(Kind.INTEGER, required=True, low=1), "gpu": _NEEDED, "ports": _OBJECT},
+    {"cpu": _NEEDED, "memoryMB": Field(FieldKind.INTEGER, required=True, low=1), "gpu": _NEEDED, "ports": _OBJECT},
     elsewhere={
         "cpuNumber": 'Did you mean "cpu"?',
         "gpuNumber": 'Did you mean "gpu"?',
@@ -124,11 +124,11 @@ IMAGE: Final = Table(
     {
         "protocolVersion": _ANY,
         "name": _NAME,
-        "type": Field(Kind.TEXT, required=True),
+        "type": Field(FieldKind.TEXT, required=True),
         **_ABOUT,
         "auth": _OBJECT,
         "uri": Field(
-            Kind.TEXT,
+            FieldKind.TEXT,
             required=True,
             empty=False,
             longest=MAX_PATH,
@@ -143,12 +143,12 @@ OPEN: Final = Table(
     "a prerequisite",
     {
         "name": _NAME,
-        "type": Field(Kind.TEXT, required=True),
+        "type": Field(FieldKind.TEXT, required=True),
         **_ABOUT,
         "uri": _ANY,
         "require": _LIST,
-        "plugin": Field(Kind.TEXT, nullable=True),
-        "failurePolicy": Field(Kind.TEXT, nullable=True),
+        "plugin": Field(FieldKind.TEXT, nullable=True),
+        "failurePolicy": Field(FieldKind.TEXT, nullable=True),
     },
 )
 """Prerequisites that are no images may have any further fields: tags may name them, plugins read them."""
@@ -159,7 +159,7 @@ DEPLOYMENT: Final = Table(
         "protocolVersion": _ANY,
         "name": _NAME,
         **_ABOUT,
-        "taskRoles": Field(Kind.OBJECT, required=True),
+        "taskRoles": Field(FieldKind.OBJECT, required=True),
     },
     open=True,
 )
@@ -168,8 +168,8 @@ DEFAULTS: Final = Table("defaults", {"virtualCluster": _WORD, "deployment": _FIL
 HIVED: Final = Table(
     "hivedScheduler",
     {
-        "jobPriorityClass": Field(Kind.TEXT, longest=MAX_NAME, empty=False),
-        "taskRoles": Field(Kind.OBJECT),
+        "jobPriorityClass": Field(FieldKind.TEXT, longest=MAX_NAME, empty=False),
+        "taskRoles": Field(FieldKind.OBJECT),
         "gangReleaseEnable": _ANY,
         "lazyPreemptionEnable": _ANY,
         "ignoreK8sSuggestedNodes": _ANY,
@@ -197,15 +197,15 @@ HIVED_ROLE: Final = Table(
 STORAGE: Final = Table(
     "a storage",
     {
-        "name": Field(Kind.TEXT, required=True, empty=False, longest=MAX_NAME),
-        "mountPath": Field(Kind.TEXT, nullable=True, longest=MAX_PATH),
+        "name": Field(FieldKind.TEXT, required=True, empty=False, longest=MAX_NAME),
+        "mountPath": Field(FieldKind.TEXT, nullable=True, longest=MAX_PATH),
     },
     open=True,
 )
 PLUGIN: Final = Table(
     "a plugin",
     {
-        "plugin": Field(Kind.TEXT, required=True, empty=False),
+        "plugin": Field(FieldKind.TEXT, required=True, empty=False),
         "parameters": _OBJECT,
         "failurePolicy": _WORD,
         "taskroles": _LIST,
@@ -220,7 +220,7 @@ SSH: Final = Table(
         "userssh": _ANY,
         "sshbarrier": _ANY,
         "sshbarriertaskroles": _LIST,
-        "sshbarrierTimeout": Field(Kind.INTEGER, default=30, low=1, nullable=True),
+        "sshbarrierTimeout": Field(FieldKind.INTEGER, default=30, low=1, nullable=True),
     },
     open=True,
 )
@@ -229,16 +229,18 @@ CMD: Final = Table(
     "the parameters of the cmd plugin", {"preCommands": _LIST, "postCommands": _LIST, "callbacks": _LIST}, open=True
 )
 CALLBACK: Final = Table(
-    "a callback", {"event": Field(Kind.TEXT, required=True), "commands": Field(Kind.LIST, required=True)}, open=True
+    "a callback",
+    {"event": Field(FieldKind.TEXT, required=True), "commands": Field(FieldKind.LIST, required=True)},
+    open=True,
 )
 STORAGE_PLUGIN: Final = Table("the parameters of the teamwise_storage plugin", {"storageConfigNames": _LIST}, open=True)
 TENSORBOARD: Final = Table(
     "the parameters of the tensorboard plugin",
-    {"port": Field(Kind.INTEGER, nullable=True), "logdir": Field(Kind.OBJECT, required=True)},
+    {"port": Field(FieldKind.INTEGER, nullable=True), "logdir": Field(FieldKind.OBJECT, required=True)},
     open=True,
 )
 GIT: Final = Table(
     "the parameters of the git plugin",
-    {"repo_uri": _TEXT, "repo": _TEXT, "options": _LIST, "clone_dir": Field(Kind.TEXT, nullable=True)},
+    {"repo_uri": _TEXT, "repo": _TEXT, "options": _LIST, "clone_dir": Field(FieldKind.TEXT, nullable=True)},
     open=True,
 )

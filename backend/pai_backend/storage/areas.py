@@ -73,7 +73,7 @@ class Area(Enum):
 
 
 @dataclass(frozen=True)
-class Claim:
+class OwnedPath:
     """Where a path lies; ``job`` is the name of the job whose output it is, empty where the path has its owner and uid.
 
     ``top`` is true of what can only be a directory: the root, all that is right below it, and each job's output. A file
@@ -85,23 +85,23 @@ class Claim:
     top: bool = False
 
 
-def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str]) -> Claim:
+def claim(user: str, admin: bool, parts: tuple[str, ...], shared: Collection[str]) -> OwnedPath:
     """Where a path lies for this user. Raises NotAllowed when that is no place of theirs.
 
     Directories of the platform and shared ones come first: a user of the same name does not own them.
     """
     if not parts:
-        return Claim(Area.TOP, top=True)
+        return OwnedPath(Area.TOP, top=True)
     first, top = parts[0], len(parts) <= (2 if parts[0] == OUTPUT else 1)
     if first in shared:
-        return Claim(Area.SHARED, top=top)
+        return OwnedPath(Area.SHARED, top=top)
     if first == OUTPUT and len(parts) > 1:
         if parts[1] == user and len(parts) > 2 and is_job_uid(parts[2]):
-            return Claim(Area.OUTPUT, "", len(parts) <= 3)
-        return Claim(Area.OUTPUT, parts[1], top)
+            return OwnedPath(Area.OUTPUT, "", len(parts) <= 3)
+        return OwnedPath(Area.OUTPUT, parts[1], top)
     if first == user and first != OUTPUT:
-        return Claim(Area.HOME, top=top)
+        return OwnedPath(Area.HOME, top=top)
     if admin:
-        return Claim(Area.OTHER, top=top)
+        return OwnedPath(Area.OTHER, top=top)
     places = ", ".join([f"/{user}", *(f"/{name}" for name in sorted(shared)), f"/{OUTPUT}/JOB"])
     raise NotAllowed("this is not a directory of yours", f"you may use what is below {places}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pai_backend.storage.uris import Place
+    from pai_backend.storage.uris import StorageLocation
 
 _LONGEST = 300  # characters of another library's message that we pass on
 _REFUSED = re.compile(r"Permission denied: user=[^,\n]*, access=[A-Z_]+, inode=\\?\"[^\"\\\n]*")
@@ -62,7 +62,7 @@ class Away(StorageFault):
     """The storage does not answer now; trying again later may help."""
 
 
-def explained(error: BaseException, place: Place, secrets: Iterable[str] = ()) -> StorageFault:
+def explained(error: BaseException, place: StorageLocation, secrets: Iterable[str] = ()) -> StorageFault:
     """``error`` of a library as a fault at ``place``, without the secrets of the place and the ones given."""
     if isinstance(error, StorageFault):
         return error

@@ -16,13 +16,15 @@ from typing import Any
 
 from pai_backend.storage.faults import Away, StorageFault, explained
 from pai_backend.storage.filesystems import HDFS_USER, filesystem, path_in, secret_texts
-from pai_backend.storage.uris import Place, parse
+from pai_backend.storage.uris import StorageLocation, parse
 
 FAULT, AWAY = 1, 3
 """Exit statuses of the process: it cannot be read as it is; the storage does not answer now."""
 
 
-async def fetch(place: Place, user: str, max_bytes: int, options: Mapping[str, Any], timeout_s: float) -> bytes:
+async def fetch(
+    place: StorageLocation, user: str, max_bytes: int, options: Mapping[str, Any], timeout_s: float
+) -> bytes:
     """All of a file of at most ``max_bytes``. Raises StorageFault, and Away when trying again may help."""
     request = {"uri": place.uri, "user": user, "max_bytes": max_bytes, "options": dict(options)}
     process = await asyncio.create_subprocess_exec(
@@ -47,7 +49,7 @@ async def fetch(place: Place, user: str, max_bytes: int, options: Mapping[str, A
     raise (Away if process.returncode == AWAY else StorageFault)(reason)
 
 
-def read(place: Place, user: str, max_bytes: int, options: Mapping[str, Any]) -> bytes:
+def read(place: StorageLocation, user: str, max_bytes: int, options: Mapping[str, Any]) -> bytes:
     """The same, here and now: blocks. Raises StorageFault."""
     try:
         if place.local:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pai_backend.storage.faults import StorageFault, explained
-from pai_backend.storage.uris import LOCAL, Place
+from pai_backend.storage.uris import LOCAL, StorageLocation
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -27,7 +27,7 @@ HDFS_OPTIONS = {"dfs.client.failover.max.attempts": "4"}
 """hdfs-native's 15 make it ask a NameNode that is down for three minutes; with 4 it is about ten seconds."""
 
 
-def filesystem(place: Place, options: Mapping[str, Any] | None = None, user: str = "") -> AbstractFileSystem:
+def filesystem(place: StorageLocation, options: Mapping[str, Any] | None = None, user: str = "") -> AbstractFileSystem:
     """The file system that ``place`` is in.
 
     ``options`` are fsspec's own for the scheme and may hold secrets. ``user`` is who asks: WebHDFS is told
@@ -54,7 +54,7 @@ def filesystem(place: Place, options: Mapping[str, Any] | None = None, user: str
         raise explained(error, place, secret_texts(options)) from None
 
 
-def path_in(system: AbstractFileSystem, place: Place) -> str:
+def path_in(system: AbstractFileSystem, place: StorageLocation) -> str:
     """How the file system itself calls ``place``."""
     if place.scheme == LOCAL:
         return place.path
@@ -64,7 +64,7 @@ def path_in(system: AbstractFileSystem, place: Place) -> str:
     return path
 
 
-def _named(kind: type[AbstractFileSystem], place: Place) -> dict[str, Any]:
+def _named(kind: type[AbstractFileSystem], place: StorageLocation) -> dict[str, Any]:
     """What a URI says of the storage and of who asks: options of its file system."""
     found = kind._get_kwargs_from_urls(place.uri).items()
     return {key: value for key, value in found if key != "path" and value is not None}
@@ -90,7 +90,7 @@ def _has_both(kind: type[AbstractFileSystem]) -> bool:
     return found
 
 
-def _by_url_to_fs(place: Place, options: Mapping[str, Any]) -> tuple[AbstractFileSystem, str]:
+def _by_url_to_fs(place: StorageLocation, options: Mapping[str, Any]) -> tuple[AbstractFileSystem, str]:
     """The file system and its name for a place, as fsspec documents it.
 
     Raises StorageFault for a path with ``::``, which would be a chain.

@@ -6,10 +6,10 @@ import os
 
 from pai_backend.storage.faults import explained
 from pai_backend.storage.filesystems import filesystem, path_in
-from pai_backend.storage.uris import Place
+from pai_backend.storage.uris import StorageLocation
 
 
-def make_directory(place: Place, user: str) -> None:
+def make_directory(place: StorageLocation, user: str) -> None:
     """Make a directory and those above it; one that is there stays as it is. Raises StorageFault."""
     try:
         if place.local:

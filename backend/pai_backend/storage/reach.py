@@ -16,7 +16,7 @@ from pai_backend.storage.areas import Area, claim, parts_of
 from pai_backend.storage.faults import NotAllowed, StorageFault
 from pai_backend.storage.fetch import fetch
 from pai_backend.storage.local_files import LocalFiles
-from pai_backend.storage.uris import Place, parse
+from pai_backend.storage.uris import StorageLocation, parse
 
 IDENTIFIED = frozenset({"hdfs", "webhdfs", "viewfs"})
 """Schemes that are told who asks, and decide themselves. Not whatever host a document names: WebHDFS is HTTP and
@@ -65,7 +65,7 @@ class Reach:
         options = self.options.get(place.scheme, {}) if known else {}
         return await fetch(place, user, max_bytes, options, timeout_s)
 
-    def _known(self, place: Place, user: str) -> bool:
+    def _known(self, place: StorageLocation, user: str) -> bool:
         """Whether the configuration names this storage, and the user may read this part of it.
 
         Raises NotAllowed for another user's part of the default file system.
@@ -85,7 +85,7 @@ class Reach:
     def _theirs(self, parts: tuple[str, ...], user: str) -> bool:
         return claim(user, False, parts, self.shared).area in (Area.HOME, Area.SHARED)
 
-    def _read_below_default(self, place: Place, user: str, max_bytes: int) -> bytes:
+    def _read_below_default(self, place: StorageLocation, user: str, max_bytes: int) -> bytes:
         """A file of this machine, by names that lead through no link."""
         root = parse(self.default_fs_uri) if self.default_fs_uri else None
         inside = _below(place, root) if root is not None else None
@@ -101,11 +101,11 @@ class Reach:
         return data
 
 
-def _host(place: Place) -> str:
+def _host(place: StorageLocation) -> str:
     return place.authority.rpartition("@")[2].partition(":")[0].lower()
 
 
-def _below(place: Place, root: Place) -> tuple[str, ...] | None:
+def _below(place: StorageLocation, root: StorageLocation) -> tuple[str, ...] | None:
     """The names from ``root`` down to ``place``; None when it lies elsewhere."""
     if (place.scheme, place.authority) != (root.scheme, root.authority):
         return None

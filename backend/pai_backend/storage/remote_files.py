@@ -20,7 +20,7 @@ from pai_backend.storage.areas import OUTPUT, copy_name, is_partial
 from pai_backend.storage.faults import Absent, NotAllowed, StorageFault, explained
 from pai_backend.storage.files import Conflict, Info, PartFile, Parts, Readable, Upload, absent, grown, shown, time_of
 from pai_backend.storage.filesystems import filesystem, path_in, secret_texts
-from pai_backend.storage.uris import Place
+from pai_backend.storage.uris import StorageLocation
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -35,7 +35,7 @@ FORGOTTEN_S = 7 * 86_400.0
 class RemoteFiles:
     """The files below ``root``; uploads are kept in ``spool``. See ``files.Files`` for the promises."""
 
-    def __init__(self, root: Place, options: Mapping[str, Any], spool: Path) -> None:
+    def __init__(self, root: StorageLocation, options: Mapping[str, Any], spool: Path) -> None:
         self._root, self._options, self._spool = root, options, spool
         self._secrets = secret_texts(options)
 

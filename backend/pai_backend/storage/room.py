@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from pai_backend.storage.areas import OUTPUT, Area, Claim
+from pai_backend.storage.areas import OUTPUT, Area, OwnedPath
 from pai_backend.storage.faults import Away
 from pai_backend.storage.files import Files, Parts
 from pai_backend.storage.local_files import LocalFiles
@@ -54,7 +54,7 @@ class FileRoom:
             raise Away("the default file system does not answer", "try again later")
         return running.result()
 
-    def pool(self, user: str, where: Claim, path: Parts) -> Pool:
+    def pool(self, user: str, where: OwnedPath, path: Parts) -> Pool:
         """What a file at that place counts for: the user's own quota, a shared directory's, or none."""
         if where.area in (Area.HOME, Area.OUTPUT):
             return Pool(((user,), (OUTPUT, user)), self.quota_bytes)

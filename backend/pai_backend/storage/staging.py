@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pai_backend.storage.faults import StorageFault, explained
 from pai_backend.storage.filesystems import filesystem, path_in
-from pai_backend.storage.tree import Entry, Kind, Tree, bounded, local_entries, remote_entries
-from pai_backend.storage.uris import Place, parse
+from pai_backend.storage.tree import Entry, EntryKind, Tree, bounded, local_entries, remote_entries
+from pai_backend.storage.uris import StorageLocation, parse
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 class Input:
     """A directory or file to copy: from where, under which base name, and how much of it at most."""
 
-    place: Place
+    place: StorageLocation
     name: str
     max_bytes: int
 
@@ -85,11 +85,11 @@ def copy_in(item: Input, work_dir: Path, user: str, say: Say) -> None:
         discard(partial)
 
 
-def _at_either_end(error: Exception, place: Place, partial: Path) -> StorageFault:
+def _at_either_end(error: Exception, place: StorageLocation, partial: Path) -> StorageFault:
     """The fault, at the place read from or at the working directory, whichever the error is about."""
     name, number = getattr(error, "filename", None), getattr(error, "errno", None)
     if number in (errno.ENOSPC, errno.EDQUOT) or (isinstance(name, str | Path) and str(name).startswith(str(partial))):
-        return explained(error, Place("file", "", str(partial.parent)))
+        return explained(error, StorageLocation("file", "", str(partial.parent)))
     return explained(error, place)
 
 
@@ -117,9 +117,9 @@ def _make(tree: Tree, partial: Path, copy: Copy, at_once: int) -> None:
         copies = []
         for entry in tree.entries:
             target = partial / entry.path
-            if entry.kind is Kind.DIRECTORY:
+            if entry.kind is EntryKind.DIRECTORY:
                 target.mkdir()
-            elif entry.kind is Kind.LINK:
+            elif entry.kind is EntryKind.LINK:
                 target.symlink_to(entry.target)
             else:
                 copies.append(pool.submit(copy, entry, target))
@@ -130,7 +130,7 @@ def _make(tree: Tree, partial: Path, copy: Copy, at_once: int) -> None:
             pool.shutdown(cancel_futures=True)
             raise
     for entry in reversed(tree.entries):
-        if entry.kind is Kind.DIRECTORY:
+        if entry.kind is EntryKind.DIRECTORY:
             (partial / entry.path).chmod(READ_ONLY_PROGRAM)
 
 

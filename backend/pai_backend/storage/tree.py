@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pai_backend.storage.faults import StorageFault
-from pai_backend.storage.uris import Place
+from pai_backend.storage.uris import StorageLocation
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -24,7 +24,7 @@ MAX_ENTRIES = 50_000
 """Files, links and directories of one input; OpenPAI's 200 MB at 4 KB each, the block of a usual disk."""
 
 
-class Kind(Enum):
+class EntryKind(Enum):
     """What an entry is; there is nothing else in a tree."""
 
     FILE = "file"
@@ -37,7 +37,7 @@ class Entry:
     """One thing in a tree. ``path`` is relative with ``/`` between names; empty when the tree is one file."""
 
     path: str
-    kind: Kind
+    kind: EntryKind
     size: int = 0  # bytes of a file
     executable: bool = False
     target: str = ""  # of a link, relative to the directory it is in
@@ -52,7 +52,7 @@ class Tree:
     @property
     def files(self) -> int:
         """How many files it has."""
-        return sum(entry.kind is Kind.FILE for entry in self.entries)
+        return sum(entry.kind is EntryKind.FILE for entry in self.entries)
 
     @property
     def size(self) -> int:
@@ -60,7 +60,7 @@ class Tree:
         return sum(entry.size for entry in self.entries)
 
 
-def bounded(entries: Iterator[Entry], place: Place, max_bytes: int, max_entries: int = MAX_ENTRIES) -> Tree:
+def bounded(entries: Iterator[Entry], place: StorageLocation, max_bytes: int, max_entries: int = MAX_ENTRIES) -> Tree:
     """All of ``entries``. Raises StorageFault at the first one that is too much."""
     kept: list[Entry] = []
     size = 0
@@ -79,7 +79,7 @@ def bounded(entries: Iterator[Entry], place: Place, max_bytes: int, max_entries:
     return Tree(tuple(kept))
 
 
-def local_entries(place: Place) -> Iterator[Entry]:
+def local_entries(place: StorageLocation) -> Iterator[Entry]:
     """The entries of a path of this machine. Raises OSError, and StorageFault for what cannot be copied."""
     root = os.path.realpath(place.path)  # the place itself may be named through links
     top = os.stat(root)
@@ -94,21 +94,21 @@ def local_entries(place: Place) -> Iterator[Entry]:
         for child in children:
             path = f"{folder}/{child.name}" if folder else child.name
             if child.is_symlink():
-                yield Entry(path, Kind.LINK, target=_inside(place, root, path))
+                yield Entry(path, EntryKind.LINK, target=_inside(place, root, path))
             elif child.is_dir(follow_symlinks=False):
-                yield Entry(path, Kind.DIRECTORY)
+                yield Entry(path, EntryKind.DIRECTORY)
                 waiting.append(path)
             else:
                 yield _file(place, path, child.stat(follow_symlinks=False))
 
 
-def _file(place: Place, path: str, status: os.stat_result) -> Entry:
+def _file(place: StorageLocation, path: str, status: os.stat_result) -> Entry:
     if not stat.S_ISREG(status.st_mode):
         raise StorageFault(f"{_named(place, path)} is neither a file nor a directory", "remove it")
-    return Entry(path, Kind.FILE, status.st_size, bool(status.st_mode & stat.S_IXUSR))
+    return Entry(path, EntryKind.FILE, status.st_size, bool(status.st_mode & stat.S_IXUSR))
 
 
-def _inside(place: Place, root: str, path: str) -> str:
+def _inside(place: StorageLocation, root: str, path: str) -> str:
     """Where the link at ``path`` leads, from its own directory. Raises StorageFault when that is outside."""
     link = os.path.join(root, path)
     target = os.path.realpath(link)
@@ -120,7 +120,7 @@ def _inside(place: Place, root: str, path: str) -> str:
     return os.path.relpath(target, os.path.dirname(link))
 
 
-def remote_entries(system: AbstractFileSystem, path: str, place: Place) -> Iterator[Entry]:
+def remote_entries(system: AbstractFileSystem, path: str, place: StorageLocation) -> Iterator[Entry]:
     """The entries of a directory of an fsspec file system; raises what its library raises, and StorageFault."""
     system.invalidate_cache()
     top = system.info(path)
@@ -138,18 +138,18 @@ def remote_entries(system: AbstractFileSystem, path: str, place: Place) -> Itera
             if name in ("", ".", "..") or "\0" in name:
                 raise StorageFault(f"{place.shown} holds a file that cannot be called {name!r} here", "rename it")
             if info["type"] == "directory":
-                yield Entry(child, Kind.DIRECTORY)
+                yield Entry(child, EntryKind.DIRECTORY)
                 waiting.append(child)
             else:
                 yield _remote_file(place, child, info)
 
 
-def _remote_file(place: Place, path: str, info: dict[str, Any]) -> Entry:
+def _remote_file(place: StorageLocation, path: str, info: dict[str, Any]) -> Entry:
     if info["type"] != "file":
         raise StorageFault(f"{_named(place, path)} is neither a file nor a directory", "remove it")
     if info.get("size") is None:
         raise StorageFault(f"{place.scheme}:// does not tell the size of {_named(place, path)}", "name another place")
-    return Entry(path, Kind.FILE, int(info["size"]))
+    return Entry(path, EntryKind.FILE, int(info["size"]))
 
 
 def _joined(path: str, relative: str) -> str:
@@ -160,5 +160,5 @@ def _same(one: str, other: str) -> bool:
     return one.strip("/") == other.strip("/")
 
 
-def _named(place: Place, path: str) -> str:
+def _named(place: StorageLocation, path: str) -> str:
     return f"{place.shown.rstrip('/')}/{path}" if path else place.shown

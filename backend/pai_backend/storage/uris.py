@@ -17,7 +17,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
 _HIDDEN = "******"
 
 
-class Place(NamedTuple):
+class StorageLocation(NamedTuple):
     """A file or directory of some storage. ``repr`` and ``shown`` hold no password.
 
     (A dataclass would cost every staging of a task 10 ms of imports.)
@@ -66,13 +66,13 @@ class Place(NamedTuple):
         _, _, query = self.path.partition("?")
         return tuple(text for text in (password, query) if text)
 
-    def below(self, relative: str) -> Place:
+    def below(self, relative: str) -> StorageLocation:
         """The place ``relative`` below this one; ``relative`` must be free of ``..`` (see ``paths``)."""
         path = f"{self.path.rstrip('/')}/{relative.lstrip('/')}" if relative.strip("/") else self.path
-        return Place(self.scheme, self.authority, path)
+        return StorageLocation(self.scheme, self.authority, path)
 
 
-def parse(text: str) -> Place:
+def parse(text: str) -> StorageLocation:
     """The place that ``text`` names. Raises StorageFault when it names none.
 
     A URI is taken as written, as fsspec does: nothing in it is percent-decoded. fsspec's chains
@@ -93,12 +93,12 @@ def parse(text: str) -> Place:
         )
     scheme, authority, path = found[1].lower(), found[2], found[3]
     if scheme != LOCAL:
-        return Place(scheme, authority, path or "/")
+        return StorageLocation(scheme, authority, path or "/")
     if authority not in ("", "localhost") or not path.startswith("/"):
         raise StorageFault(f"file://{authority}{path} names another machine", "write file:///path or a plain /path")
     return _local(path)
 
 
-def _local(path: str) -> Place:
+def _local(path: str) -> StorageLocation:
     """A path of this machine; POSIX leaves the meaning of two leading slashes open, and they are never meant."""
-    return Place(LOCAL, "", posixpath.normpath("/" + path.lstrip("/")))
+    return StorageLocation(LOCAL, "", posixpath.normpath("/" + path.lstrip("/")))

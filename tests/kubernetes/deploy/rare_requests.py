@@ -16,7 +16,7 @@ from pai_backend.engine.kubernetes.ending import Ender
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.marks import marks_of
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Places, ResourceKind
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
@@ -72,7 +72,7 @@ async def ask_what_is_rarely_asked(kubeconfig: Path, namespace: str, runtime_ima
         for uid in (*(plan.uid for plan in plans), never_started):
             await ender.stop(uid, 1)
             await _forget(ender, uid)
-        secrets = [each async for each in calls.list(places.all(Kind.SECRET))]
+        secrets = [each async for each in calls.list(places.all(ResourceKind.SECRET))]
         ours = [marks for marks in map(marks_of, secrets) if marks is not None and marks.uid.startswith(JOB)]
         assert len(ours) == 3
         await ender.sweep(ours, datetime.now(UTC) + timedelta(hours=3))

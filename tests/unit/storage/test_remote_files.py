@@ -13,7 +13,7 @@ from pai_backend.storage import filesystems
 from pai_backend.storage.faults import StorageFault
 from pai_backend.storage.files import Files, Parts
 from pai_backend.storage.remote_files import FORGOTTEN_S, RemoteFiles
-from pai_backend.storage.uris import Place, parse
+from pai_backend.storage.uris import StorageLocation, parse
 from tests.support.files_contract import FilesContract, write
 
 
@@ -66,7 +66,7 @@ def test_a_release_without_the_methods_is_noticed_once(caplog: pytest.LogCapture
 def test_a_chain_is_no_path_of_a_release_without_the_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filesystems, "_can_parse", lambda _: False)
     with pytest.raises(StorageFault, match="::"):
-        filesystems.path_in(fsspec.filesystem("memory"), Place("memory", "", "/a::file:///etc/passwd"))
+        filesystems.path_in(fsspec.filesystem("memory"), StorageLocation("memory", "", "/a::file:///etc/passwd"))
 
 
 def test_what_is_kept_of_an_upload_survives_the_process_that_took_it(files: Files, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pai_backend.model.errors import (
     TooLarge,
     Unavailable,
 )
-from pai_backend.storage.areas import OUTPUT, Area, Claim, claim, parts_of
+from pai_backend.storage.areas import OUTPUT, Area, OwnedPath, claim, parts_of
 from pai_backend.storage.faults import Absent, Away, NoRoom, NotAllowed, StorageFault
 from pai_backend.storage.files import Conflict, Info, Parts, Readable, Upload, shown
 from pai_backend.storage.quota import Pool
@@ -156,7 +156,7 @@ class FileService:
         await self.do(lambda: self.room.files.remove(path, recursive=recursive), LONG_S)
         self.room.quotas.shrank(self.room.pool(self._user.name, where, path))
 
-    async def _claimed(self, text: str, *, writing: bool = False) -> tuple[Parts, Claim]:
+    async def _claimed(self, text: str, *, writing: bool = False) -> tuple[Parts, OwnedPath]:
         """The path, when the user may reach it. Looks at names only, so that no answer tells what is there."""
         await self._require_here()
         with errors():
@@ -182,7 +182,7 @@ class FileService:
                 "share one data directory (docs/operations.md, Logs and files of several replicas).",
             )
 
-    async def _output(self, path: Parts, where: Claim) -> Parts:
+    async def _output(self, path: Parts, where: OwnedPath) -> Parts:
         """Where the output of the user's own job is. Administrators reach the others' by their real paths.
 
         Raises Forbidden, also for jobs of others, so that no answer reveals which exist.
@@ -361,12 +361,12 @@ def _translated(fault: StorageFault) -> PaiError:
     return kind(f"{fault.reason[:1].upper()}{fault.reason[1:]}.", hint=f"{fault.remedy[:1].upper()}{fault.remedy[1:]}.")
 
 
-def _is_made_when_used(where: Claim) -> bool:
+def _is_made_when_used(where: OwnedPath) -> bool:
     """Whether this is a directory also while nothing is there: it is made when something is put into it."""
     return where.top and where.area in (Area.TOP, Area.HOME, Area.SHARED)
 
 
-def _refuse_file_at_top(path: Parts, where: Claim) -> None:
+def _refuse_file_at_top(path: Parts, where: OwnedPath) -> None:
     if where.top:
         raise FileConflict(f"{shown(path)} can only be a directory.", hint=f"Name a file in it, {shown(path)}/NAME.")
 

@@ -28,8 +28,8 @@ from pai_backend.engine.kubernetes.failures import (
     Conflict,
     Malformed,
     NotFound,
-    Refused,
     Request,
+    RequestRefused,
     Unauthorized,
     Unreachable,
 )
@@ -220,7 +220,7 @@ class Calls:
         tries.open = tries.open or open_outcome(error)
         if not passing(error) or (once and tries.open):
             return None
-        wait = error.retry_after_s if isinstance(error, Refused) else None
+        wait = error.retry_after_s if isinstance(error, RequestRefused) else None
         return self._backoff.pause_s(tries.failed, self._chance(), wait)
 
 

@@ -23,7 +23,7 @@ from pai_backend.engine.kubernetes.client import Client
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.failures import Request
 from pai_backend.engine.kubernetes.namespaces import Find
-from pai_backend.engine.kubernetes.places import Kind
+from pai_backend.engine.kubernetes.places import ResourceKind
 from pai_backend.engine.kubernetes.status.view import part, words
 from pai_backend.model.ids import TaskUid
 
@@ -70,7 +70,7 @@ class Dialer:
         return Connection(reader, writer)
 
     async def _address(self, uid: TaskUid) -> str:
-        pod = await find(self._calls, (await self._places(uid)).one(Kind.POD, naming.task_name(uid)))
+        pod = await find(self._calls, (await self._places(uid)).one(ResourceKind.POD, naming.task_name(uid)))
         address = part(pod, "status").get("podIP") if pod is not None else None
         if not isinstance(address, str):
             raise EngineError("its pod has no address")
@@ -95,7 +95,7 @@ class Dialer:
     async def _pump(self, uid: TaskUid, port: int, end: socket.socket, opened: asyncio.Future[None]) -> None:
         """Pass bytes both ways until the task's side ends, or both of ours; ``opened`` has how it began."""
         places = await self._places(uid)
-        path = f"{places.one(Kind.POD, naming.task_name(uid))}/portforward"
+        path = f"{places.one(ResourceKind.POD, naming.task_name(uid))}/portforward"
         reader, writer = await asyncio.open_connection(sock=end)
         try:
             async with channel(self._client, Request("forward", path), [("ports", str(port))], FORWARD) as stream:

@@ -18,7 +18,7 @@ from pai_backend.engine.kubernetes.marks import Marks, marks_of, rfc3339, tombst
 from pai_backend.engine.kubernetes.namespaces import is_missing
 from pai_backend.engine.kubernetes.nodes import away
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of, version_of
-from pai_backend.engine.kubernetes.places import Kind, Places, node
+from pai_backend.engine.kubernetes.places import Places, ResourceKind, node
 from pai_backend.engine.kubernetes.status.task import Around, read_task
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.cluster_settings import Patience
@@ -51,7 +51,7 @@ class Ender:
             return Marks(uid, stop=rfc3339(self._calls.now()))
         if marks.forgotten:
             return marks
-        pod = await find(self._calls, self._places.one(Kind.POD, naming.task_name(uid)))
+        pod = await find(self._calls, self._places.one(ResourceKind.POD, naming.task_name(uid)))
         if pod is None:
             return None if await had_pod(self._calls, self._places, naming.task_name(uid)) else marks
         await end_pod(self._calls, self._places, pod, marks.stop, grace)
@@ -63,13 +63,13 @@ class Ender:
         None where there is no namespace, and so nothing of the task.
         """
         name, asked = naming.task_name(uid), rfc3339(self._calls.now())
-        path = self._places.one(Kind.SECRET, name)
+        path = self._places.one(ResourceKind.SECRET, name)
         for _ in range(TRIES):
             try:
                 found = await find(self._calls, path)
                 if found is None:
                     body = tombstone(uid, self._instance, self._places.namespace, asked)
-                    found = await self._calls.create(self._places.all(Kind.SECRET), body)
+                    found = await self._calls.create(self._places.all(ResourceKind.SECRET), body)
                 elif (marks := marks_of(found)) is not None and not marks.stop and not marks.forgotten:
                     change = _at_version(found, {"annotations": {naming.STOP: asked}})
                     found = await self._calls.patch(path, change, Patch.MERGE)
@@ -111,14 +111,14 @@ class Ender:
         self, uid: TaskUid, *, ended: TaskExit | None, keep: Callable[[TaskUid], Awaitable[object]], pod: Object | None
     ) -> None:
         name = naming.task_name(uid)
-        pod = pod or await find(self._calls, self._places.one(Kind.POD, name))
+        pod = pod or await find(self._calls, self._places.one(ResourceKind.POD, name))
         if pod is not None and ended is None and not _has_ended(pod):
             raise EngineError(f"task {uid} has not ended, so it cannot be forgotten")
         if pod is not None:
             await self._keep_log(uid, pod, keep)
         await self._write_forgotten(name, ended, is_tasks=pod is not None)
         if pod is None or _has_login(pod, uid):
-            await self._calls.delete(self._places.one(Kind.SECRET, naming.login_name(uid)))
+            await self._calls.delete(self._places.one(ResourceKind.SECRET, naming.login_name(uid)))
         if pod is not None:
             await remove_pod(self._calls, self._places, name, uid_of(pod))
 
@@ -127,7 +127,7 @@ class Ender:
 
         ``is_tasks``: its pod was made, so no other Secret is in its place.
         """
-        path = self._places.one(Kind.SECRET, name)
+        path = self._places.one(ResourceKind.SECRET, name)
         if not is_tasks:
             found = await find(self._calls, path)
             marks = marks_of(found) if found is not None else None
@@ -159,9 +159,9 @@ class Ender:
             old = [task for task in tasks if task.forgotten is not None and now - task.forgotten > TOMBSTONE]
             if owner is None:
                 for task in old:
-                    await self._calls.delete(self._places.one(Kind.SECRET, naming.task_name(task.uid)))
+                    await self._calls.delete(self._places.one(ResourceKind.SECRET, naming.task_name(task.uid)))
             elif len(old) == len(tasks):
-                await self._calls.delete(self._places.one(Kind.CONFIG_MAP, owner[0]), uid=owner[1])
+                await self._calls.delete(self._places.one(ResourceKind.CONFIG_MAP, owner[0]), uid=owner[1])
 
 
 async def erase(calls: Calls, of_job: Iterable[Marks]) -> None:
@@ -172,9 +172,9 @@ async def erase(calls: Calls, of_job: Iterable[Marks]) -> None:
             raise EngineError(f"task {task.uid} is not forgotten yet, so its job is not erased")
     for task in marks:
         places = Places(task.namespace)
-        await calls.delete(places.one(Kind.SECRET, naming.task_name(task.uid)))
+        await calls.delete(places.one(ResourceKind.SECRET, naming.task_name(task.uid)))
         if task.owner is not None:
-            await calls.delete(places.one(Kind.CONFIG_MAP, task.owner[0]), uid=task.owner[1])
+            await calls.delete(places.one(ResourceKind.CONFIG_MAP, task.owner[0]), uid=task.owner[1])
 
 
 def _has_login(pod: Object, uid: TaskUid) -> bool:
@@ -197,7 +197,7 @@ async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: 
     """
     if part(pod, "status").get("phase") in ("Failed", "Succeeded"):
         return
-    path = places.one(Kind.POD, name_of(pod))
+    path = places.one(ResourceKind.POD, name_of(pod))
     try:
         if naming.STOP not in part(metadata(pod), "annotations"):
             await calls.patch(path, {"metadata": {"annotations": {naming.STOP: asked}}}, Patch.MERGE)
@@ -209,7 +209,7 @@ async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: 
 
 async def remove_pod(calls: Calls, places: Places, name: str, pod_uid: str) -> None:
     """Delete the pod of that uid and take our finalizer off it, and of no other pod. Raises EngineError."""
-    path = places.one(Kind.POD, name)
+    path = places.one(ResourceKind.POD, name)
     pod = await calls.delete(path, uid=pod_uid, grace_s=KEPT_GRACE_S)
     for _ in range(TRIES):
         holders = metadata(pod).get("finalizers") or [] if pod is not None else []
@@ -232,7 +232,7 @@ async def had_pod(calls: Calls, places: Places, name: str) -> bool:
     Events are kept for an hour by default (``--event-ttl`` of the API server), and asked for seconds after a crash.
     """
     query = (("fieldSelector", f"involvedObject.kind=Pod,involvedObject.name={name}"),)
-    return bool((await calls.page(places.all(Kind.EVENT), query=query)).get("items"))
+    return bool((await calls.page(places.all(ResourceKind.EVENT), query=query)).get("items"))
 
 
 async def find(calls: Calls, path: str, *, deadline_s: float = DEADLINE_S) -> Object | None:

@@ -43,15 +43,15 @@ from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
-from pai_backend.engine.kubernetes.places import Kind, Places, places_of
+from pai_backend.engine.kubernetes.places import Places, ResourceKind, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
+from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.engine.kubernetes.silence import Silences
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import part
-from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.engine.kubernetes.watching import Watcher
 from pai_backend.engine.local.retention import erase_folders
 from pai_backend.engine.providers import OwnerOf
@@ -184,21 +184,21 @@ class KubernetesEngine:
     async def records(self, uid: TaskUid) -> Records:
         """What the task's Secret and the owner of its attempt carry. Raises EngineError."""
         cluster, places = await self._found(), await self._places(uid)
-        secret = await find(cluster.calls, places.one(Kind.SECRET, naming.task_name(uid)))
+        secret = await find(cluster.calls, places.one(ResourceKind.SECRET, naming.task_name(uid)))
         marks = marks_of(secret) if secret is not None else None
         if secret is None or marks is None:
             return Records()
         about = part(metadata(secret), "annotations")
         job = about.get(naming.JOB_RECORD)
         if job is None and marks.owner is not None:
-            owner = await find(cluster.calls, places.one(Kind.CONFIG_MAP, marks.owner[0]))
+            owner = await find(cluster.calls, places.one(ResourceKind.CONFIG_MAP, marks.owner[0]))
             job = part(metadata(owner), "annotations").get(naming.JOB_RECORD) if owner is not None else None
         return Records(marks.database, str(job or ""), str(about.get(naming.TASK_RECORD) or ""))
 
     async def recall(self, uid: TaskUid) -> TaskSeen | None:
         """How a forgotten task ended: its Secret says so for an hour. Raises EngineError."""
         cluster, places = await self._found(), await self._places(uid)
-        secret = await find(cluster.calls, places.one(Kind.SECRET, naming.task_name(uid)))
+        secret = await find(cluster.calls, places.one(ResourceKind.SECRET, naming.task_name(uid)))
         marks = marks_of(secret) if secret is not None else None
         return recalled(marks) if marks is not None else None
 
@@ -226,7 +226,7 @@ class KubernetesEngine:
     async def follow_nodes(self) -> AsyncIterator[EngineEvent]:
         """Nodes as they are, ``Listed``, then changes; for a process that does not watch. Raises AccessError."""
         cluster = await self._found()
-        mirrors, nodes, handover = Mirrors(cluster.calls, NODES_ALONE), self._told_nodes(), Handover()
+        mirrors, nodes, handover = Mirrors(cluster.calls, NODES_ALONE), self._reported_nodes(), Handover()
         self._mirrors = mirrors
         try:
             async with mirrors.following(handover):
@@ -237,8 +237,8 @@ class KubernetesEngine:
         finally:
             self._mirrors = None
 
-    def _told_nodes(self) -> ToldNodes:
-        return ToldNodes(self._options.pods, self._options.nodes)
+    def _reported_nodes(self) -> ReportedNodes:
+        return ReportedNodes(self._options.pods, self._options.nodes)
 
     def watch(self) -> AsyncIterator[EngineEvent]:
         """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when already being watched."""
@@ -251,7 +251,7 @@ class KubernetesEngine:
         options = self._options
         namespaces = cluster.namespaces
         mirrors = Mirrors(cluster.calls, of_tasks(namespaces.watched, options.instance), self._is_ours)
-        nodes, hosts = self._told_nodes(), HostsKeeper(cluster.calls)
+        nodes, hosts = self._reported_nodes(), HostsKeeper(cluster.calls)
 
         watcher = Watcher(
             cluster.calls,
@@ -348,7 +348,7 @@ class KubernetesEngine:
     async def gpu_use(self, placement: Placement, uid: TaskUid) -> GpuUse:
         """How much the GPUs of the task's container work. Raises EngineError when that cannot be known."""
         cluster = await self._found()
-        return await gpu_use(cluster.client, (await self._places(uid)).one(Kind.POD, naming.task_name(uid)))
+        return await gpu_use(cluster.client, (await self._places(uid)).one(ResourceKind.POD, naming.task_name(uid)))
 
     def task_address(self, node: Node, role: str, index: int) -> str:
         """A name on the pod network (ADR 0014), else the address of the node."""
@@ -403,7 +403,9 @@ class KubernetesEngine:
         found: list[Marks | None] = []
         for places in await cluster.namespaces.all(cluster.calls):
             try:
-                found += [marks_of(each) async for each in cluster.calls.list(places.all(Kind.SECRET), query=query)]
+                found += [
+                    marks_of(each) async for each in cluster.calls.list(places.all(ResourceKind.SECRET), query=query)
+                ]
             except Forbidden as error:
                 if self._options.namespace_per is NamespacePer.CLUSTER:
                     raise

@@ -54,7 +54,7 @@ class Untrusted(Unreachable):
         super().__init__(message, sent=False)
 
 
-class Refused(ClusterError):
+class RequestRefused(ClusterError):
     """The server answered with an error. ``reason`` is its word for it (``AlreadyExists``), "" without one."""
 
     def __init__(self, message: str, *, status: int, reason: str = "", retry_after_s: float | None = None) -> None:
@@ -64,43 +64,43 @@ class Refused(ClusterError):
         self.retry_after_s = retry_after_s  # seconds after which the server wants to be asked again
 
 
-class Unauthorized(Refused):
+class Unauthorized(RequestRefused):
     """401: the credentials are not, or no longer, accepted."""
 
 
-class Forbidden(Refused):
+class Forbidden(RequestRefused):
     """403: the role does not allow it, or a quota or admission rule forbids it."""
 
 
-class NotFound(Refused):
+class NotFound(RequestRefused):
     """404: no such object, or no such kind of object."""
 
 
-class AlreadyExists(Refused):
+class AlreadyExists(RequestRefused):
     """409 to a creation: the name is taken."""
 
 
-class Conflict(Refused):
+class Conflict(RequestRefused):
     """409 to a change: the object is not the one, or not in the version, that was named."""
 
 
-class Gone(Refused):
+class Gone(RequestRefused):
     """410: the version to go on from, or the rest of a list, is no longer kept."""
 
 
-class Invalid(Refused):
+class Invalid(RequestRefused):
     """400 or 422: the request can never succeed as it is."""
 
 
-class Busy(Refused):
+class Busy(RequestRefused):
     """429 or 5xx: the server cannot now."""
 
 
-class NotAdmitted(Refused):
+class NotAdmitted(RequestRefused):
     """500: an admission webhook does not answer, so nothing was done. It is told before it is tried again."""
 
 
-_BY_STATUS: dict[int, type[Refused]] = {
+_BY_STATUS: dict[int, type[RequestRefused]] = {
     400: Invalid,
     401: Unauthorized,
     403: Forbidden,
@@ -123,11 +123,11 @@ class Request:
         return f"{self.verb} {self.path}"
 
 
-def refusal(request: Request, status: int, body: bytes, retry_after: str | None, now: datetime) -> Refused:
+def refusal(request: Request, status: int, body: bytes, retry_after: str | None, now: datetime) -> RequestRefused:
     """The error for an answer with that status. ``retry_after`` is the header, ``now`` the aware time of the answer."""
     said = _status_object(body)
     reason = str(said.get("reason") or "")
-    kind = _BY_STATUS.get(status, Busy if status >= 500 else Refused)
+    kind = _BY_STATUS.get(status, Busy if status >= 500 else RequestRefused)
     if kind is Conflict and reason == "AlreadyExists":
         kind = AlreadyExists
     if kind is Busy and "failed calling webhook" in str(said.get("message") or ""):

@@ -12,7 +12,7 @@ from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.failures import AlreadyExists, Conflict
 from pai_backend.engine.kubernetes.objects import Object, version_of
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Places, ResourceKind
 from pai_backend.engine.kubernetes.status.view import part
 
 KEY: Final = "holder"
@@ -35,12 +35,12 @@ class HolderMap:
 
     async def read(self) -> Holder | None:
         """The record; None when there is none. Raises EngineError."""
-        found = await find(self._calls, self._places.one(Kind.CONFIG_MAP, self._name), deadline_s=ASK_S)
+        found = await find(self._calls, self._places.one(ResourceKind.CONFIG_MAP, self._name), deadline_s=ASK_S)
         return None if found is None else self._of(found)
 
     async def change(self, change: Change, *, unreadable_is_none: bool = False) -> Holder:
         """Write what ``change`` makes of the record, and return it. Raises what ``change`` raises, and EngineError."""
-        path = self._places.one(Kind.CONFIG_MAP, self._name)
+        path = self._places.one(ResourceKind.CONFIG_MAP, self._name)
         for _ in range(TRIES):
             found = await find(self._calls, path, deadline_s=ASK_S)
             made = change(self._held(found, unreadable_is_none=unreadable_is_none))
@@ -48,7 +48,7 @@ class HolderMap:
             try:
                 if found is None:
                     await self._calls.create(
-                        self._places.all(Kind.CONFIG_MAP), {**self._empty(), **data}, deadline_s=ASK_S
+                        self._places.all(ResourceKind.CONFIG_MAP), {**self._empty(), **data}, deadline_s=ASK_S
                     )
                 else:
                     about = {"metadata": {"resourceVersion": version_of(found)}}

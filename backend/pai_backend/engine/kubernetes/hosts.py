@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.failures import NotFound
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
-from pai_backend.engine.kubernetes.places import Kind, Places, places_of
+from pai_backend.engine.kubernetes.places import Places, ResourceKind, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import part
 
@@ -199,7 +199,7 @@ class HostsKeeper:
 
     async def _read(self, owner: str, attempt: _Attempt) -> bool:
         """Recall what was written before us; whether the ConfigMap is there."""
-        found = await find(self._calls, attempt.places.one(Kind.CONFIG_MAP, owner))
+        found = await find(self._calls, attempt.places.one(ResourceKind.CONFIG_MAP, owner))
         if found is None:
             return False
         attempt.written = str(part(found, "data").get(layout.HOSTS) or "")
@@ -211,7 +211,7 @@ class HostsKeeper:
         text = attempt.roll.text()
         if text != attempt.written:
             try:
-                path = attempt.places.one(Kind.CONFIG_MAP, owner)
+                path = attempt.places.one(ResourceKind.CONFIG_MAP, owner)
                 await self._calls.patch(path, {"data": {layout.HOSTS: text}}, Patch.MERGE)
             except NotFound:
                 return  # the attempt is being removed
@@ -223,7 +223,7 @@ class HostsKeeper:
 
     async def _touch(self, places: Places, pod: str, digest: str) -> None:
         with contextlib.suppress(NotFound):  # it went meanwhile
-            path = places.one(Kind.POD, pod)
+            path = places.one(ResourceKind.POD, pod)
             await self._calls.patch(path, {"metadata": {"annotations": {naming.HOSTS: digest}}}, Patch.MERGE)
 
 

@@ -11,7 +11,7 @@ from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, end_pod, find, remove_pod
 from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.objects import Object, name_of, uid_of
-from pai_backend.engine.kubernetes.places import Kind, places_of
+from pai_backend.engine.kubernetes.places import ResourceKind, places_of
 from pai_backend.model.ids import TaskUid
 
 
@@ -38,7 +38,7 @@ class LatePods:
         Raises EngineError.
         """
         places = places_of(pod)
-        secret = await find(self._calls, places.one(Kind.SECRET, naming.task_name(uid)))
+        secret = await find(self._calls, places.one(ResourceKind.SECRET, naming.task_name(uid)))
         marks = marks_of(secret) if secret is not None else None
         if marks is not None and marks.forgotten is not None:
             await remove_pod(self._calls, places, name_of(pod), uid_of(pod))

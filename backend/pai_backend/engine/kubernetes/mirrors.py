@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.objects import (
     uid_of,
     without_managed_fields,
 )
-from pai_backend.engine.kubernetes.places import NODES, Kind, Places
+from pai_backend.engine.kubernetes.places import NODES, Places, ResourceKind
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource
 from pai_backend.engine.kubernetes.status.view import part
 
@@ -39,9 +39,9 @@ def of_tasks(places: Places, instance: str) -> tuple[Resource, ...]:
     """What to follow for the tasks of a backend."""
     tasks = naming.selector({**naming.ours(instance), naming.COMPONENT: naming.Component.TASK})
     return (
-        Resource("pods", places.all(Kind.POD), (("labelSelector", tasks),)),
+        Resource("pods", places.all(ResourceKind.POD), (("labelSelector", tasks),)),
         *NODES_ALONE,
-        Resource("events", places.all(Kind.EVENT), (("fieldSelector", _EVENTS_READ),)),
+        Resource("events", places.all(ResourceKind.EVENT), (("fieldSelector", _EVENTS_READ),)),
     )
 
 

@@ -12,7 +12,7 @@ NODES = "/api/v1/nodes"
 NAMESPACES = "/api/v1/namespaces"
 
 
-class Kind(StrEnum):
+class ResourceKind(StrEnum):
     """Kinds of objects that tasks are made of; the value is the API's group and version, and the plural."""
 
     CONFIG_MAP = "api/v1 configmaps"
@@ -29,14 +29,14 @@ class Places:
 
     namespace: str
 
-    def all(self, kind: Kind) -> str:
+    def all(self, kind: ResourceKind) -> str:
         """The collection."""
         group, plural = kind.value.split()
         return (
             f"/{group}/namespaces/{quote(self.namespace, safe='')}/{plural}" if self.namespace else f"/{group}/{plural}"
         )
 
-    def one(self, kind: Kind, name: str) -> str:
+    def one(self, kind: ResourceKind, name: str) -> str:
         """An object."""
         return f"{self.all(kind)}/{quote(name, safe='')}"
 

@@ -11,7 +11,7 @@ from typing import Final
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.failures import AlreadyExists
 from pai_backend.engine.kubernetes.objects import Object, name_of
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Places, ResourceKind
 
 SURE_S: Final = 60.0
 """For how long a policy that was there is taken to be: who deletes one opens tasks for that long, and not for good."""
@@ -33,5 +33,5 @@ class Policies:
             if self._sure_until.get(key, 0.0) > (now := self._clock()):
                 return
             with contextlib.suppress(AlreadyExists):
-                await self._calls.create(places.all(Kind.NETWORK_POLICY), body)
+                await self._calls.create(places.all(ResourceKind.NETWORK_POLICY), body)
             self._sure_until[key] = now + SURE_S

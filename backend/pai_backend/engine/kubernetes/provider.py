@@ -30,7 +30,7 @@ class KubernetesProvider(EngineProvider):
     def engine(self, host: Host) -> KubernetesEngine:
         """Keys: those of ``kubernetes``. A backend starts while its cluster is away."""
         try:
-            from pai_backend.engine.kubernetes.chosen import engine_of
+            from pai_backend.engine.kubernetes.configured import engine_of
         except ModuleNotFoundError as error:
             raise ValueError(
                 f"engine.kind: kubernetes needs {error.name}; pip install kubernetes_asyncio aiohttp"

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import LineTooLong, Query, Stream
 from pai_backend.engine.kubernetes.counts import Health
-from pai_backend.engine.kubernetes.failures import AccessError, ClusterError, Refused, Unauthorized, Unreachable
+from pai_backend.engine.kubernetes.failures import AccessError, ClusterError, RequestRefused, Unauthorized, Unreachable
 from pai_backend.engine.kubernetes.handover import Handover
 from pai_backend.engine.kubernetes.objects import Object, Slim, without_managed_fields
 from pai_backend.engine.kubernetes.reflection import Closed, End, Full, Reflection, Silent, Step, StreamFault
@@ -226,4 +226,4 @@ def _event(line: bytes) -> Object:
 
 def _wish(end: End) -> float | None:
     """How long the server asked us to stay away."""
-    return end.retry_after_s if isinstance(end, Refused | StreamFault) else None
+    return end.retry_after_s if isinstance(end, RequestRefused | StreamFault) else None

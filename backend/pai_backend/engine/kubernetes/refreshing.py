@@ -9,7 +9,7 @@ from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.failures import NotFound
 from pai_backend.engine.kubernetes.objects import metadata
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Places, ResourceKind
 from pai_backend.engine.kubernetes.pods.job import attempt_files, info_file
 from pai_backend.engine.kubernetes.pods.volumes import JOB_VOLUME
 from pai_backend.engine.kubernetes.status.view import part
@@ -22,7 +22,7 @@ async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> 
     A task that has no pod, or whose pod is over, is left alone. Raises StartRefused when it is more than a ConfigMap
     can hold, and ClusterErrors.
     """
-    path = places.one(Kind.POD, naming.task_name(uid))
+    path = places.one(ResourceKind.POD, naming.task_name(uid))
     pod = await find(calls, path)
     if pod is None or part(pod, "status").get("phase") in ("Failed", "Succeeded"):
         return
@@ -33,9 +33,11 @@ async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> 
     digest = hashlib.sha256(job_info.encode()).hexdigest()[:16]
     try:
         if shared and owner is not None:
-            await calls.patch(places.one(Kind.CONFIG_MAP, str(owner["name"])), attempt_files(job_info), Patch.MERGE)
+            await calls.patch(
+                places.one(ResourceKind.CONFIG_MAP, str(owner["name"])), attempt_files(job_info), Patch.MERGE
+            )
         else:
-            secret = places.one(Kind.SECRET, naming.task_name(uid))
+            secret = places.one(ResourceKind.SECRET, naming.task_name(uid))
             await calls.patch(secret, {"data": info_file(job_info)}, Patch.MERGE)
         await calls.patch(path, {"metadata": {"annotations": {naming.REFRESHED: digest}}}, Patch.MERGE)
     except NotFound:

@@ -15,10 +15,16 @@ from pai_backend.engine.kubernetes.client import connect
 from pai_backend.engine.kubernetes.ending import remove_pod
 from pai_backend.engine.kubernetes.namespaces import Namespaces, unknown
 from pai_backend.engine.kubernetes.objects import name_of, uid_of
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Places, ResourceKind
 from pai_backend.model.cluster_settings import NamespacePer
 
-KINDS: Final = (Kind.POD, Kind.SECRET, Kind.CONFIG_MAP, Kind.SERVICE, Kind.NETWORK_POLICY)
+KINDS: Final = (
+    ResourceKind.POD,
+    ResourceKind.SECRET,
+    ResourceKind.CONFIG_MAP,
+    ResourceKind.SERVICE,
+    ResourceKind.NETWORK_POLICY,
+)
 """All that tasks are made of. Pods first: what they use goes after them."""
 
 
@@ -39,7 +45,7 @@ async def remove_in(calls: Calls, places: Places, instance: str) -> int:
     query, count = (("labelSelector", naming.selector(naming.ours(instance))),), 0
     for kind in KINDS:
         for found in [each async for each in calls.list(places.all(kind), query=query)]:
-            if kind is Kind.POD:
+            if kind is ResourceKind.POD:
                 await remove_pod(calls, places, name_of(found), uid_of(found))
             else:
                 await calls.delete(places.one(kind, name_of(found)), uid=uid_of(found))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pai_backend.engine.kubernetes.failures import Busy, ClusterError, NotAdmitted, Refused, Unreachable, Untrusted
+from pai_backend.engine.kubernetes.failures import (
+    Busy,
+    ClusterError,
+    NotAdmitted,
+    RequestRefused,
+    Unreachable,
+    Untrusted,
+)
 
 # 501 (not implemented) and 505 are as final as a 404.
 _PASSING = {429, 500, 502, 503, 504}
@@ -45,4 +52,4 @@ def open_outcome(error: ClusterError) -> bool:
     """
     if isinstance(error, Unreachable):
         return error.sent
-    return isinstance(error, Refused) and error.status >= 500 and not isinstance(error, NotAdmitted)
+    return isinstance(error, RequestRefused) and error.status >= 500 and not isinstance(error, NotAdmitted)

@@ -11,11 +11,11 @@ from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.ending import find, had_pod
-from pai_backend.engine.kubernetes.failures import AlreadyExists, Forbidden, NotFound, Refused
+from pai_backend.engine.kubernetes.failures import AlreadyExists, Forbidden, NotFound, RequestRefused
 from pai_backend.engine.kubernetes.marks import Marks, marks_of
 from pai_backend.engine.kubernetes.namespaces import is_missing
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of
-from pai_backend.engine.kubernetes.places import Kind, Places, node
+from pai_backend.engine.kubernetes.places import Places, ResourceKind, node
 from pai_backend.engine.kubernetes.pods.job import attempt_map, network_policy, service
 from pai_backend.engine.kubernetes.pods.owner import Owner, owned
 from pai_backend.engine.kubernetes.pods.pod import build_pod
@@ -76,7 +76,7 @@ class Starter:
                 if is_alone(plan):
                     pod, login = owned(pod, made.secret), login and owned(login, made.secret)
                 await self._make_pod(pod, login, trouble)
-        except Refused as refused:
+        except RequestRefused as refused:
             raise await self._explained(refused) from None
         return made.marks
 
@@ -91,7 +91,7 @@ class Starter:
             await self._make_secret(mark_secret(plan, owner))
             raise
 
-    async def _explained(self, refused: Refused) -> EngineError:
+    async def _explained(self, refused: RequestRefused) -> EngineError:
         """What a refusal means. Of a namespace that is not there a server may say as well that it is forbidden."""
         namespace = self._places.namespace
         if isinstance(refused, Forbidden | NotFound) and await is_missing(self._calls, namespace):
@@ -116,9 +116,9 @@ class Starter:
         body = attempt_map(plan, self._places.namespace, self._instance)
         name = name_of(body)
         try:
-            found = await self._calls.create(self._places.all(Kind.CONFIG_MAP), body)
+            found = await self._calls.create(self._places.all(ResourceKind.CONFIG_MAP), body)
         except AlreadyExists:
-            found = await self._calls.get(self._places.one(Kind.CONFIG_MAP, name))
+            found = await self._calls.get(self._places.one(ResourceKind.CONFIG_MAP, name))
         _refuse_deleted(found, f"what the tasks of its job share ({name})")
         return Owner(self._places.namespace, name, uid_of(found), self._instance)
 
@@ -133,9 +133,9 @@ class Starter:
     async def _make_secret(self, secret: Object) -> _Made:
         """Make the task's Secret, unless it is there."""
         try:
-            return _Made(await self._calls.create(self._places.all(Kind.SECRET), secret), None)
+            return _Made(await self._calls.create(self._places.all(ResourceKind.SECRET), secret), None)
         except AlreadyExists:
-            found = await self._calls.get(self._places.one(Kind.SECRET, name_of(secret)))
+            found = await self._calls.get(self._places.one(ResourceKind.SECRET, name_of(secret)))
         marks = marks_of(found)
         if marks is None:
             raise StartRefused(
@@ -150,7 +150,7 @@ class Starter:
         if marks.final:
             return True
         name = naming.task_name(uid)
-        there = await find(self._calls, self._places.one(Kind.POD, name)) is not None
+        there = await find(self._calls, self._places.one(ResourceKind.POD, name)) is not None
         return there or await had_pod(self._calls, self._places, name)
 
     async def _make_pod(self, pod: Object, login: Object | None, trouble: BaseException | None) -> None:
@@ -164,8 +164,8 @@ class Starter:
                 raise trouble
             await self._make_all([login])
             with contextlib.suppress(AlreadyExists):  # another controller has started it meanwhile
-                await self._calls.create(self._places.all(Kind.POD), pod)
-        except Refused as refused:
+                await self._calls.create(self._places.all(ResourceKind.POD), pod)
+        except RequestRefused as refused:
             raise start_error(refused) from None
 
     async def _make_all(self, bodies: Sequence[Object | None]) -> None:
@@ -183,7 +183,7 @@ def _refuse_deleted(found: Object, what: str) -> None:
 
 
 _KINDS = {
-    "Secret": Kind.SECRET,
-    "Service": Kind.SERVICE,
-    "NetworkPolicy": Kind.NETWORK_POLICY,
+    "Secret": ResourceKind.SECRET,
+    "Service": ResourceKind.SERVICE,
+    "NetworkPolicy": ResourceKind.NETWORK_POLICY,
 }

@@ -1,6 +1,6 @@
 """What a cluster's nodes are good for, and what an administrator should know or say of them.
 
-For the author of the first configuration of cells; the watch goes by ``told_nodes`` alone.
+For the author of the first configuration of cells; the watch goes by ``reported_nodes`` alone.
 """
 
 from __future__ import annotations

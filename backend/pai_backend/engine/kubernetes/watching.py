@@ -27,12 +27,12 @@ from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import Marks, never_started
 from pai_backend.engine.kubernetes.mirrors import Mirrors
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
-from pai_backend.engine.kubernetes.places import Kind, Places, places_of
+from pai_backend.engine.kubernetes.places import Places, ResourceKind, places_of
+from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.task import Around, Reading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.engine.kubernetes.status.waits import Trouble
-from pai_backend.engine.kubernetes.told_nodes import ToldNodes
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
@@ -65,7 +65,7 @@ class Watcher:
         self,
         calls: Calls,
         mirrors: Mirrors,
-        nodes: ToldNodes,
+        nodes: ReportedNodes,
         patience: Patience,
         look: LookInside,
         keep_log: KeepLog,
@@ -269,10 +269,10 @@ class Watcher:
     async def _settle_without_pod(self, marks: Marks) -> None:
         """A Secret whose pod is not in the mirror: of a start that was cut off, or another client removed the pod."""
         places, name = Places(marks.namespace), naming.task_name(marks.uid)
-        found = await find(self._calls, places.one(Kind.POD, name))
+        found = await find(self._calls, places.one(ResourceKind.POD, name))
         had = found is None and await had_pod(self._calls, places, name)
         if had:  # it may have been made between the two questions
-            found = await find(self._calls, places.one(Kind.POD, name))
+            found = await find(self._calls, places.one(ResourceKind.POD, name))
         if found is not None:
             self._tasks[marks.uid] = _Known(slim_pod(found))
         elif had:
@@ -380,7 +380,7 @@ class Watcher:
         """Ask the launcher for its record. None is there while the command runs; its end makes the pod change."""
         async with self._asking(seen.uid, known):
             try:
-                known.inside = await self._look(places_of(known.pod).one(Kind.POD, name_of(known.pod)))
+                known.inside = await self._look(places_of(known.pod).one(ResourceKind.POD, name_of(known.pod)))
             finally:
                 if known.inside is None:
                     self._report(seen)
@@ -397,7 +397,7 @@ class Watcher:
             if not await self._nodes.confirm(self._calls, str(part(known.pod, "spec").get("nodeName") or "")):
                 self._read_at(uid, self._calls.now() + AGAIN)  # the mirror of nodes is behind
                 return
-            path = places_of(known.pod).one(Kind.POD, name_of(known.pod))
+            path = places_of(known.pod).one(ResourceKind.POD, name_of(known.pod))
             about = {
                 "resourceVersion": version_of(known.pod),
                 "annotations": {naming.VERDICT: seen.exit.model_dump_json()},

@@ -17,8 +17,8 @@ from pai_backend.engine.kubernetes.failures import (
     Gone,
     Invalid,
     NotFound,
-    Refused,
     Request,
+    RequestRefused,
     Unauthorized,
     refusal,
     retry_after_s,
@@ -48,11 +48,11 @@ def status(code: int, reason: str, message: str = "", **details: object) -> byte
         (429, "TooManyRequests", Busy),
         (500, "InternalError", Busy),
         (504, "Timeout", Busy),
-        (418, "", Refused),
+        (418, "", RequestRefused),
     ],
 )
 def test_a_status_is_a_kind_of_error_that_says_verb_place_and_reason(
-    code: int, reason: str, kind: type[Refused]
+    code: int, reason: str, kind: type[RequestRefused]
 ) -> None:
     error = refusal(PODS, code, status(code, reason, "because"), None, NOW)
     assert type(error) is kind

@@ -17,7 +17,7 @@ from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Liste
 from pai_backend.engine.kubernetes.mirrors import Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, is_missing, unknown
 from pai_backend.engine.kubernetes.objects import Object, namespace_of
-from pai_backend.engine.kubernetes.places import EVERYWHERE, Kind, Places
+from pai_backend.engine.kubernetes.places import EVERYWHERE, Places, ResourceKind
 from pai_backend.engine.providers import JobOwner
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid
@@ -61,7 +61,7 @@ async def test_one_namespace_needs_no_store_and_no_rights_elsewhere() -> None:
     one = Namespaces("pai", NamespacePer.CLUSTER, unknown)
     assert await one.of_job(JOB) == one.watched == Places("pai")
     assert await one.all(Calls(Server(tells=False))) == [Places("pai")]
-    assert one.watched.all(Kind.POD) == "/api/v1/namespaces/pai/pods"
+    assert one.watched.all(ResourceKind.POD) == "/api/v1/namespaces/pai/pods"
 
 
 async def test_a_job_is_where_its_owner_is_and_that_is_asked_once() -> None:
@@ -78,7 +78,7 @@ async def test_a_job_is_where_its_owner_is_and_that_is_asked_once() -> None:
         assert asked == [JOB]
         assert await each.of_job(OTHER) == Places("pai")  # where nothing is found of it
         assert each.watched == EVERYWHERE
-        assert each.watched.all(Kind.POD) == "/api/v1/pods"
+        assert each.watched.all(ResourceKind.POD) == "/api/v1/pods"
 
 
 async def test_only_namespaces_of_the_same_beginning_are_ours() -> None:

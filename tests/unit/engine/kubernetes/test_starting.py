@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.failures import refusal
 from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.objects import Object, metadata, slim_pod
-from pai_backend.engine.kubernetes.places import Kind, Places
+from pai_backend.engine.kubernetes.places import Places, ResourceKind
 from pai_backend.engine.kubernetes.pods.job import network_policy
 from pai_backend.engine.kubernetes.pods.owner import Owner
 from pai_backend.engine.kubernetes.policies import SURE_S, Policies
@@ -149,11 +149,11 @@ async def test_a_job_of_one_task_is_a_secret_that_owns_a_pod(make_plan: MakePlan
     places = Places("team")
     owners = [
         metadata(server.objects[place])["ownerReferences"]
-        for place in (places.one(Kind.POD, name), places.one(Kind.SECRET, login))
+        for place in (places.one(ResourceKind.POD, name), places.one(ResourceKind.SECRET, login))
     ]
     expected = {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": "uid-of-secrets"}
     assert owners == [[{**expected, "controller": True, "blockOwnerDeletion": False}]] * 2
-    assert "ownerReferences" not in metadata(server.objects[places.one(Kind.SECRET, name)])
+    assert "ownerReferences" not in metadata(server.objects[places.one(ResourceKind.SECRET, name)])
     server.asked.clear()
     await starts.start(make_plan(uid=TaskUid("j0123456789abcdee-0-0-0")))
     assert server.asked == ["POST secrets", "POST pods"]
@@ -344,7 +344,7 @@ async def test_a_pod_that_is_known_is_not_asked_for_when_its_task_is_forgotten(
 async def test_a_secret_that_is_no_tasks_is_not_touched(make_plan: MakePlan, settings: PodSettings) -> None:
     server, name = Server(), naming.task_name(make_plan().uid)
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"theirs": "AA=="}}
-    await Calls(server).create(Places("team").all(Kind.SECRET), body)
+    await Calls(server).create(Places("team").all(ResourceKind.SECRET), body)
     with pytest.raises(StartRefused, match="does not belong"):
         await starter(server, settings, "carol").start(make_plan())
     await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=ENDED, keep=kept)

@@ -15,7 +15,7 @@ from pai_backend.engine.kubernetes.logs.kubelet import Source
 from pai_backend.engine.kubernetes.logs.lines import Position
 from pai_backend.engine.kubernetes.namespaces import Find
 from pai_backend.engine.kubernetes.objects import Object, slim_pod
-from pai_backend.engine.kubernetes.places import Kind
+from pai_backend.engine.kubernetes.places import ResourceKind
 from pai_backend.engine.kubernetes.status.view import NotATask, view_of
 from pai_backend.model.ids import TaskUid
 
@@ -40,11 +40,11 @@ class Sources:
 
     async def kubelet(self, uid: TaskUid, position: Position) -> Source:
         """What its node has beyond a position."""
-        return Source(self.client, uid, await self._path(uid, Kind.POD), position)
+        return Source(self.client, uid, await self._path(uid, ResourceKind.POD), position)
 
     async def is_known(self, uid: TaskUid) -> bool:
         """Whether there is a trace of the task on the cluster. Raises ClusterErrors."""
-        return await self.has_pod(uid) or await find(self.calls, await self._path(uid, Kind.SECRET)) is not None
+        return await self.has_pod(uid) or await find(self.calls, await self._path(uid, ResourceKind.SECRET)) is not None
 
     async def has_pod(self, uid: TaskUid) -> bool:
         """Whether its pod is there, running or not. Raises ClusterErrors."""
@@ -62,7 +62,7 @@ class Sources:
         return view.over or view.task.ended is not None or (view.deleted_at is not None and not view.node)
 
     async def _pod(self, uid: TaskUid) -> Object | None:
-        return self.mirrored(uid) or await find(self.calls, await self._path(uid, Kind.POD))
+        return self.mirrored(uid) or await find(self.calls, await self._path(uid, ResourceKind.POD))
 
-    async def _path(self, uid: TaskUid, kind: Kind) -> str:
+    async def _path(self, uid: TaskUid, kind: ResourceKind) -> str:
         return (await self.places(uid)).one(kind, naming.task_name(uid))

@@ -17,7 +17,7 @@ from pai_backend.engine.kubernetes.failures import (
     Invalid,
     NotAdmitted,
     NotFound,
-    Refused,
+    RequestRefused,
 )
 from pai_backend.engine.kubernetes.status.view import words
 
@@ -25,7 +25,7 @@ _LIMIT = re.compile(r"(maximum|minimum) .* usage per|limit to request ratio")
 _RULE = re.compile(r"admission webhook .* denied the request|ValidatingAdmissionPolicy .* denied request")
 
 
-def start_error(refused: Refused) -> EngineError:
+def start_error(refused: RequestRefused) -> EngineError:
     """What starting a task raises when the creation of one of its objects was refused.
 
     A quota that is used up, a missing right, a server that is busy, settings that the namespace does not allow: another

@@ -19,7 +19,7 @@ from pai_backend.model.node import Node
 from pai_backend.model.pod_settings import PodSettings
 
 
-class ToldNodes:
+class ReportedNodes:
     """What was reported of nodes; a heartbeat that changes nothing for placement is not told."""
 
     def __init__(self, pods: PodSettings, reading: NodeReading) -> None:
