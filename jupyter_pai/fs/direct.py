@@ -32,10 +32,10 @@ class Direct:
     def __init__(self, uri: str) -> None:
         with _errors():
             from pai_backend.storage.remote_files import RemoteFiles
-            from pai_backend.storage.uris import Place, parse
+            from pai_backend.storage.uris import StorageLocation, parse
 
             self._place = parse(uri)
-            root = Place(self._place.scheme, self._place.authority, "/")
+            root = StorageLocation(self._place.scheme, self._place.authority, "/")
             self._files: RemoteFiles = RemoteFiles(root, {}, Path())  # sends whole files, so it needs no spool
 
     def same_storage(self, other: Direct) -> bool:

@@ -16,8 +16,8 @@ from pai_backend.config.settings import Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.holding import ALIVE_S, HeldByAnother, Holder
 from pai_backend.model.errors import InvalidParameters, Unavailable
+from pai_backend.processes.components import Components, RoleError, key_source
 from pai_backend.processes.observed_engine import ObservedEngine
-from pai_backend.processes.parts import Parts, RoleError, key_source
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.keyring import SecretKeyError
 from pai_backend.store.sql import SqlStore
@@ -46,11 +46,11 @@ def main(arguments: list[str]) -> int:
 async def _adopt(settings: Settings, *, force: bool) -> int:
     store = SqlStore(settings.database_url, key_source(settings))
     await store.open()
-    parts = Parts(settings, (), "", asyncio.Event())
+    components = Components(settings, (), "", asyncio.Event())
     try:
-        return await adopt(store, parts.engine(), force=force)
+        return await adopt(store, components.engine(), force=force)
     finally:
-        await parts.aclose()
+        await components.aclose()
         await store.aclose()
 
 

@@ -24,7 +24,7 @@ from pai_backend.config.settings import Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.model.errors import DocumentError
 from pai_backend.model.node import Node
-from pai_backend.processes.parts import RoleError, local_nodes
+from pai_backend.processes.components import RoleError, local_nodes
 from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.read import read_config
 

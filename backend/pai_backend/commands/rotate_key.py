@@ -16,7 +16,7 @@ from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
 from pai_backend.model.errors import InvalidParameters, Unavailable
-from pai_backend.processes.parts import key_source
+from pai_backend.processes.components import key_source
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT
 from pai_backend.store.cipher import key_id
 from pai_backend.store.keyring import KeyFile, KeySource, SecretKeyError

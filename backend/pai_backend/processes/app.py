@@ -26,13 +26,13 @@ from pai_backend.config.settings import Role, Settings
 from pai_backend.model.base import SHARES_NAMES
 from pai_backend.platform import logs
 from pai_backend.platform.descriptors import raise_limit
-from pai_backend.processes.parts import Life, Parts, ReadyLine, RoleError
+from pai_backend.processes.components import Components, Life, ReadyLine, RoleError
 from pai_backend.processes.supervisor import EXIT_CONFIG, EXIT_FAULT, process_name
 
 log = logging.getLogger(__name__)
 
 DEADLINE_S = 18  # from being told to end to being killed by our own alarm; shorter than the supervisor's patience
-RunRole = Callable[[Parts, ReadyLine], Coroutine[Any, Any, None]]
+RunRole = Callable[[Components, ReadyLine], Coroutine[Any, Any, None]]
 
 
 def run_inherited(arguments: list[str], version: str) -> int:
@@ -128,16 +128,16 @@ async def run_roles(
     Raises RoleError (in a group) when a role cannot run with this configuration, and whatever a role died of.
     """
     stop = asyncio.Event()
-    parts = Parts(settings, roles, version, stop, life)
-    parts.reserve.release_if_full()
-    _end_on_request(parts, lifeline_fd, deadline_s(settings, roles))
+    components = Components(settings, roles, version, stop, life)
+    components.reserve.release_if_full()
+    _end_on_request(components, lifeline_fd, deadline_s(settings, roles))
     runs = [(role, _role(role)) for role in roles]
     _favour_latency()
     try:
         async with asyncio.TaskGroup() as group:
-            running = [group.create_task(run(parts, ready), name=role.value) for role, run in runs]
+            running = [group.create_task(run(components, ready), name=role.value) for role, run in runs]
             decides = bool({Role.API, Role.CONTROLLER} & set(roles))
-            keeping = group.create_task(parts.reserve.keep()) if decides else None
+            keeping = group.create_task(components.reserve.keep()) if decides else None
             ending = group.create_task(stop.wait())
             await asyncio.wait([*running, ending], return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()
@@ -145,7 +145,7 @@ async def run_roles(
                 keeping.cancel()
             stop.set()
     finally:
-        await parts.aclose()
+        await components.aclose()
 
 
 def deadline_s(settings: Settings, roles: tuple[Role, ...]) -> int:
@@ -174,7 +174,7 @@ def _favour_latency() -> None:
     gc.enable()
 
 
-def _end_on_request(parts: Parts, lifeline_fd: int | None, deadline: int) -> None:
+def _end_on_request(components: Components, lifeline_fd: int | None, deadline: int) -> None:
     """Set ``stop`` when we are told to end or our supervisor is gone; a process that then hangs is killed.
 
     Alone, it is to hurry once it has been told twice. With a supervisor that alone decides: an interrupt of the
@@ -184,16 +184,16 @@ def _end_on_request(parts: Parts, lifeline_fd: int | None, deadline: int) -> Non
     loop, supervised = asyncio.get_running_loop(), lifeline_fd is not None
 
     def begin_to_end() -> None:
-        if not parts.stop.is_set():
+        if not components.stop.is_set():
             signal.alarm(deadline)  # its default action ends the process
-            parts.stop.set()
+            components.stop.set()
 
     def end() -> None:
-        if not parts.stop.is_set():
+        if not components.stop.is_set():
             begin_to_end()
         elif not supervised:
             signal.alarm(DEADLINE_S)
-            parts.hurry.set()
+            components.hurry.set()
 
     def lifeline_moved() -> None:
         assert lifeline_fd is not None

@@ -13,7 +13,7 @@ from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
 from pai_backend.engine.local.nodes import detect_machine, marked, simulated_node
 from pai_backend.model.labels import Effect, NodeRule, Operator, Taint, Toleration
-from pai_backend.processes.parts import local_nodes
+from pai_backend.processes.components import local_nodes
 
 FILE = """\
 engine:

@@ -10,7 +10,7 @@ import yaml
 
 from pai_backend.config.settings import Role, Settings
 from pai_backend.launch.directories import TaskReach
-from pai_backend.processes.parts import Parts
+from pai_backend.processes.components import Components
 from pai_backend.protocol import read_document
 from tests.docs.pages import fences
 from tests.support.documents import scm_document
@@ -86,5 +86,5 @@ def test_the_quick_start_configures_a_storage_that_tasks_reach() -> None:
     assert reach.task_fs_uri == said["storage"]["default_uri"]
 
 
-def _parts(settings: Settings) -> Parts:
-    return Parts(settings, (Role.API,), "1", asyncio.Event())
+def _parts(settings: Settings) -> Components:
+    return Components(settings, (Role.API,), "1", asyncio.Event())

@@ -12,7 +12,7 @@ import pytest
 
 from pai_backend.config.settings import Role, Settings
 from pai_backend.processes import app
-from pai_backend.processes.parts import Parts
+from pai_backend.processes.components import Components
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,8 +36,8 @@ def lifeline() -> Iterator[tuple[int, list[int]]]:
         os.close(descriptor)
 
 
-def _parts(tmp_path: Path) -> Parts:
-    return Parts(Settings(data_dir=tmp_path), (Role.GATEWAY,), "1.0", asyncio.Event())
+def _components(tmp_path: Path) -> Components:
+    return Components(Settings(data_dir=tmp_path), (Role.GATEWAY,), "1.0", asyncio.Event())
 
 
 async def _told(number: signal.Signals) -> None:
@@ -53,24 +53,24 @@ async def _told(number: signal.Signals) -> None:
 async def test_a_process_alone_ends_when_told_and_hurries_when_told_again(
     tmp_path: Path, alarms: list[int], number: signal.Signals
 ) -> None:
-    parts = _parts(tmp_path)
-    app._end_on_request(parts, None, DRAIN_AND_ALL_S)
+    components = _components(tmp_path)
+    app._end_on_request(components, None, DRAIN_AND_ALL_S)
     await _told(number)
-    assert (parts.stop.is_set(), parts.hurry.is_set(), alarms) == (True, False, [DRAIN_AND_ALL_S])
+    assert (components.stop.is_set(), components.hurry.is_set(), alarms) == (True, False, [DRAIN_AND_ALL_S])
     await _told(number)
-    assert (parts.hurry.is_set(), alarms) == (True, [DRAIN_AND_ALL_S, app.DEADLINE_S])
+    assert (components.hurry.is_set(), alarms) == (True, [DRAIN_AND_ALL_S, app.DEADLINE_S])
 
 
 async def test_a_child_heeds_its_supervisor_alone_and_ends_as_told_when_that_is_gone(
     tmp_path: Path, alarms: list[int], lifeline: tuple[int, list[int]]
 ) -> None:
-    parts, (read, held) = _parts(tmp_path), lifeline
-    app._end_on_request(parts, read, DRAIN_AND_ALL_S)
+    components, (read, held) = _components(tmp_path), lifeline
+    app._end_on_request(components, read, DRAIN_AND_ALL_S)
     await _told(signal.SIGINT)
-    assert not parts.stop.is_set(), "an interrupt of the terminal is the supervisor's to pass on"
+    assert not components.stop.is_set(), "an interrupt of the terminal is the supervisor's to pass on"
     os.close(held.pop())
-    await asyncio.wait_for(parts.stop.wait(), 60)
-    assert (parts.hurry.is_set(), alarms) == (False, [DRAIN_AND_ALL_S]), "logins have the whole drain"
+    await asyncio.wait_for(components.stop.wait(), 60)
+    assert (components.hurry.is_set(), alarms) == (False, [DRAIN_AND_ALL_S]), "logins have the whole drain"
     for _ in range(2):
         await _told(signal.SIGTERM)
-        assert (parts.hurry.is_set(), alarms) == (False, [DRAIN_AND_ALL_S])
+        assert (components.hurry.is_set(), alarms) == (False, [DRAIN_AND_ALL_S])

@@ -1,1 +1,1 @@
-"""One module a role, each with ``run(parts, ready)``: wiring only, no decisions."""
+"""One module a role, each with ``run(components, ready)``: wiring only, no decisions."""

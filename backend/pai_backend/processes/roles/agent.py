@@ -8,29 +8,29 @@ from contextlib import ExitStack
 from pai_backend.config.settings import Role
 from pai_backend.engine.local.agent import serve_agent
 from pai_backend.platform.runtime_files import runtime_file
-from pai_backend.processes.parts import Parts, ReadyLine
+from pai_backend.processes.components import Components, ReadyLine
 
 AFTER_GATEWAY_S = 8  # its logins go through us to their end, and it ends them in good order
 
 
-async def run(parts: Parts, ready: ReadyLine) -> None:
+async def run(components: Components, ready: ReadyLine) -> None:
     """Serve until the process is told to end, and the logins there are until the gateway's have ended.
 
     Raises RoleError where it cannot be what tasks' accounts need it to be.
     """
-    parts.accounts  # noqa: B018 - refused here, as in the other roles
+    components.accounts  # noqa: B018 - refused here, as in the other roles
     with ExitStack() as files:
-        files.enter_context(runtime_file(parts.runtime("agent.json"), {"pid": os.getpid()}))
+        files.enter_context(runtime_file(components.runtime("agent.json"), {"pid": os.getpid()}))
         ready.role_is_ready(Role.AGENT)
 
         def leaving() -> None:
             files.close()
-            parts.let_go(Role.AGENT, ready)
+            components.let_go(Role.AGENT, ready)
 
         await serve_agent(
-            parts.engine_root,
-            parts.stop,
-            drain_s=parts.settings.gateway.drain_s + AFTER_GATEWAY_S,
+            components.engine_root,
+            components.stop,
+            drain_s=components.settings.gateway.drain_s + AFTER_GATEWAY_S,
             leaving=leaving,
-            hurry=parts.hurry,
+            hurry=components.hurry,
         )

@@ -37,7 +37,7 @@ from pai_backend.model.node import Node
 from pai_backend.platform.descriptors import raise_limit
 from pai_backend.platform.listening import bind_kept
 from pai_backend.platform.runtime_files import runtime_file
-from pai_backend.processes.parts import Parts, ReadyLine, RoleError
+from pai_backend.processes.components import Components, ReadyLine, RoleError
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.storage.room import FileRoom
 from pai_backend.store.base import Lease, Store
@@ -49,31 +49,31 @@ PATIENCE_S = 3.0  # the address is told at the latest after this long, with or w
 DRAIN_S = 5.0  # answers under way may take this long at the end
 
 
-async def run(parts: Parts, ready: ReadyLine) -> None:
+async def run(components: Components, ready: ReadyLine) -> None:
     """Serve until the process is told to end. Raises RoleError when the configuration cannot be followed."""
-    tokens, cells = _tokens(parts.settings), _cells(parts)
-    listener = _listen(parts.settings)
+    tokens, cells = _tokens(components.settings), _cells(components)
+    listener = _listen(components.settings)
     url = _url(listener)
-    front = Front(starting_application(lambda: parts.database_trouble))
-    waiting = Waiting(front, parts.settings.api.proxies)
+    front = Front(starting_application(lambda: components.database_trouble))
+    waiting = Waiting(front, components.settings.api.proxies)
     server = tornado.httpserver.HTTPServer(waiting, idle_connection_timeout=IDLE_S)
     acceptor = Acceptor(listener, server, waiting, most_connections(raise_limit()))
-    facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": parts.version}
+    facts = {"pid": os.getpid(), "url": url, "started": datetime.now(UTC).isoformat(), "version": components.version}
     metrics = Metrics()
     metrics.gauge("pai_api_connections", "Connections that are open.", lambda: acceptor.open)
-    opening = asyncio.create_task(parts.store_or_stop())
+    opening = asyncio.create_task(components.store_or_stop())
     await asyncio.wait({opening}, timeout=PATIENCE_S)
-    with runtime_file(parts.runtime("api.json"), facts):
+    with runtime_file(components.runtime("api.json"), facts):
         store = await opening
         if store is not None:
             changes, uses = Changes(store), Uses(lambda: store.idling)
-            site = _site(parts, parts.settings.api.public_url or url)
-            files = parts.files()
-            front.target = await _application(parts, store, site, cells, tokens, changes, metrics, files, uses)
+            site = _site(components, components.settings.api.public_url or url)
+            files = components.files()
+            front.target = await _application(components, store, site, cells, tokens, changes, metrics, files, uses)
             ready.role_is_ready(Role.API, url=url)
             async with asyncio.TaskGroup() as group:
-                going = [group.create_task(_follow_nodes(parts)), group.create_task(uses.run())]
-                await parts.stop.wait()
+                going = [group.create_task(_follow_nodes(components)), group.create_task(uses.run())]
+                await components.stop.wait()
                 for task in going:
                     task.cancel()
             await uses.finish()
@@ -84,7 +84,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
 
 
 async def _application(
-    parts: Parts,
+    components: Components,
     store: Store,
     site: Site,
     cells: CellRules,
@@ -95,9 +95,9 @@ async def _application(
     uses: Uses,
 ) -> tornado.routing.RuleRouter:
     """The API with the service proxy in front of it."""
-    engine = parts.engine()
+    engine = components.engine()
     signing_key = await store.secret(SIGNING_SECRET, secrets.token_hex(32))
-    identity = Identity(store, tokens, _accounts(parts.settings, tokens))
+    identity = Identity(store, tokens, _accounts(components.settings, tokens))
     for result in identity.sign_ins:
         meaning = f"Sign-ins by password that were {result}."
         metrics.gauge(f"pai_api_sign_ins_{result}", meaning, partial(identity.sign_ins.__getitem__, result))
@@ -109,13 +109,13 @@ async def _application(
         signing_key=signing_key,
         entrants=identity,
         uses=uses,
-        public_url=parts.settings.api.public_url or "",
+        public_url=components.settings.api.public_url or "",
     )
     metrics.gauge(
-        "pai_disk_reserve", "1 while room is kept for stop, delete and sign-in.", lambda: parts.reserve.is_held
+        "pai_disk_reserve", "1 while room is kept for stop, delete and sign-in.", lambda: components.reserve.is_held
     )
     metrics.gauge("pai_api_followers", "Streams that wait for news.", lambda: changes.followers)
-    if _hears_of_nodes(parts):
+    if _hears_of_nodes(components):
         metrics.gauge("pai_nodes", "Nodes of the engine.", lambda: len(engine.nodes))
     if engine.insight is not None:
         metrics.registry.register(engine.insight.figures())
@@ -125,43 +125,43 @@ async def _application(
         store=store,
         engine=engine,
         identity=identity,
-        limits=_limits(parts.settings.api),
+        limits=_limits(components.settings.api),
         proxy=proxy,
         changes=changes,
         metrics=metrics,
-        gateway=lambda: _gateway(parts),
-        nodes=lambda: _nodes(parts),
-        checks=lambda: _checks(parts, store),
+        gateway=lambda: _gateway(components),
+        nodes=lambda: _nodes(components),
+        checks=lambda: _checks(components, store),
         files=files,
-        can_stage=parts.provider.can_stage(parts.settings),
-        default_fs_uri=parts.settings.default_fs_uri,
-        troubles=lambda: parts.engine().troubles() if _hears_of_nodes(parts) else (),
-        silences=lambda nodes: parts.engine().silences(nodes),
-        log_place=parts.log_place,
-        file_place=parts.log_place if parts.settings.storage.default_uri is None else None,
-        task_reach=parts.task_reach(),
-        accounts=parts.accounts,
+        can_stage=components.provider.can_stage(components.settings),
+        default_fs_uri=components.settings.default_fs_uri,
+        troubles=lambda: components.engine().troubles() if _hears_of_nodes(components) else (),
+        silences=lambda nodes: components.engine().silences(nodes),
+        log_place=components.log_place,
+        file_place=components.log_place if components.settings.storage.default_uri is None else None,
+        task_reach=components.task_reach(),
+        accounts=components.accounts,
     )
     return make_application(ctx, proxy_rules(proxy))
 
 
-def _cells(parts: Parts) -> CellRules:
-    cluster = parts.settings.cluster
+def _cells(components: Components) -> CellRules:
+    cluster = components.settings.cluster
     return CellRules(
-        config=parts.cluster_config(),
+        config=components.cluster_config(),
         grants=cluster.grants,
         cells_for_all=cluster.cells_for_cpu_tasks,
         fixed=cluster.fixed,
         node_rules=NodeRules(cluster.sku_scheduling, cluster.cpu_scheduling),
-        policy=policy_of(parts.settings.queue),
+        policy=policy_of(components.settings.queue),
     )
 
 
-def _site(parts: Parts, base_url: str) -> Site:
-    settings = parts.settings
+def _site(components: Components, base_url: str) -> Site:
+    settings = components.settings
     return Site(
         name=settings.cluster_name,
-        version=parts.version,
+        version=components.version,
         engine=settings.engine.kind,
         base_url=base_url.rstrip("/"),
         service_domain=settings.api.service_domain,
@@ -214,38 +214,38 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
-def _gateway(parts: Parts) -> Address | None:
+def _gateway(components: Components) -> Address | None:
     """Where users find the SSH gateway: as configured, else as it said itself when it began to listen."""
-    settings = parts.settings.gateway
+    settings = components.settings.gateway
     if settings.public_host is not None and (settings.public_port or settings.port):
         return Address(settings.public_host, settings.public_port or settings.port)
-    said = parts.runtime_json("gateway.json")
+    said = components.runtime_json("gateway.json")
     if said is None or not isinstance(said.get("port"), int):
         return None
     host = settings.public_host or _reachable(str(said.get("host", settings.host)))
     return Address(host, settings.public_port or int(str(said["port"])))
 
 
-def _nodes(parts: Parts) -> Sequence[Node]:
+def _nodes(components: Components) -> Sequence[Node]:
     """The nodes as the engine tells them in this process; where it does not, as configured."""
-    engine = parts.engine()
-    return list(engine.nodes.values()) if _hears_of_nodes(parts) else parts.configured_nodes
+    engine = components.engine()
+    return list(engine.nodes.values()) if _hears_of_nodes(components) else components.configured_nodes
 
 
-def _hears_of_nodes(parts: Parts) -> bool:
+def _hears_of_nodes(components: Components) -> bool:
     """Whether this process has news of nodes: by the controller's watch, or from the cluster itself."""
-    return Role.CONTROLLER in parts.roles or parts.engine().insight is not None
+    return Role.CONTROLLER in components.roles or components.engine().insight is not None
 
 
-async def _follow_nodes(parts: Parts) -> None:
+async def _follow_nodes(components: Components) -> None:
     """Follow the nodes of a cluster where no controller of this process does; trouble is told by ``/readyz``."""
-    if Role.CONTROLLER in parts.roles:
+    if Role.CONTROLLER in components.roles:
         return
-    ending = asyncio.create_task(parts.stop.wait())
+    ending = asyncio.create_task(components.stop.wait())
     try:
-        while not parts.stop.is_set():
+        while not components.stop.is_set():
             try:
-                return await parts.engine().follow_nodes()
+                return await components.engine().follow_nodes()
             except EngineError as error:
                 log.warning("the nodes of the cluster cannot be followed: %s", error)
                 await asyncio.wait({ending}, timeout=AGAIN_S)
@@ -260,22 +260,22 @@ def _controller_check(lease: Lease | None) -> Check:
     return Check(name="controller", ok=left > 0, message=words)
 
 
-async def _checks(parts: Parts, store: Store) -> Sequence[Check]:
+async def _checks(components: Components, store: Store) -> Sequence[Check]:
     """The database and the controller's lease always; the engine when this process hears of its nodes."""
     try:
         lease = await store.lease()
     except Unavailable as error:
-        return [Check(name="database", ok=False, message=error.message), _disk_check(parts)]
+        return [Check(name="database", ok=False, message=error.message), _disk_check(components)]
     checks = [Check(name="database", ok=True, message="answers"), _controller_check(lease)]
-    if _hears_of_nodes(parts):
-        troubles = parts.engine().troubles()
+    if _hears_of_nodes(components):
+        troubles = components.engine().troubles()
         checks.append(Check(name="engine", ok=not troubles, message="; ".join(troubles) or "is listed"))
-    return [*checks, _disk_check(parts)]
+    return [*checks, _disk_check(components)]
 
 
-def _disk_check(parts: Parts) -> Check:
+def _disk_check(components: Components) -> Check:
     """Whether there is room for what frees a full disk. It is never a reason to send users elsewhere."""
-    trouble = parts.reserve.trouble()
+    trouble = components.reserve.trouble()
     return Check(name="disk", ok=True, message=trouble or "has its reserve", degraded=bool(trouble))
 
 

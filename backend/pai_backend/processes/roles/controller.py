@@ -17,7 +17,7 @@ from pai_backend.controller.configuring import Setting
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
 from pai_backend.engine.local.retention import Keep, Retention
-from pai_backend.processes.parts import Parts, ReadyLine, RoleError
+from pai_backend.processes.components import Components, ReadyLine, RoleError
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
 from pai_backend.store import deletion
@@ -51,10 +51,10 @@ async def require_holder(store: Store, engine: Engine) -> None:
         raise RoleError(refusal(found, identity, datetime.now(UTC), place))
 
 
-async def run(parts: Parts, ready: ReadyLine) -> None:
+async def run(components: Components, ready: ReadyLine) -> None:
     """Decide until the process is told to end."""
-    settings = parts.settings
-    store = await parts.store_or_stop()
+    settings = components.settings
+    store = await components.store_or_stop()
     if store is None:
         return
     options = ControllerOptions(
@@ -62,11 +62,11 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
         lock=lock_of(settings),
         grace_s=settings.engine.grace_s,
         ports=PortRange(settings.ports.first, settings.ports.last),
-        default_fs_uri=parts.task_reach().task_fs_uri,
-        reach=parts.reach(),
+        default_fs_uri=components.task_reach().task_fs_uri,
+        reach=components.reach(),
         keep=timedelta(seconds=settings.debug.keep_s),
         keep_orphans=timedelta(seconds=settings.engine.orphans_keep_s) if settings.engine.orphans_keep_s else None,
-        cluster=Setting(parts.cluster_text(), settings.cluster.fixed),
+        cluster=Setting(components.cluster_text(), settings.cluster.fixed),
         keep_jobs=deletion.Retention(
             timedelta(days=settings.jobs.keep_days), settings.jobs.keep_number, settings.jobs.keep_bytes
         ),
@@ -77,7 +77,7 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
             "there are refused. Name a storage that pods reach",
             settings.default_fs_uri,
         )
-    config, for_all = parts.cluster_config(), settings.cluster.cells_for_cpu_tasks
+    config, for_all = components.cluster_config(), settings.cluster.cells_for_cpu_tasks
     rules = NodeRules(settings.cluster.sku_scheduling, settings.cluster.cpu_scheduling)
     for sku in rules.unused(config) if config is not None else ():
         log.warning("cluster.sku_scheduling: there are no cells of type %s, so its rule has no effect", sku)
@@ -85,22 +85,22 @@ async def run(parts: Parts, ready: ReadyLine) -> None:
     for vc in settings.queue.vcs.keys() - set(vcs):
         log.warning("queue.vcs: there is no virtual cluster %s; there are: %s", vc, ", ".join(vcs))
     policy = policy_of(settings.queue)
-    engine = parts.engine()
-    await parts.open_to_accounts()
+    engine = components.engine()
+    await components.open_to_accounts()
     await require_holder(store, engine)
-    await store.recovery.add_log_place(await parts.log_place.marked())
+    await store.recovery.add_log_place(await components.log_place.marked())
     ready.role_is_ready(Role.CONTROLLER)
     controller = Controller(
         store, engine, options, placer=lambda: Placer(cells_for_all=for_all, rules=rules, policy=policy)
     )
     async with asyncio.TaskGroup() as group:
-        sweeping = group.create_task(_sweep(parts))
-        await controller.run(parts.stop)
+        sweeping = group.create_task(_sweep(components))
+        await controller.run(components.stop)
         sweeping.cancel()
 
 
-async def _sweep(parts: Parts) -> None:
+async def _sweep(components: Components) -> None:
     """Remove what is not kept of finished tasks: their logs, and on this machine their directories."""
-    given = parts.settings.engine
-    folder = parts.provider.finished(parts.settings)
+    given = components.settings.engine
+    folder = components.provider.finished(components.settings)
     await Retention(folder, Keep(given.keep_days * 86_400, given.keep_tasks, given.keep_bytes)).run()

@@ -12,56 +12,56 @@ from pai_backend.access.gateway.server import serve_gateway
 from pai_backend.config.gateway import GatewaySettings
 from pai_backend.config.settings import Role
 from pai_backend.platform.runtime_files import runtime_file
+from pai_backend.processes.components import Components, ReadyLine, RoleError
 from pai_backend.processes.gateway_port import NoPort, no_port, take
-from pai_backend.processes.parts import Parts, ReadyLine, RoleError
 
 
-async def run(parts: Parts, ready: ReadyLine) -> None:
+async def run(components: Components, ready: ReadyLine) -> None:
     """Serve until the process is told to end. Raises RoleError when no port is available."""
-    store = await parts.store_or_stop()
+    store = await components.store_or_stop()
     if store is None:
         return
-    settings, engine = parts.settings.gateway, parts.engine()
+    settings, engine = components.settings.gateway, components.engine()
     async with AsyncExitStack() as held:
         files, figures = held.enter_context(ExitStack()), await held.enter_async_context(AsyncExitStack())
-        counters = await _counters(parts, figures)
+        counters = await _counters(components, figures)
         try:
             alone = {**settings.model_dump(include={"host", "port"}), "processes": 1}
-            listener = parts.life.listener or take(alone, parts.settings.data_dir)[0]
+            listener = components.life.listener or take(alone, components.settings.data_dir)[0]
         except NoPort as error:
             raise RoleError(str(error)) from None
 
         def listening(host: str, port: int) -> None:
-            if parts.life.copy == 1:
+            if components.life.copy == 1:
                 facts = {"pid": os.getpid(), "host": host, "port": port}
-                files.enter_context(runtime_file(parts.runtime("gateway.json"), facts))
+                files.enter_context(runtime_file(components.runtime("gateway.json"), facts))
             ready.role_is_ready(Role.GATEWAY)
 
         async def closed() -> None:
             files.close()
             await figures.aclose()
-            parts.let_go(Role.GATEWAY, ready)
+            components.let_go(Role.GATEWAY, ready)
 
         await serve_gateway(
             _options(settings),
             store,
             engine,
-            parts.stop,
+            components.stop,
             listening,
             counters=counters,
             listener=listener,
             closed=closed,
-            hurry=parts.hurry,
+            hurry=components.hurry,
         )
 
 
-async def _counters(parts: Parts, held: AsyncExitStack) -> Counters:
+async def _counters(components: Components, held: AsyncExitStack) -> Counters:
     """The figures of this process, served where that is configured. Raises RoleError when their port is taken."""
-    settings, counters, insight = parts.settings.gateway, Counters(), parts.engine().insight
+    settings, counters, insight = components.settings.gateway, Counters(), components.engine().insight
     if insight is not None:
         counters.registry.register(insight.figures())
     if settings.metrics_port:
-        port = settings.metrics_port + parts.life.copy - 1
+        port = settings.metrics_port + components.life.copy - 1
         try:
             await held.enter_async_context(serve_figures(counters.registry, settings.metrics_host, port))
         except OSError as error:

@@ -60,7 +60,7 @@ class Life:
     """The gateway's port, where the supervisor has taken it."""
 
 
-class Parts:
+class Components:
     """Things made once a process, when the first role asks; heavy modules are imported only then."""
 
     def __init__(
