@@ -265,3 +265,27 @@ async def test_a_closed_connection_is_given_time_while_the_other_end_takes_some(
     async with asyncio.timeout(60):
         await (transport.empty if delivered else transport.aborted).wait()
     assert transport.aborted.is_set() != delivered
+
+
+async def test_streams_of_a_python_that_keeps_their_transport_elsewhere_live_as_long_as_it(
+    pair: tuple[Pair, Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere:
+        transport = object()
+
+    assert not module._forget_transport(Elsewhere())  # type: ignore[arg-type]  # what is looked at of a writer
+    monkeypatch.setattr(module, "_forget_transport", lambda _: False)
+    (near, near_writer), (_, far) = pair
+    recorder = Recorder()
+    transport = StreamTransport(Connection(near, near_writer), recorder)
+    transport.start()
+    assert transport._streams is not None
+    far.write(b"early")
+    await recorder.got.wait()
+    assert transport._streams is not None, "they would close what they have when they are collected"
+    far.write(b" and late")
+    async with asyncio.timeout(60):
+        while recorder.data != b"early and late":
+            recorder.got.clear()
+            await recorder.got.wait()
+    assert not transport.is_closing()
