@@ -68,8 +68,8 @@ class Spliced(_End):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio; nothing is read before the other end stands."""
         super().connection_made(transport)
-        # Not within this call: asyncio before Python 3.11.4 ignores that and reads on (gh-103607), and what is read before
-        # the other end stands is lost.
+        # Not within this call: asyncio before Python 3.11.4 ignores that and reads on (gh-103607). What is read
+        # before the other end stands is lost.
         asyncio.get_running_loop().call_soon(cast("asyncio.Transport", transport).pause_reading)
         self._joining = asyncio.create_task(self._join(), name="splice")
 

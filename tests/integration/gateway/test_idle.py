@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from pai_backend.access.gateway import noting
 from pai_backend.access.gateway.options import GatewayOptions
@@ -122,7 +123,8 @@ async def is_stopped_with_a_warning(
     async with program([*ssh, "-tt", f"{job.alias}@127.0.0.1", "echo up; cat"], stdin=-1, stdout=-1, stderr=-1) as seen:
         again = await told(store, job, "job.idle-warning", 2)
         await is_told_at_the_terminal(seen)
-    assert warning.payload.keys() == again.payload.keys() == documented("job.idle-warning")
+    assert warning.payload.keys() == again.payload.keys()
+    assert set(map(to_camel, again.payload)) == documented("job.idle-warning")
     assert over.payload.keys() == documented("job.idle-over")
     done = await final(store, job)
     exit_ = done.exit

@@ -14,6 +14,7 @@ from typing import Any
 import asyncssh
 import pytest
 import pytest_asyncio
+from pydantic.alias_generators import to_camel
 
 from pai_backend.access.gateway.activity import Kind
 from pai_backend.access.gateway.reasons import Reason
@@ -317,7 +318,7 @@ async def test_logins_and_their_ends_are_events_of_the_job(world: World) -> None
     assert (noted[2][1].payload["user"], noted[2][1].payload["reason"]) == ("bob", "denied")
     page = (Path(__file__).parents[3] / "docs" / "ssh-gateway.md").read_text()
     rows = dict(re.findall(r"^\| `(access\.\w+)` \| (.*) \|$", page, re.MULTILINE))
-    assert {event.type: set(event.payload) for _, event in noted} == {
+    assert {event.type: set(map(to_camel, event.payload)) for _, event in noted} == {
         name: set(re.findall(r"`(\w+)`", fields)) for name, fields in rows.items()
     }
     assert all(f"`{reason}`" in page for reason in Reason)
