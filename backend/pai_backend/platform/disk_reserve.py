@@ -89,20 +89,20 @@ class DiskReserve:
         log.info("%d MiB of the disk are reserved for stop, delete and sign-in", self._size >> 20)
         return True
 
-    def release(self) -> bool:
-        """Give the blocks up, because a write found the disk full; whether there were any."""
+    def release(self, part: int | None = None) -> bool:
+        """Give the blocks up, or a part of that many bytes, because a write found the disk full; whether it had any."""
         try:
             descriptor = os.open(self._path, os.O_WRONLY)
         except OSError:
             return False
         try:
-            held = os.fstat(descriptor).st_size > 0
-            os.ftruncate(descriptor, 0)
+            held = os.fstat(descriptor).st_size
+            os.ftruncate(descriptor, 0 if part is None else max(0, held - part))
         finally:
             os.close(descriptor)
-        if held:
+        if held and held >= self._size:
             log.error("the disk of %s is full; the reserve is given up for what frees it", self._path.parent)
-        return held
+        return held > 0
 
     def relieves(self, error: BaseException) -> bool:
         """Whether what failed is to be tried again: the disk was full, and the reserve is given up now."""
@@ -129,15 +129,14 @@ class DiskReserve:
 
 
 def grow(path: Path, size: int) -> None:
-    """Give a file blocks behind its end, zeroed, so that what is written there next needs none; as far as possible."""
+    """Give a file that many more bytes of blocks behind its end, zeroed, so that what is written there needs none."""
     if not hasattr(os, "posix_fallocate"):  # macOS
         return
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY)
         try:
             end = os.fstat(descriptor).st_size
-            if end < size:
-                os.posix_fallocate(descriptor, end, size - end)
+            os.posix_fallocate(descriptor, end, size)
         finally:
             os.close(descriptor)
 

@@ -41,6 +41,8 @@ FAST_S, SLOW_S, FAST_FOR_S = 0.05, 0.25, 3.0
 
 LOG_RESERVE = 12 * 2**20
 """Bytes that the log gets on a full disk, so that no task takes them meanwhile: some hundred transactions."""
+LOG_STEP = 2**20
+"""The reserve is given up in pieces of so many bytes until the log has its part."""
 
 _OPEN_LOCK_S, _OPEN_LOCK_STEP_S = 60.0, 0.02
 
@@ -146,10 +148,15 @@ class SqliteBacking:
 
         SQLite takes a log for ended where its frames do, and does not look at what is behind.
         """
-        if self._reserve is None or not self._reserve.release():
+        if self._reserve is None:
             return False
-        grow(self._path.with_name(f"{self._path.name}-wal"), LOG_RESERVE)
-        return True
+        log, given = self._path.with_name(f"{self._path.name}-wal"), False
+        for _ in range(LOG_RESERVE // LOG_STEP):  # step by step: a task that fills the disk takes a part, not all
+            if not self._reserve.release(LOG_STEP):
+                break
+            given = True
+            grow(log, LOG_STEP)
+        return self._reserve.release() or given
 
     def writing_engine(self) -> Engine:
         """The engine of the writing thread."""

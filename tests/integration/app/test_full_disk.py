@@ -98,7 +98,7 @@ def test_on_a_full_disk_users_sign_in_stop_and_delete_and_then_submit(running: B
                 break
         told = check(client)
         assert told["degraded"], "the database never needed the reserve"
-        assert "free some space" in told["message"]
+        assert "free some, for instance by `pai delete`" in told["message"]
         assert "pai_disk_reserve 0.0" in client.get("/metrics").text
         until(lambda: free(small_disk) == 0)
 

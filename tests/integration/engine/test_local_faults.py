@@ -205,7 +205,7 @@ async def test_a_task_that_fills_the_disk_fails_and_the_engine_goes_on(small_dis
             assert ended is not None
             assert (ended.reason, ended.causer) == ("disk-full", Causer.RESOURCE)
             assert not behind.processes(plan.uid)
-            with pytest.raises(EngineError, match="make room"):
+            with pytest.raises(EngineError, match="free some disk space"):
                 await engine.start(make_plan("true", 1))
             for log in (small_disk / "engine" / "tasks" / plan.uid).glob("*.log"):
                 os.truncate(log, 0)
