@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 
+from tests.support import typed_at_shell
 from tests.support.lacking import needs
 from tests.support.running_fake import RunningFake
 
@@ -47,16 +48,16 @@ LINES = [
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_tab_completes_what_is_typed(shell: str, environ: dict[str, str], tmp_path: Path) -> None:
     needs(shell)
-    child = pexpect.spawn(
-        shell, COMMAND[shell], env=environ, cwd=str(tmp_path), timeout=TIMEOUT_S, encoding="utf-8", dimensions=(24, 200)
+    asked = json.dumps({"command": [shell, *COMMAND[shell]], "start": START[shell], "lines": LINES})
+    done = subprocess.run(
+        [sys.executable, typed_at_shell.__file__],
+        input=asked,
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
-    child.sendline(START[shell] + "; echo re''ady")
-    child.expect("ready")
-    for typed, completed in LINES:
-        child.send(f"{typed}\t")
-        child.expect_exact(completed)
-        child.send("\x03")
-    child.close(force=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_fish_completes_what_is_typed(environ: dict[str, str]) -> None:
