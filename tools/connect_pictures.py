@@ -6,7 +6,6 @@ pictures of PyCharm.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -16,6 +15,7 @@ from playwright.sync_api import sync_playwright
 
 from jupyter_pai.connect.guide import Guide, Task, guide
 from jupyter_pai.connect.ssh_config import Login
+from tests.support.chromium import ARGUMENTS, executable
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "connect" / "images"
 WIDTH = 720
@@ -87,13 +87,9 @@ def page(place: str, rows: Rows) -> str:
 
 def make(directory: Path) -> None:
     """Draw all of them into a directory."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        raise SystemExit("There is no Chromium; `apt-get install chromium` brings one.")
     directory.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        # Without a sandbox, because this may run as root, where Chromium has none.
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
         shown = browser.new_page(viewport={"width": WIDTH, "height": 100})
         for name, (place, rows) in pictures(guide(EXAMPLE)).items():
             shown.set_content(page(place, rows))

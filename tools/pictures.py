@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
+from tests.support.chromium import ARGUMENTS, OwnNetwork, executable
 from tests.support.lab_site import LabSite, running_lab
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,14 +165,10 @@ def in_chinese(browser: Browser, site: LabSite, directory: Path) -> None:
 
 def make(directory: Path) -> None:
     """All pictures, into a directory."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        raise SystemExit("There is no Chromium; `apt-get install chromium` brings one.")
     directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="ada-") as place, sync_playwright() as playwright:
+    with OwnNetwork().entered(), tempfile.TemporaryDirectory(prefix="ada-") as place, sync_playwright() as playwright:
         expect.set_options(timeout=TIMEOUT_MS)
-        # Without a sandbox, because this may run as root, where Chromium has none.
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
         with running_lab(Path(place), {"PAI_BACKEND_USER": "ada"}) as site:
             in_english(browser, site, directory)
             in_chinese(browser, site, directory)

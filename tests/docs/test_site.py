@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import pytest
 from playwright.async_api import async_playwright
 
 from tests.docs.pages import ROOT, fences, pages
+from tests.support.chromium import ARGUMENTS, executable
 
 BUILD_TIMEOUT_S = 280
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
@@ -136,7 +136,7 @@ async def test_search_finds_a_page_from_a_file_without_a_server(
     site: Path, language: str, words: str, title: str
 ) -> None:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
         page = await browser.new_page()
         await page.goto(f"{(site / language / 'search.html').as_uri()}?q={words}")
         await page.locator("#search-results ul.search li a", has_text=title).first.wait_for(timeout=60_000)

@@ -8,13 +8,14 @@ stopped after each, so that the next finds both GPUs free.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.support.chromium import ARGUMENTS, OwnNetwork, executable
 from tests.support.lab_site import PANEL, LabSite, running_lab
 
 HERE = f"{Path(__file__).parent}{os.sep}"
@@ -32,23 +33,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSite]:
+def network() -> OwnNetwork:
+    """Where JupyterLab and the browser are. Other tests of the worker are not in it: each of these enters it."""
+    return OwnNetwork()
+
+
+@pytest.fixture(autouse=True)
+def _within(network: OwnNetwork) -> Iterator[None]:
+    with network.entered():
+        yield
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory, network: OwnNetwork) -> Iterator[LabSite]:
     """JupyterLab with the panel of this checkout and two simulated nodes of one GPU."""
     if not (PANEL / "package.json").is_file():
         pytest.fail(f"{PANEL} is not built; run `make install`, or `jlpm build` in labextension/")
-    with running_lab(tmp_path_factory.mktemp("lab")) as site:
+    with ExitStack() as stack:
+        with network.entered():
+            site = stack.enter_context(running_lab(tmp_path_factory.mktemp("lab")))
         yield site
+        with network.entered():
+            stack.close()
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(network: OwnNetwork) -> Iterator[Browser]:
     """The system's Chromium. No wider: while playwright's sync face is open, no test of asyncio can run here."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.fail("no Chromium on PATH; `apt-get install chromium` brings one")
-    with sync_playwright() as playwright:
-        # Without a sandbox, because the tests may run as root, where Chromium has none.
-        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with ExitStack() as stack:
+        with network.entered():
+            playwright = stack.enter_context(sync_playwright())
+            opened = playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
         yield opened
         opened.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +9,7 @@ import pytest
 from playwright.async_api import Page, async_playwright, expect
 
 from pai_backend.model.job import Phase, State
+from tests.support.chromium import ARGUMENTS, executable
 from tests.support.proxy_fakes import ProxyUnderTest, running_proxy, service_job
 from tests.support.proxy_upstreams import web_server
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ui
 async def signed_in_page(under_test: ProxyUnderTest, locale: str, going: str) -> AsyncIterator[Page]:
     """A page that came in with a ticket, as the panel opens it."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
         page = await browser.new_page(locale=locale)
         await page.goto(f"{under_test.origin}/.pai/signin?ticket={await under_test.ticket()}&next={going}")
         yield page
