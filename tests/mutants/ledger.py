@@ -6,7 +6,7 @@ from pai_backend.model.ids import TaskUid
 from pai_backend.scheduling.cells.holding import Holding
 from pai_backend.scheduling.cells.ranking import Ranking
 from pai_backend.scheduling.cells.tree import Held, Node
-from pai_backend.scheduling.core.room import Room
+from pai_backend.scheduling.core.room import Ports, Room
 from pai_backend.scheduling.core.trees import Trees
 from pai_backend.scheduling.request import Need
 
@@ -48,10 +48,22 @@ def _keeps_room(self: Room, uid: TaskUid, held: tuple[str, Need] | None) -> None
         self._held[uid] = held
 
 
+def _keeps_the_port(self: Ports, machine: str, port: int, owner: str | None) -> None:
+    """Leases a port, and notes nothing."""
+    owners = self._by_machine.setdefault(machine, {})
+    before = owners.pop(port, None)
+    if before is not None:
+        self._by_owner[before].discard((machine, port))
+    if owner is not None:
+        owners[port] = owner
+        self._by_owner.setdefault(owner, set()).add((machine, port))
+
+
 LEDGERS: list[tuple[type, str, object]] = [
     (Ranking, "touch", _forgets_where_it_was),
     (Trees, "_enter_again", _puts_back_at_the_end),
     (Holding, "_running", _forgets_the_order),
     (Trees, "pursue", _forgets_who_is_hunted),
     (Room, "_set", _keeps_room),
+    (Ports, "_set", _keeps_the_port),
 ]

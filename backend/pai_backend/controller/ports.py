@@ -17,6 +17,7 @@ from pai_backend.lifecycle.events import JobEvent, Placed, Waiting
 from pai_backend.model.ids import JobUid, PortLease, TaskUid, slot_of
 from pai_backend.model.job import Job, Task
 from pai_backend.model.node import Node, Placement
+from pai_backend.scheduling.core.decision import Lease
 from pai_backend.scheduling.jobs.answers import Lack, Round, Waits
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.jobs.unit import Unit
@@ -33,12 +34,11 @@ LastPlaces = Mapping[str, Placement | None]
 
 @dataclass(frozen=True)
 class PlacedUnit:
-    """Placements of a unit's tasks with the ports that must be leased and given back for them."""
+    """Placements of a unit's tasks, and the leases of ports that begin and end with them."""
 
     unit: Unit
     placements: dict[TaskUid, Placement]
-    lease: tuple[PortLease, ...] = ()
-    release: tuple[str, ...] = ()
+    ports: Lease
 
 
 class Placing:
@@ -61,8 +61,7 @@ class Placing:
             self.placer.set_aside(unit, str(error))
             self.ran_short = True
             return None
-        self.placer.ledger.ports.drop(decision.release)
-        self.placer.ledger.ports.add(decision.lease)
+        self.placer.ledger.apply(decision.ports, final=True)
         return decision
 
     def reserved(self, job: Job) -> dict[TaskUid, Placement]:
@@ -86,13 +85,13 @@ class Placing:
     def undo(self, units: Iterable[Unit], decisions: Iterable[PlacedUnit]) -> None:
         """Give back what these units were given; it could not be written."""
         for decision in decisions:
-            self.placer.ledger.ports.drop({lease.owner for lease in decision.lease})
+            self.placer.ledger.end_leases(lease.owner for lease in decision.ports.begins)
         for unit in units:
             self.placer.put_back(unit)
 
     def freed(self, owners: Iterable[str]) -> None:
         """The ports of these owners are not leased any more."""
-        if self.placer.ledger.ports.drop(owners):
+        if self.placer.ledger.end_leases(owners):
             self.placer.ask_for_nodes_again()
 
     def _taken(self, node: Node, need: Need) -> str:
@@ -114,7 +113,7 @@ class Placing:
 
     async def _probe(self, decision: PlacedUnit) -> dict[str, set[int]]:
         wanted: dict[str, list[int]] = {}
-        for lease in decision.lease:
+        for lease in decision.ports.begins:
             wanted.setdefault(lease.machine, []).append(lease.port)
         found = {machine: await self._engine.busy_ports(machine, ports) for machine, ports in wanted.items()}
         return {machine: ports for machine, ports in found.items() if ports}
@@ -149,7 +148,7 @@ class Placing:
                 mine.update(port for group in ports.values() for port in group)
                 leases.extend(PortLease(place.machine, port, owner) for group in ports.values() for port in group)
             placements[task.uid] = self._addressed(task, place, ports)
-        return PlacedUnit(unit, placements, tuple(leases), tuple(released))
+        return PlacedUnit(unit, placements, Lease(tuple(leases), tuple(released)))
 
     def _addressed(self, task: Task, place: Placement, ports: dict[str, tuple[int, ...]]) -> Placement:
         """The place with the address and the ports that the task is reached by."""
@@ -181,12 +180,12 @@ class Offer:
     @property
     def lease(self) -> list[PortLease]:
         """The ports to lease for them."""
-        return [lease for decision in self.decisions for lease in decision.lease]
+        return [lease for decision in self.decisions for lease in decision.ports.begins]
 
     @property
     def release(self) -> list[str]:
         """Slots whose former ports are given back."""
-        return [owner for decision in self.decisions for owner in decision.release]
+        return [owner for decision in self.decisions for owner in decision.ports.ends]
 
     @property
     def news(self) -> list[JobEvent]:

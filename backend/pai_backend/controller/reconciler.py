@@ -160,7 +160,7 @@ class Reconciler:
 
     async def _recover(self) -> None:
         """Rebuild from the store: jobs, what they hold, their ports. Open effects wait for what the engine lists."""
-        self._placing.placer.ledger.ports.reset(await self._store.port_leases())
+        self._placing.placer.ledger.set_leases(await self._store.port_leases())
         jobs = await self._store.unfinished()
         self._placing.placer.recover(jobs)
         for job in jobs:
@@ -273,7 +273,7 @@ class Reconciler:
                 news = [*news, Look()]
                 continue
             except PortTaken:
-                self._placing.placer.ledger.ports.reset(await self._store.port_leases())
+                self._placing.placer.ledger.set_leases(await self._store.port_leases())
                 return False
             self._adopt(job, saved, over)
             return True

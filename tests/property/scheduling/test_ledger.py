@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from pai_backend.model.errors import Bug, PaiError
-from pai_backend.model.ids import JobUid, TaskUid
+from pai_backend.model.ids import JobUid, PortLease, TaskUid
 from pai_backend.model.node import Node
 from pai_backend.scheduling import Bound, ClusterConfig, Group, Ledger, Member, Outdated, Preempt, Wait
 from pai_backend.scheduling.cells.ranking import Ranking
-from pai_backend.scheduling.core.decision import Decision, Keep, Release
+from pai_backend.scheduling.core.decision import Applicable, Decision, Keep, Lease, Release
 from pai_backend.scheduling.core.ledger import Receipt
 from pai_backend.scheduling.request import Need
 from tests.mutants import ledger as mutants
 from tests.property.scheduling.clusters import configs, fingerprint, groups
 
-Applied = Decision | Keep | Release
+OWNERS = ("job-0", "job-1", "job-2")
+LEASES = st.builds(PortLease, st.sampled_from(["m1", "m2"]), st.integers(1, 3), st.sampled_from(OWNERS))
 
 
 class Histories(RuleBasedStateMachine):
@@ -82,6 +83,20 @@ class Histories(RuleBasedStateMachine):
             return
         self._apply(data, decision)
 
+    @rule(data=st.data(), begins=st.lists(LEASES, max_size=4), ends=st.lists(st.sampled_from(OWNERS), max_size=2))
+    def lease(self, data: st.DataObject, begins: list[PortLease], ends: list[str]) -> None:
+        self._apply(data, Lease(tuple(begins), tuple(ends)))
+
+    @rule(leases=st.lists(LEASES, max_size=3))
+    def leases_as_stored(self, leases: list[PortLease]) -> None:
+        self.ledger.set_leases(leases)
+        self._event()
+
+    @rule(owner=st.sampled_from(OWNERS))
+    def end_leases(self, owner: str) -> None:
+        self.ledger.end_leases([owner])
+        self._event()
+
     @rule(data=st.data())
     def health(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.ledger.nodes)))
@@ -119,7 +134,7 @@ class Histories(RuleBasedStateMachine):
         except PaiError:
             return None
 
-    def _apply(self, data: st.DataObject, decision: Applied) -> None:
+    def _apply(self, data: st.DataObject, decision: Applicable) -> None:
         decision = self._with_more(data, decision)
         before = state_of(self.ledger)
         receipt = self.ledger.apply(decision)
@@ -138,7 +153,7 @@ class Histories(RuleBasedStateMachine):
         assert state_of(self.ledger)[:-1] == after[:-1], "the second time something else was written"
         self.done.append((before, receipt))
 
-    def _with_more(self, data: st.DataObject, decision: Applied) -> Applied:
+    def _with_more(self, data: st.DataObject, decision: Applicable) -> Applicable:
         """The same with CPU and memory; or the place kept though it is free."""
         holds: tuple[tuple[Need, str], ...] = ()
         if isinstance(decision, Bound | Preempt):
@@ -198,7 +213,9 @@ def state_of(ledger: Ledger) -> tuple[object, ...]:
     ]
     room = ledger.room
     cpu = [(node, room.free(node), sorted(room.held_by(job))) for node in room.nodes for job in [JobUid("job")]]
-    return (rankings, holders, held, owners, cpu, ledger.serial, looked[:-1], ledger.version)
+    ports = [dict(ledger.ports.taken(machine)) for machine in ("m1", "m2")]
+    leased = {owner: set(places) for owner, places in ledger.ports._by_owner.items()}
+    return (rankings, holders, held, owners, cpu, ports, leased, ledger.serial, looked[:-1], ledger.version)
 
 
 def _ranked(ranking: Ranking[Any]) -> list[tuple[object, list[object]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import PortLease, TaskUid
 from pai_backend.scheduling.core.search import Plan
 from pai_backend.scheduling.request import GroupPlace, Need, Reason
 
@@ -77,6 +77,16 @@ class Release:
     group: str
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Ports for tasks that have a place: first all leases of the owners in ``ends`` end. Right on any version."""
+
+    begins: tuple[PortLease, ...] = ()
+    ends: tuple[str, ...] = ()
+
+
 Decision = Bound | Preempt | Wait
 Step = Bound | Preempt | Keep
 """What is decided for one group of a unit."""
+Applicable = Decision | Keep | Release | Lease
+"""All that a ledger applies."""

@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from pai_backend.model.errors import Fault, InvalidParameters
-from pai_backend.model.ids import TaskUid
+from pai_backend.model.ids import PortLease, TaskUid
 from pai_backend.scheduling.cells.tree import Held, State
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core import elastic
-from pai_backend.scheduling.core.decision import Bound, Decision, Holds, Keep, Preempt, Release, Wait
+from pai_backend.scheduling.core.decision import Applicable, Bound, Decision, Holds, Keep, Lease, Preempt, Release, Wait
 from pai_backend.scheduling.core.diagnose import diagnose
 from pai_backend.scheduling.core.elastic import has_to_spread, spread
 from pai_backend.scheduling.core.inspect import audit
@@ -171,14 +171,14 @@ class Ledger(Trees):
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def apply(self, decision: Decision | Keep | Release, *, final: bool = False) -> Receipt:
-        """Carry out a decision: groups hold their places, or reserve them while victims end; tasks hold CPU and memory.
+    def apply(self, decision: Applicable, *, final: bool = False) -> Receipt:
+        """Carry out a decision: groups hold or reserve their places, tasks hold CPU and memory, owners lease ports.
 
         Of a :class:`Wait`, only giving up a reservation that is no longer good. Raises :class:`Outdated`, and changes
         nothing, when the cells changed since the decision was made. Nothing is searched. What is ``final`` can only be
         undone by a :meth:`trial` around it: to note how costs some 7 % of a decision.
         """
-        if not isinstance(decision, Release) and decision.version != self.version:
+        if not isinstance(decision, Release | Lease) and decision.version != self.version:
             raise Outdated(f"the cells changed since {_name(decision)} was decided")
         if final:
             self._wrote(self._write(decision))
@@ -224,9 +224,13 @@ class Ledger(Trees):
             if what is Written.CELLS:
                 self.version = self._writes
 
-    def _write(self, decision: Decision | Keep | Release) -> Written:
+    def _write(self, decision: Applicable) -> Written:
         if isinstance(decision, Release):
             return self._release(decision.group)
+        if isinstance(decision, Lease):
+            dropped = self.ports.drop(decision.ends)
+            self.ports.add(decision.begins)
+            return Written.ROOM if dropped or decision.begins else Written.NOTHING
         if isinstance(decision, Keep):
             self._keep(decision)
             self._hold_room(decision.holds)
@@ -376,6 +380,18 @@ class Ledger(Trees):
         if nodes:
             self._wrote(Written.ROOM)
         return nodes
+
+    def set_leases(self, leases: Iterable[PortLease]) -> None:
+        """These ports are leased, as is stored, and no others."""
+        self.ports.reset(leases)
+        self._wrote(Written.ROOM)
+
+    def end_leases(self, owners: Iterable[str]) -> bool:
+        """These owners lease no port any longer; whether they did. Idempotent."""
+        dropped = self.ports.drop(owners)
+        if dropped:
+            self._wrote(Written.ROOM)
+        return dropped
 
     def restore(self, placements: Collection[GroupPlace]) -> Restored:
         """Put running groups where they are, in the order given, which should be that of submission.

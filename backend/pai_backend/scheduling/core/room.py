@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -236,45 +236,53 @@ def fits(cpus: int, memory_mb: int, free: tuple[int, int]) -> bool:
     return (cpus <= free[0] or not cpus) and (memory_mb <= free[1] or not memory_mb)
 
 
-@dataclass
 class Ports:
-    """Which ports of machines are leased, by machine and by owner: what is stored, so no decision changes it."""
+    """Which ports of machines are leased, and to whom."""
 
-    by_machine: dict[str, dict[int, str]] = field(default_factory=dict)
-    by_owner: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal = journal or Journal()
+        self._by_machine: dict[str, dict[int, str]] = {}
+        self._by_owner: dict[str, set[tuple[str, int]]] = {}
 
     def reset(self, leases: Iterable[PortLease]) -> None:
-        """Take over what the store says."""
-        self.by_machine.clear()
-        self.by_owner.clear()
+        """These are all leases that exist."""
+        self.drop(list(self._by_owner))
         self.add(leases)
 
     def add(self, leases: Iterable[PortLease]) -> None:
-        """Remember leases; of a port that somebody had, the newer one."""
+        """Remember leases; where a port was leased already, the newer lease counts."""
         for lease in leases:
-            machine = self.by_machine.setdefault(lease.machine, {})
-            before = machine.get(lease.port)
-            if before is not None:
-                self.by_owner[before].discard((lease.machine, lease.port))
-            machine[lease.port] = lease.owner
-            self.by_owner.setdefault(lease.owner, set()).add((lease.machine, lease.port))
+            self._set(lease.machine, lease.port, lease.owner)
 
     def drop(self, owners: Iterable[str]) -> bool:
         """Forget all leases of these owners; whether there were any."""
-        gone = [place for owner in set(owners) for place in self.by_owner.pop(owner, ())]
+        gone = [place for owner in dict.fromkeys(owners) for place in sorted(self._by_owner.get(owner, ()))]
         for machine, port in gone:
-            del self.by_machine[machine][port]
+            self._set(machine, port, None)
         return bool(gone)
 
-    def taken(self, machine: str) -> dict[int, str]:
+    def _set(self, machine: str, port: int, owner: str | None) -> None:
+        """The only change of a lease; its own inverse, given the owner before."""
+        owners = self._by_machine.setdefault(machine, {})
+        before = owners.pop(port, None)
+        self._journal.note(self._set, machine, port, before)
+        if before is not None:
+            self._by_owner[before].discard((machine, port))
+            if not self._by_owner[before]:
+                del self._by_owner[before]
+        if owner is not None:
+            owners[port] = owner
+            self._by_owner.setdefault(owner, set()).add((machine, port))
+
+    def taken(self, machine: str) -> Mapping[int, str]:
         """Port -> owner on that machine."""
-        return self.by_machine.get(machine, {})
+        return self._by_machine.get(machine, {})
 
     def lacking(self, node: Node, need: Need) -> tuple[int, str] | None:
-        """The first of the ports that the task fixes, with its label, that another one has on the node's machine."""
+        """The first fixed port of the task, with its label, that another owner leases on the node's machine."""
         leases, owner = self.taken(node.machine), slot_of(need.uid)
         return next(((port, label) for port, label in need.fixed_ports if leases.get(port, owner) != owner), None)
 
     def allow(self, node: Node, need: Need) -> bool:
-        """Whether all fixed ports of the task can be had on the node's machine, as far as leases tell."""
+        """Whether no fixed port of the task is leased to another owner on the node's machine."""
         return self.lacking(node, need) is None

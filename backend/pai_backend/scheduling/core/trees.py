@@ -147,7 +147,7 @@ class Trees:
         self.journal = Journal()
         self.room = Room(self.journal)
         """CPU and memory of nodes."""
-        self.ports = Ports()
+        self.ports = Ports(self.journal)
         """The leased ports of machines."""
         self.version = 0
         """Another one after every change of cells; a decision is good for the version it was made on."""
