@@ -14,9 +14,9 @@ class Outcome(StrEnum):
 
     DONE = "done"
     PREEMPTED = "preempted"
-    """It was ended for another, and begins anew."""
+    """It was preempted and starts again."""
     FAILED = "failed"
-    """A node or GPU broke under it; it begins anew."""
+    """Its node or GPU failed; it starts again."""
     CANCELLED = "cancelled"
     """Its user gave it up."""
 

@@ -101,7 +101,7 @@ class _Desk:
         self._known: dict[tuple[Group, str], Waiting | None] = {}
 
     def refusal(self, entry: Entry) -> Waiting | None:
-        """Why it could never start. Raises NoVirtualCluster or InvalidParameters for what there is not."""
+        """Why it could never start. Raises NoVirtualCluster or InvalidParameters for names that do not exist."""
         excess = self._usage.excess(entry)
         shape = replace(entry.group, name=""), "" if excess is None else entry.user
         if shape not in self._known:

@@ -12,7 +12,7 @@ from pai_backend.simulation.life import Life
 
 
 class Growing:
-    """Groups that could grow. They are asked after the queue, so that nobody who waits and could start is passed over.
+    """Groups that could grow. They are asked after the queue, so that no waiting group that could start is passed over.
 
     ``ledger`` is asked once for each of them at each instant at which anything became free, in the order of the queue.
     """

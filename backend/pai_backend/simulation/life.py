@@ -74,7 +74,7 @@ class Life:
         return self.placement is not None and len(self.placement.pods) == self.entry.group.pods
 
     def start(self, placement: GroupPlace, now: datetime) -> datetime:
-        """It runs from now on, anew; when it will have ended with the tasks that it has."""
+        """Start a run from the beginning; when it will have ended with the tasks that it has."""
         self.run += 1
         self._left = self.arrival.duration * self.entry.group.leaves
         self._opportunistic = self.entry.group.priority == OPPORTUNISTIC

@@ -31,7 +31,7 @@ class Kind(IntEnum):
     ARRIVAL = 3
     CANCELLATION = 4
     LOOK = 5
-    """The patience of somebody is over."""
+    """The patience of a waiting group is over."""
 
 
 class Happening(NamedTuple):
@@ -61,7 +61,7 @@ class Agenda:
 
     @property
     def next(self) -> datetime | None:
-        """When something happens again; None when nothing but looks at the patience of those who wait is left."""
+        """When something happens again; None when only looks at the patience of waiting groups are left."""
         return self._heap[0].at if len(self._heap) > self._looks else None
 
     def take(self, now: datetime) -> Happening | None:

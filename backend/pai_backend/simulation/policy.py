@@ -53,7 +53,7 @@ def _file(settings: str | None) -> ConfigFile:
 
 
 def _put(values: dict[str, Any], option: str) -> Loc:
-    """Set one key; answers which. Raises DocumentError for an option that is none."""
+    """Set one key; answers which. Raises DocumentError for an unknown option."""
     name, equals, text = option.partition("=")
     parts = name.split(".")
     hint = "Write --queue user.gpus=8, with a key of the queue's settings."

@@ -28,7 +28,7 @@ from pai_backend.simulation.waiting import Capped
 class Rules:
     """How a trace is played: the rules of the queue, and how long evicted groups hold their place, in seconds.
 
-    ``estimates``: note what those who wait are told of their start; costs some dozen decisions for each.
+    ``estimates``: note the estimated start of each waiting group; costs some dozen decisions for each.
     ``later`` are the configurations that the trace goes over to, by the names that it has for them; ``elsewhere`` is
     another one on which it is played too, so that nodes may be named which only that has.
     """
@@ -43,7 +43,7 @@ class Rules:
 def replay(config: ClusterConfig, trace: Trace, rules: Rules | None = None) -> Report:
     """Play a trace on a cluster that is empty and well.
 
-    A group that is ended for another, or with its node, waits again, where it stood, and runs its whole duration anew.
+    A group that is preempted, or whose node fails, waits again at its old place and runs its whole duration again.
     Groups that could not start even in the empty cluster are refused, as on submission. The same input gives the same
     report. Costs a few decisions for each arrival and end.
 
@@ -249,7 +249,7 @@ class _Replay:
         return life.expected_end()
 
     def _estimate(self, arrived: list[str], now: datetime) -> None:
-        """What those who arrived and wait are told of their start."""
+        """Note the estimated start of the groups that have arrived and wait."""
         for name in arrived if self._rules.estimates else ():
             ticket = self._queue.waiting.get(name)
             if ticket is None or ticket.line is None:

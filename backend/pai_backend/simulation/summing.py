@@ -57,7 +57,7 @@ def _is_left(fate: Fate) -> bool:
 
 
 def _overtaken(lives: Iterable[Life]) -> dict[str, int]:
-    """How often each was overtaken; whoever never started was for as long as it waited."""
+    """How often each was overtaken; a group that never started counts for as long as it waited."""
     stays: defaultdict[str, list[Stay]] = defaultdict(list)
     for life in lives:
         start = life.first_start_s

@@ -81,7 +81,7 @@ class Writer:
         return await self.put(_each, change, announce=announce)
 
     async def aclose(self) -> None:
-        """Wait until all that was put is durable, and accept no more. Idempotent."""
+        """Accept nothing further and wait until all that was put is durable. Idempotent."""
         self._closed = True
         if self._task is not None:
             await self._task

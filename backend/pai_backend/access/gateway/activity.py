@@ -23,7 +23,7 @@ _BEFORE_DATA = {MSG_CHANNEL_DATA: 8, MSG_CHANNEL_EXTENDED_DATA: 12}  # bytes of 
 
 
 class Kind(StrEnum):
-    """What somebody logged in for."""
+    """What a login is for."""
 
     SHELL = "shell"
     EXEC = "exec"

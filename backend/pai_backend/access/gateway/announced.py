@@ -1,8 +1,9 @@
-"""Who connects through a proxy of ours: what the proxy says before the client's first byte.
+"""Client addresses behind a proxy of ours: the header that the proxy sends before the client's first byte.
 
-The PROXY protocol, versions 1 and 2 (haproxy.org, proxy-protocol.txt of 2020/03/05). It is asked of the addresses in
-``gateway.proxies`` and of nobody else: whoever may say it may be anybody. One of them that says nothing of the kind is
-closed, as the protocol demands (§2): to guess would let clients of the proxy speak for it.
+The PROXY protocol, versions 1 and 2 (haproxy.org, proxy-protocol.txt of 2020/03/05). The header is required from the
+addresses in ``gateway.proxies`` and read from no other, because a peer that sends it can claim any address. A
+connection from one of them without the header is closed, as the protocol demands (§2): guessing would let clients of
+the proxy speak for it.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Listening:
 
 
 class Channels:
-    """All channels of one login, and what it listens with, at most ``most`` at a time, whoever opened them."""
+    """All channels and listeners of one login, at most ``most`` at a time, opened by the client or by the task."""
 
     __slots__ = ("_by_client", "_by_task", "_offered", "listening", "most")
 
@@ -152,14 +152,14 @@ class Channels:
             self._offered -= 1
 
     def closed_by_client(self, task: int) -> None:
-        """The client sends no more on a channel."""
+        """The client has closed its side of a channel."""
         channel = self._by_task.get(task)
         if channel is not None:
             channel.closed_by_client = True
             self._forget_closed(channel)
 
     def closed_by_task(self, client: int) -> None:
-        """The task sends no more on a channel."""
+        """The task has closed its side of a channel."""
         channel = self._by_client.get(client)
         if channel is not None:
             channel.closed_by_task = True

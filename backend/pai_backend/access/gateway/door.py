@@ -1,4 +1,4 @@
-"""What a login name leads to, and whether a credential opens it. Reads the store anew at every question."""
+"""The target of a login name, and whether a credential may enter it. Every question reads the store again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def utc_now() -> datetime:
 
 
 async def find_job(store: Store, name: names.LoginName) -> Job | None:
-    """The job a login name means, whoever owns it."""
+    """The job that a login name means, of any owner."""
     if name.alias:
         return await store.by_alias(name.alias)
     try:
@@ -58,7 +58,7 @@ async def job_of(store: Store, uid: JobUid) -> Job | None:
 
 
 async def current(store: Store, credential: Credential) -> Credential | Refused:
-    """The credential on the terms it has now; why it is good no more when it is not. Raises Unavailable."""
+    """The credential on the terms it has now, or why it is no longer valid. Raises Unavailable."""
     now = utc_now()
     found = await lookup.again(store, credential, now)
     if found is not None and found.user == credential.user:
@@ -78,7 +78,7 @@ class Door:
     def __init__(self, store: Store, text: str) -> None:
         self.text = text
         self.job_seen: JobUid | None = None
-        """The job that was found at the last look, whoever owns it."""
+        """The job that the last look found, of any owner."""
         self._store, self._name = store, names.parse(text)
 
     async def _job(self, credential: Credential) -> Job | None:
@@ -102,8 +102,8 @@ class Door:
         return found
 
     async def admits(self, credential: Credential) -> bool:
-        """Whether the credential may come in at all. One that is for others of its user's jobs may not, so that the
-        next one is tried. Whoever may not know of the job comes in, as for a name that means nothing, and is told so.
+        """Whether the credential may log in at all. One that is limited to other jobs of its user may not, so that the
+        client tries its next one. A user who may not see the job is let in and gets the answer for an unknown name.
         """
         _, limits, known = await self._seen(credential)
         return limits is not None or not known

@@ -49,7 +49,7 @@ class Room:
 
 
 class Entering(ABC):
-    """The tasks of one login. ``lost`` is called when the task's leg has ended, whoever ended it."""
+    """The tasks of one login. ``lost`` is called when the task's leg has ended, whichever side ended it."""
 
     def __init__(self, room: Room, front: ClientLeg, who: Offer, door: Door, lost: Callable[[], None]) -> None:
         self.door = door

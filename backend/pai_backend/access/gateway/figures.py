@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 async def serve_figures(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[int]:
     """Answer HTTP with the figures as long as the block runs; gives the real port.
 
-    Raises OSError when the port cannot be had. It runs in threads, so that a scrape holds no login up.
+    Raises OSError when the port cannot be bound. It runs in threads, so that a scrape does not delay a login.
     """
     server, thread = await asyncio.to_thread(start_http_server, port, host, registry)
     try:

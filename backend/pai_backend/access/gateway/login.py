@@ -46,7 +46,7 @@ class Doors:
     progress: Callable[[Login], None]
     """Called when keys are exchanged and the login has begun."""
     proved: Callable[[Login, Credential], str]
-    """Called when somebody has proved who they are; why they cannot come in all the same, or an empty text."""
+    """Called when a user has authenticated; why they cannot enter all the same, or an empty text."""
     left: Callable[[Login], None]
     lost: Callable[[Login], None]
     """Called when the task's end is gone while the client's still stands."""
@@ -152,7 +152,7 @@ class Login(asyncssh.SSHServer, ABC):
         return await self._proof.take_key(key.get_fingerprint(), line_of(key))
 
     async def _is_welcome(self) -> bool:
-        """Called for a proof of somebody's. Tells them why it is refused; waits where that is wanted."""
+        """Whether a known user may enter. Tells them why not; waits for the task where the options say so."""
         assert self._proof is not None
         assert self._proof.offer is not None
         offer, door = self._proof.offer, self._proof.door

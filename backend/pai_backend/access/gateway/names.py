@@ -135,7 +135,7 @@ def not_for(name: str) -> Refused:
 
 
 def plain(text: str, limit: int = 200) -> str:
-    """One printable line of at most ``limit`` characters: safe for terminals and logs, whoever wrote it."""
+    """One printable line of at most ``limit`` characters: safe for terminals and logs, whatever its source."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

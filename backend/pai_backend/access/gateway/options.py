@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
-REKEY_BYTES = 1 << 30  # keys are exchanged anew after this much (RFC 4253 §9: each gigabyte or each hour)
+REKEY_BYTES = 1 << 30  # keys are exchanged again after this much (RFC 4253 §9: each gigabyte or each hour)
 REKEY_S = 3600
 
 Network = IPv4Network | IPv6Network
@@ -36,7 +36,7 @@ class GatewayOptions:
     """Addresses of proxies of our own, which say by the PROXY protocol for whom they connect."""
 
     max_auth_tries: int = 24
-    """Refused attempts to authenticate, such as keys offered in vain, after which a connection is ended."""
+    """Failed attempts to authenticate, such as unknown keys, after which a connection is ended."""
 
     max_logins_per_user: int = 4000
     """Connections of one user that are logged in at one process."""

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Offer:
-    """A key or certificate that is somebody's, and whether it opens the door that was named."""
+    """A key or certificate of a known user, and whether it may enter the target that was named."""
 
     credential: Credential
     welcome: bool
@@ -35,10 +35,10 @@ class Proof:
     def __init__(self, store: Store, door: Door) -> None:
         self._store, self.door = store, door
         self.offer: Offer | None = None
-        """The proof that was made last, if it is somebody's."""
+        """The last proof, if it is a known user's."""
 
     async def take_key(self, fingerprint: str, public_key: str) -> bool:
-        """Whether the public key, which has signed, is somebody's, or one that the job's document names."""
+        """Whether the public key, which has signed, is a known user's, or one that the job's document names."""
         await self._take(lookup.by_public_key(self._store, fingerprint, utc_now()), public_key)
         known = self.offer
         if known is None or not known.welcome:

@@ -61,10 +61,9 @@ class Record:
         self._news.set()
 
     async def run(self) -> None:
-        """Write until :meth:`finish` is called, and then what there is once more. A failing store is logged and tried
-        again.
+        """Write until :meth:`finish` is called, then write what is left. A failing store is logged and tried again.
 
-        Not to be cancelled: nobody would know whether the event that is being written then has been or is to be.
+        Do not cancel: whether the event that is being written then was stored would be unknown.
         """
         loop = asyncio.get_running_loop()
         while not self._ending.is_set():
@@ -80,7 +79,7 @@ class Record:
             log.error("the store does not answer; %d login events are dropped", len(self._writes))
 
     def finish(self) -> None:
-        """Let :meth:`run` end: there are no more logins."""
+        """Let :meth:`run` end: all logins have ended."""
         self._ending.set()
         self._news.set()
 

@@ -89,11 +89,11 @@ class Ride(asyncssh.SSHUNIXSession[bytes]):
             self._rider.from_task(data)
 
     def eof_received(self) -> bool:
-        """Called by asyncssh when the task's server sends no more: it has ended."""
+        """Called by asyncssh at the end of file of the task's server: it has ended."""
         return False
 
     def pause_writing(self) -> None:
-        """Called by asyncssh when the task takes no more."""
+        """Called by asyncssh when the task is full."""
         if self._rider is not None:
             self._rider.hold_client(hold=True)
 

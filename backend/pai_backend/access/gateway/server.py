@@ -99,7 +99,7 @@ class _Gateway:
         self.noting.left(login)
 
     async def drain(self, seconds: float, hurry: asyncio.Event) -> None:
-        """Let nobody new in, keep those inside for ``seconds`` or until ``hurry``, then end them.
+        """Refuse new logins, keep the present ones for ``seconds`` or until ``hurry``, then end them.
 
         Returns when their last bytes have left.
         """
@@ -138,8 +138,8 @@ async def serve_gateway(
     """Run the gateway until ``stop`` is set and live logins have ended, ``drain_s`` is over or ``hurry`` is set.
 
     ``ready`` is called once with the host and the real port when clients can connect, ``closed`` when they no longer
-    can, while those who are logged in may go on. Raises OSError when the port cannot be had; ``listener`` is a socket
-    that has it already. The store must be open; neither store nor engine is closed here.
+    can, while present logins may go on. Raises OSError when the port cannot be bound; ``listener`` is a socket that
+    has it already. The store must be open; neither store nor engine is closed here.
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # at INFO it writes commands of users
     client_key = asyncssh.import_private_key(await gateway_client_key(store))

@@ -26,7 +26,7 @@ class Teller:
         self.record, self.counters = record, counters
 
     def logged_in(self, login: Login, credential: Credential) -> None:
-        """Somebody has proved who they are."""
+        """A user has authenticated."""
         log.info("login name=%s user=%s key=%s from=%s", login.name, credential.user, key_of(credential), _where(login))
         self.counters.logins.labels(credential.kind.value).inc()
         self.record.used(credential, login.address)

@@ -59,7 +59,7 @@ class _Outbox:
         self.size = 0
         """Bytes not handed on yet."""
         self.gathering = False
-        """Whether somebody flushes who knows when the last piece has come."""
+        """Whether the caller flushes after the last piece."""
 
     def put(self, data: bytes | bytearray | memoryview) -> None:
         """Take a piece; it leaves at the end of this turn, or at once when there is much."""
@@ -150,7 +150,7 @@ class gathered:  # noqa: N801  (a context manager, by a class because it is ente
 
 
 def _forget_transport(writer: asyncio.StreamWriter) -> bool:
-    """Let go of streams whose transport lives on: a writer closes its own when nobody keeps it any more.
+    """Release streams whose transport lives on: a writer that is garbage closes its transport.
 
     There is no public way, and the streams are 2 KiB. False where this Python keeps the transport in another way: the
     streams must then be kept as long as it (ADR 0032).
@@ -170,7 +170,7 @@ class _Gone(asyncio.Transport):
         return True
 
     def close(self) -> None:
-        """Called by whoever closes the writer: what it had is another's now."""
+        """Called when the writer is closed. Does nothing: its former transport belongs to another object now."""
 
 
 def _under(connection: Connection) -> asyncio.Transport:

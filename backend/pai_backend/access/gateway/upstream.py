@@ -60,7 +60,7 @@ class Upstream(ABC):
         """By the algorithm of a task's host key; those that the backend makes are all of one."""
 
     async def open(self, entry: Entry, lost: Callable[[], None]) -> TaskLeg:
-        """Log in to the task. ``lost`` is called when the connection ends, whoever ended it.
+        """Log in to the task. ``lost`` is called when the connection ends, whichever side ended it.
 
         Raises Refused with a sentence for the user when the task does not answer in ``connect_timeout_s``,
         shows another host key than the one made for it, or does not let the gateway in. Cancellation-safe.

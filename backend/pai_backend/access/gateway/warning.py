@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Warnings:
-    """Follows the idle clocks of the jobs that somebody is logged in to at this process."""
+    """Follows the idle clocks of the jobs that have a login at this process."""
 
     def __init__(self, store: Store, logins: Callable[[], Collection[Login]]) -> None:
         self._store = store

@@ -74,7 +74,7 @@ class Watch:
             self._empty.set()
 
     async def wait_empty(self) -> None:
-        """Return when nobody is logged in."""
+        """Return when no login is left."""
         await self._empty.wait()
 
     async def run(self) -> None:
@@ -158,8 +158,8 @@ class _Look:
         return None
 
     def terms(self, credential: Credential) -> Credential:
-        """What to look at next time: a key that was registered anew has other terms. A certificate stays the one that
-        logged in, whose revocation counts also when it has been renewed.
+        """The credential to look up next time: a key that was registered again has other terms. A certificate stays the
+        one that logged in, whose revocation counts also when it has been renewed.
         """
         found = self._found[credential]
         return credential if isinstance(found, Refused) or found.serial is not None else found

@@ -75,10 +75,10 @@ def command(bash: str = layout.BASH, tell_s: float = TELL_S) -> tuple[str, ...]:
 
 
 def told(ran: Ran) -> GpuUse:
-    """What the program told of the GPUs of its container. Raises EngineError with the reason.
+    """The GPU use that the program printed. Raises EngineError with the reason.
 
-    Lines of another form are remarks of the driver's, such as on its memory of faults. For a GPU in MIG mode it writes
-    ``[N/A]`` in the place of a number.
+    Lines of another form are remarks of the driver, such as on memory errors. For a GPU in MIG mode it writes ``[N/A]``
+    instead of a number.
     """
     found = [match for line in ran.output.splitlines() if (match := _LINE.fullmatch(line))]
     numbers = [int(match[1]) for match in found if match[1]]

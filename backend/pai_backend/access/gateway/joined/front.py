@@ -100,11 +100,11 @@ class Front(Leg, Guessing):
         return valid and (self.is_welcome is None or await self.is_welcome())
 
     async def _validate_openssh_certificate(self, username: str, cert: SSHOpenSSHCertificate) -> SSHKey | None:
-        """Called by asyncssh for a certificate whose signature is right: the certified key, if it is good here.
+        """Called by asyncssh for a certificate whose signature is right: the certified key, if it is valid here.
 
         Its principals are aliases, which the broker compares; a login name may be another spelling of one. A command
-        that it forces is for servers that know nothing of us: nobody but the broker signs, and it forces one on logins
-        that may run none. What they may do exactly was written down with the serial, and the guard keeps them to that.
+        that it forces is for servers that do not know us: only the broker signs, and it forces a command on logins
+        that may not run any. The store has the exact rights under the serial, and the guard enforces them.
         """
         if self.is_certified is None:
             return None
@@ -155,7 +155,7 @@ class Front(Leg, Guessing):
             self.disconnect(DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many authentication failures")
 
     async def send_userauth_success(self) -> None:
-        """Called by asyncssh when somebody is logged in."""
+        """Called by asyncssh when a user has logged in."""
         await super().send_userauth_success()
         self.let_go()
 

@@ -1,7 +1,7 @@
 """asyncssh's connections in less memory: thousands of them are open, and do nothing most of the time.
 
-A connection of asyncssh has some 150 attributes, most of which matter until somebody is logged in only. CPython shares
-the names of attributes between objects that have few (30), and gives each other object a table of its own.
+A connection of asyncssh has some 150 attributes, most of which matter only until login. CPython shares the names of
+attributes between objects that have few (30), and gives each other object a table of its own.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ _unused = bytearray()
 
 
 def _random(size: int) -> bytes:
-    """So many bytes that nobody else gets."""
+    """Random bytes, given out once."""
     if len(_unused) < size:
         _unused.extend(os.urandom(RANDOM_BYTES))
     some = bytes(_unused[-size:])
@@ -170,7 +170,7 @@ def _random(size: int) -> bytes:
 
 
 class Packets(Lean):
-    """A connection whose messages with data go by :class:`Seal`, once somebody is logged in."""
+    """A connection whose messages with data are sealed by :class:`Seal` after login."""
 
     __slots__ = ("_in", "_out")
 
@@ -180,7 +180,7 @@ class Packets(Lean):
         self._out: Sealing = _NOT_YET
 
     def _seal_with(self, encryption: Encryption | None) -> Sealing:
-        """The cipher as a seal. Only some legs have theirs at hand, for the first message of a leg can make it anew."""
+        """The cipher as a seal. Only some legs keep theirs, because the first message of a leg can make it again."""
         if len(_at_hand) == MOST_AT_HAND:
             leg = _at_hand.popleft()()
             if leg is not None:

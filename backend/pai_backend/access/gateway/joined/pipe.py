@@ -57,7 +57,7 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
         self._outlet: FlushingTransport | None = None
         self._ride = ride
         self._is_full = self._waits = False
-        """Whether the channel takes no more, and whether the connection does not."""
+        """Whether the channel is full, and whether the connection is."""
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
         """Called by asyncssh when the client has been told that the connection stands."""
@@ -74,9 +74,9 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
         self._ride.write(data)
 
     def eof_received(self) -> bool:
-        """Called by asyncssh when the client sends no more: its own SSH has ended, and half a connection is of no use.
+        """Called by asyncssh at the client's end of file: its own SSH has ended, and half a connection is useless.
 
-        What it has not taken yet is dropped, for a client that was killed takes nothing and would never be gone.
+        Bytes that it has not read yet are dropped: a client that was killed reads nothing and would never be closed.
         """
         self._ride.close()
         if self._channel is not None:

@@ -11,8 +11,8 @@ came. What is not passed on as it is:
 - what the rules of the login (``guard``) do not allow;
 - a little of each session's first window, in jobs with an idle timeout (``asides``).
 
-Nothing is buffered but what the kernel and the transports hold: when one end takes no more, reading from
-the other stops (TCP), and windows keep channels apart (RFC 4254 §5.2) as they would without a gateway.
+Only the kernel and the transports buffer: when one end is full, reading from the other stops (TCP), and windows keep
+channels apart (RFC 4254 §5.2) as they would without a gateway.
 
 This module, ``packets``, ``lean`` and ``front`` use parts of asyncssh that it does not document; tests name each.
 """
@@ -53,7 +53,7 @@ MOST_UNANSWERED = 4096  # global requests of one end that the other has not answ
 UNSENT_BYTES = 1 << 22  # of answers to a client that reads none of them; the other leg leaves less here by far
 REKEY_SOFT_BYTES = 1 << 20  # held back during a key exchange before the other leg is paused
 REKEY_HARD_BYTES = 1 << 26  # and before the login is ended: only an end that breaks the protocol gets there
-UNREAD_BYTES = 1 << 19  # received but not yet understood, twice the largest packet: no more is read until it is
+UNREAD_BYTES = 1 << 19  # received but not yet parsed, twice the largest packet: reading pauses until it is
 
 HOST_KEY_REQUESTS = (b"hostkeys-00@openssh.com", b"hostkeys-prove-00@openssh.com")
 _REPLIES = (MSG_REQUEST_SUCCESS, MSG_REQUEST_FAILURE)
