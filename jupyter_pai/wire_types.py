@@ -319,11 +319,11 @@ class Released(TypedDict):
 class Resources(TypedDict):
     """What one task needs."""
 
+    storageGb: int | None
     cpus: int
     memoryMb: int
     gpus: int
     shmMb: int
-    storageGb: int | None
 
 
 class RetryDetails(TypedDict):
@@ -445,9 +445,9 @@ class TaskExitWire(TypedDict):
 class TaskRole(TypedDict):
     """A group of equal tasks."""
 
+    minInstances: int | None
     name: str
     instances: int
-    minInstances: int | None
     resources: Resources
     ports: list[PortSpec]
     command: str
@@ -652,29 +652,29 @@ class JobExit(TypedDict):
 class JobSpec(TypedDict):
     """A job as its author meant it; the meaning of a document, free of its dialect's spelling."""
 
-    name: str
-    dialect: Dialect
-    image: str
-    virtualCluster: str
-    gpuType: str | None
-    nodeSelector: dict[str, str]
-    retryCount: int
-    env: dict[str, Any]
-    extras: dict[str, Any]
     authFile: str
     dataDir: str
     outputDir: str
     codeDir: str
+    gpuType: str | None
+    retryCount: int
     killAllOnCompleted: int | None
     debug: bool
+    expectedRunS: int | None
+    idleTimeoutS: int | None
+    nodeSelector: dict[str, str]
+    name: str
+    dialect: Dialect
+    image: str
+    virtualCluster: str
+    env: dict[str, Any]
+    extras: dict[str, Any]
     scheduling: Scheduling
     secretNames: list[str]
     storages: list[StorageMount]
     notify: list[str]
     submitFrom: str
     description: str
-    expectedRunS: int | None
-    idleTimeoutS: int | None
     taskRoles: list[TaskRole]
 
 

@@ -1,4 +1,4 @@
-"""Write the pictures of docs/architecture.md from what they show; ``--check`` fails when one is stale."""
+"""Write pictures and tables within pages of docs/ from what they show; ``--check`` fails when one is stale."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 from pai_backend.lifecycle.table import TRANSITIONS
+from pai_backend.model import extension
+from pai_backend.model.extension import DocumentField, FieldType
 from pai_backend.model.job import Phase
+from pai_backend.model.spec import JobSpec, Resources, TaskRole
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "architecture.md"
 
 
 def task_phases() -> str:
@@ -42,33 +44,59 @@ def rooms() -> str:
     return "\n".join(["```", "\n  ↓\n".join(names), "```"])
 
 
-PICTURES = {
-    "made by tools/diagrams.py from lifecycle/table.py": task_phases,
-    "made by tools/diagrams.py from .importlinter": rooms,
+def own_fields() -> str:
+    """The field table of ``extras.jupyterPai``."""
+    of_job = [*extension.document_fields(JobSpec).values(), *extension.JOB_PARTS]
+    of_role = [*extension.document_fields(Resources).values(), *extension.ROLE_PARTS]
+    of_role += extension.document_fields(TaskRole).values()
+    rows = [_row(field.name, field) for field in of_job]
+    rows += [_row(f"taskRoles.ROLE.{field.name}", field) for field in of_role]
+    return "\n".join(["", "| field | holds | example | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def _row(name: str, field: DocumentField) -> str:
+    least = f", at least {_least(field)}" if field.low is not None else ""
+    return f"| `{name}` | {field.type.value}{least} | `{field.example}` | {field.doc} |"
+
+
+def _least(field: DocumentField) -> str:
+    return f"`{field.low}s`" if field.type is FieldType.DURATION else str(field.low)
+
+
+FRAMES = {
+    "docs/architecture.md": {
+        "made by tools/diagrams.py from lifecycle/table.py": task_phases,
+        "made by tools/diagrams.py from .importlinter": rooms,
+    },
+    "docs/documents-v2.md": {"made by tools/diagrams.py from model/extension.py": own_fields},
 }
 
 
-def drawn(text: str) -> str:
-    """The page with its pictures as they should be."""
-    for mark, picture in PICTURES.items():
+def drawn(page: str, text: str) -> str:
+    """The page's text with its frames as they should be."""
+    for mark, make in FRAMES[page].items():
         frame = re.compile(rf"(<!-- {re.escape(mark)} -->\n).*?(<!-- end -->)", re.DOTALL)
-        drawn = picture()
-        text = frame.sub(lambda found, drawn=drawn: f"{found[1]}{drawn}\n{found[2]}", text)  # type: ignore[misc]
+        made = make()
+        text, found = frame.subn(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)  # type: ignore[misc]
+        if found != 1:
+            raise SystemExit(f"{page} has {found} frames '{mark}', not one")
     return text
 
 
 def main() -> int:
-    """Draw, or compare with ``--check``."""
-    now = PAGE.read_text(encoding="utf-8")
-    if "--check" in sys.argv:
-        if now != drawn(now):
-            print(
-                "docs/architecture.md: its pictures are stale; run .venv/bin/python tools/diagrams.py", file=sys.stderr
-            )
-            return 1
-        return 0
-    PAGE.write_text(drawn(now), encoding="utf-8")
-    return 0
+    """Write, or compare with ``--check``."""
+    stale = 0
+    for page in FRAMES:
+        path = ROOT / page
+        now = path.read_text(encoding="utf-8")
+        if now == drawn(page, now):
+            continue
+        if "--check" in sys.argv:
+            print(f"{page} is stale; run .venv/bin/python tools/diagrams.py", file=sys.stderr)
+            stale = 1
+        else:
+            path.write_text(drawn(page, now), encoding="utf-8")
+    return stale
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from pai_backend.protocol import extension, v1, v1_ports, v2_tables
+from pai_backend.protocol import extension, own_fields, v1, v1_ports, v2_tables
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
 DOCUMENTS = [path for path in sorted(DATA.rglob("*")) if path.suffix in (".json", ".yaml")]
@@ -45,7 +45,7 @@ TABLES = (
     v2_tables.HIVED, v2_tables.HIVED_ROLE, v2_tables.STORAGE, v2_tables.PLUGIN, v2_tables.SSH, v2_tables.CMD,
     v2_tables.TENSORBOARD, v2_tables.GIT, extension.JOB, extension.ROLE, extension.NAMES,
 )  # fmt: skip
-FIELDS = sorted({name for table in TABLES for name in table.fields} | {extension.KEY, "worker", "a", "isDebug"})
+FIELDS = sorted({name for table in TABLES for name in table.fields} | {own_fields.KEY, "worker", "a", "isDebug"})
 WORDS = st.sampled_from([*FIELDS, "dockerimage", "data", "script", "output", "job", "default", "image", "python", "x"])
 LEAVES = WORDS | st.sampled_from(TOKENS) | st.none() | st.booleans() | st.integers(-2, 3) | st.integers() | st.floats()
 VALUES = st.recursive(
@@ -74,7 +74,7 @@ V2 = {
     },
     "deployments": [{"name": "d", "taskRoles": {"worker": {"preCommands": ["x"]}}}],
     "defaults": {"deployment": "d"},
-    "extras": {"hivedScheduler": {"taskRoles": {"worker": {}}}, extension.KEY: {"taskRoles": {"worker": {}}}},
+    "extras": {"hivedScheduler": {"taskRoles": {"worker": {}}}, own_fields.KEY: {"taskRoles": {"worker": {}}}},
 }
 
 
@@ -134,7 +134,7 @@ def good(draw: st.DrawFn) -> Any:
     job["description"] = draw(TEXTS)
     job["extras"] |= {
         "own": draw(VALUES),
-        extension.KEY: draw(st.dictionaries(st.sampled_from([*extension.JOB.fields]), VALUES, max_size=2)),
+        own_fields.KEY: draw(st.dictionaries(st.sampled_from([*extension.JOB.fields]), VALUES, max_size=2)),
     }
     job["taskRoles"]["worker"]["commands"] = draw(st.lists(SHELL, min_size=1, max_size=3))
     for number, one in enumerate(job["prerequisites"]):

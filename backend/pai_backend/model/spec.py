@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from pai_backend.model.base import Model
-from pai_backend.model.labels import Labels
+from pai_backend.model.extension import JobFields, ResourceFields, RoleFields
 
 
 class Dialect(StrEnum):
@@ -44,14 +44,13 @@ class PortSpec(Model):
     )
 
 
-class Resources(Model):
+class Resources(ResourceFields):
     """What one task needs."""
 
     cpus: int = Field(default=1, ge=0)
     memory_mb: int = Field(default=100, ge=0, description="MiB")
     gpus: int = Field(default=0, ge=0)
     shm_mb: int = Field(default=64, ge=0, description="MiB of /dev/shm; 64 as the seeds say")
-    storage_gb: int | None = Field(default=None, description="SCM only; recorded, not enforced")
 
 
 class Completion(Model):
@@ -84,16 +83,11 @@ class SshOptions(Model):
     barrier_timeout_s: int = Field(default=1800, ge=0, description="Seconds after which the barrier fails the task.")
 
 
-class TaskRole(Model):
+class TaskRole(RoleFields):
     """A group of equal tasks."""
 
     name: str
     instances: int = Field(default=1, ge=1)
-    min_instances: int | None = Field(
-        default=None,
-        ge=1,
-        description="minInstances: without gang allocation, so many of its tasks start together, before the others.",
-    )
     resources: Resources = Resources()
     ports: tuple[PortSpec, ...] = ()
     command: str = Field(
@@ -149,28 +143,15 @@ class StorageMount(Model):
     mount_path: str
 
 
-class JobSpec(Model):
+class JobSpec(JobFields):
     """A job as its author meant it; the meaning of a document, free of its dialect's spelling."""
 
     name: str
     dialect: Dialect
     image: str
     virtual_cluster: str = "default"
-    gpu_type: str | None = None
-    node_selector: Labels = Field(
-        default={}, description="nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks."
-    )
-    retry_count: int = Field(default=0, description="-2 always rerun, -1 unlimited, else the maximum")
     env: Mapping[str, Any] = Field(default_factory=dict, description="jobEnvs, values as written")
     extras: Mapping[str, Any] = Field(default_factory=dict)
-    auth_file: str = ""
-    data_dir: str = ""
-    output_dir: str = ""
-    code_dir: str = ""
-    kill_all_on_completed: int | None = Field(
-        default=None, description="QIZHI: end the job when this many tasks have completed."
-    )
-    debug: bool = Field(default=False, description="jobEnvs.isDebug: keep failed tasks for inspection.")
     scheduling: Scheduling = Scheduling()
     secret_names: tuple[str, ...] = Field(
         default=(), description="Names in the document's secrets; the values are never part of a spec."
@@ -181,16 +162,6 @@ class JobSpec(Model):
     )
     submit_from: str = ""
     description: str = ""
-    expected_run_s: int | None = Field(
-        default=None,
-        ge=1,
-        description="expectedRunTime, in seconds: how long an attempt is expected to run. It ends nothing.",
-    )
-    idle_timeout_s: int | None = Field(
-        default=None,
-        ge=1,
-        description="idleTimeout, in seconds: how long nothing may use the job before it is stopped; null for ever.",
-    )
     task_roles: tuple[TaskRole, ...]
 
     def role(self, name: str) -> TaskRole:

@@ -20,14 +20,9 @@ from typing import Final
 from pai_backend.model.spec import Completion, Dialect, JobSpec, Resources, TaskRole
 from pai_backend.protocol import v1_ports
 from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table
-from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
-from pai_backend.protocol.idle_timeout import read_idle_timeout
 from pai_backend.protocol.locate import Node
-from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
-from pai_backend.protocol.node_selector import read_node_selector
+from pai_backend.protocol.own_fields import COMMON, IN_V1, KEY, MAX_NAME, MAX_PATH, read_job_fields
 from pai_backend.protocol.position import shown
-from pai_backend.protocol.run_time import NAME as RUN_TIME
-from pai_backend.protocol.run_time import read_run_time
 
 MAX_TASKS: Final = 10_000
 """Tasks of one job: an index has up to four digits in the stable names of tasks (``model.alias``)."""
@@ -35,14 +30,8 @@ MAX_ROLES: Final = 1_000
 """Each role is a set of variables in every task of the job; the largest jobs known have a few dozen."""
 MAX_VARIABLES: Final = 10_000
 """Variables of jobEnvs. Linux passes no more than a few MiB of them to a program, names and values together."""
-MAX_NAME: Final = 255
-"""Names become parts of file names, which end at 255 bytes on the usual file systems."""
-MAX_PATH: Final = 4096
-"""Directories and images: the longest path of Linux (PATH_MAX)."""
 MAX_ARGUMENT: Final = 131_071
 """Bytes that Linux passes to a program in one argument or variable (MAX_ARG_STRLEN, without the final NUL)."""
-OWN_EXTRAS: Final = "jupyterPai"
-"""The member of ``extras`` in which a document says what OpenPAI has no field for; other systems ignore it."""
 UNKNOWN_FIELDS: Final = "jupyterPai.unknownFields"
 """In ``extras``: the fields of an SCM document that are not known here, path -> value."""
 
@@ -130,11 +119,6 @@ ROLE: Final = Table(
         "retryCount": "Move it to the job ($.retryCount).",
     },
 )
-OWN: Final = Table(
-    OWN_EXTRAS,
-    {RUN_TIME: Field(FieldKind.ANY), IDLE_TIMEOUT: Field(FieldKind.ANY), NODE_SELECTOR: Field(FieldKind.OBJECT)},
-)
-"""What is followed of ``extras.jupyterPai``; all else in it is free data."""
 
 
 def read(root: Node, reader: Reader) -> JobSpec | None:
@@ -148,10 +132,7 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         reader.fault(("jobName",), job.at("jobName"), message, "Add a letter or digit.")
     roles = _roles(job, reader, keep_unknown=scm)
     flags = _variables(job, reader)
-    own = _own(job, reader)
-    expected_run_s = _run_time(own, reader) if own is not None else None
-    idle_timeout_s = read_idle_timeout(job.entries("extras"), own, reader)
-    node_selector = read_node_selector(own, reader) if own is not None else {}
+    own = read_job_fields(COMMON, job.entries("extras"), _own(job, reader), reader)
     ready = [role for _, role in roles if role is not None]
     _check_totals(job, ready, reader)
     if reader.failed:
@@ -177,12 +158,10 @@ def read(root: Node, reader: Reader) -> JobSpec | None:
         code_dir=job.text("codeDir") or "",
         kill_all_on_completed=job.integer("killAllOnCompletedTaskNumber"),
         debug="isDebug" in flags,
-        expected_run_s=expected_run_s,
-        idle_timeout_s=idle_timeout_s,
-        node_selector=node_selector,
         task_roles=tuple(role.model_copy(update={"infiniband": True}) for role in ready)
         if "paiAzRDMA" in flags
         else tuple(ready),
+        **own,
     )
 
 
@@ -293,14 +272,8 @@ def _variables(job: Members, reader: Reader) -> set[str]:
 
 def _own(job: Members, reader: Reader) -> Members | None:
     """``extras.jupyterPai``, if the document has it; a name there that is not known is told, and kept."""
-    node, path = job.entries("extras").get(OWN_EXTRAS), ("extras", OWN_EXTRAS)
-    return reader.members(node, path, OWN, keep_unknown=True) if node is not None and node.value is not None else None
-
-
-def _run_time(own: Members, reader: Reader) -> int | None:
-    """How long the job is expected to run, in seconds."""
-    value = own.values[RUN_TIME]
-    return read_run_time(value, (*own.path, RUN_TIME), reader) if isinstance(value, Node) else None
+    node, path = job.entries("extras").get(KEY), ("extras", KEY)
+    return reader.members(node, path, IN_V1, keep_unknown=True) if node is not None and node.value is not None else None
 
 
 def _warn_of_name(name: str, path: Path, reader: Reader) -> None:

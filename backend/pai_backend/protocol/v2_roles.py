@@ -20,10 +20,11 @@ from pai_backend.model.spec import Completion, PortSpec, Resources, SshOptions, 
 from pai_backend.protocol import v2_tables as tables
 from pai_backend.protocol.fields import Members, Path, Table, kind_of
 from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.own_fields import MAX_NAME
 from pai_backend.protocol.plugin_shell import TENSORBOARD_LABEL, ssh_barrier, tolerant
 from pai_backend.protocol.plugins import Plugin, shell_after, shell_before
 from pai_backend.protocol.template import Chosen
-from pai_backend.protocol.v1 import MAX_ARGUMENT, MAX_NAME
+from pai_backend.protocol.v1 import MAX_ARGUMENT
 from pai_backend.protocol.v1_ports import IMPLICIT_PORTS
 from pai_backend.protocol.v2_extras import Extras, HivedRole
 from pai_backend.protocol.v2_prerequisites import CHOSEN, IMAGE, Located, Prerequisite, Prerequisites, Reading

@@ -10,7 +10,8 @@ import re
 from typing import Final
 
 from pai_backend.protocol.fields import Field, FieldKind, Table
-from pai_backend.protocol.v1 import MAX_NAME, MAX_PATH, MAX_TASKS
+from pai_backend.protocol.own_fields import MAX_NAME, MAX_PATH
+from pai_backend.protocol.v1 import MAX_TASKS
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """Task roles and port labels, which become parts of names of environment variables."""

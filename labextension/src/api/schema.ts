@@ -364,32 +364,6 @@ export interface components {
         };
         /** @description A job as its author meant it; the meaning of a document, free of its dialect's spelling. */
         readonly JobSpec: {
-            readonly name: string;
-            readonly dialect: components["schemas"]["Dialect"];
-            readonly image: string;
-            /** @default default */
-            readonly virtualCluster: string;
-            /** @default null */
-            readonly gpuType: string | null;
-            /**
-             * @description nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks.
-             * @default {}
-             */
-            readonly nodeSelector: {
-                readonly [key: string]: string;
-            };
-            /**
-             * @description -2 always rerun, -1 unlimited, else the maximum
-             * @default 0
-             */
-            readonly retryCount: number;
-            /** @description jobEnvs, values as written */
-            readonly env: {
-                readonly [key: string]: unknown;
-            };
-            readonly extras: {
-                readonly [key: string]: unknown;
-            };
             /** @default  */
             readonly authFile: string;
             /** @default  */
@@ -398,6 +372,13 @@ export interface components {
             readonly outputDir: string;
             /** @default  */
             readonly codeDir: string;
+            /** @default null */
+            readonly gpuType: string | null;
+            /**
+             * @description -2 always rerun, -1 unlimited, else the maximum
+             * @default 0
+             */
+            readonly retryCount: number;
             /**
              * @description QIZHI: end the job when this many tasks have completed.
              * @default null
@@ -408,6 +389,35 @@ export interface components {
              * @default false
              */
             readonly debug: boolean;
+            /**
+             * @description expectedRunTime, in seconds: how long an attempt is expected to run. It ends nothing.
+             * @default null
+             */
+            readonly expectedRunS: number | null;
+            /**
+             * @description idleTimeout, in seconds: how long nothing may use the job before it is stopped; null for ever.
+             * @default null
+             */
+            readonly idleTimeoutS: number | null;
+            /**
+             * @description nodeSelector of extras.jupyterPai: labels that a node must have to run its tasks.
+             * @default {}
+             */
+            readonly nodeSelector: {
+                readonly [key: string]: string;
+            };
+            readonly name: string;
+            readonly dialect: components["schemas"]["Dialect"];
+            readonly image: string;
+            /** @default default */
+            readonly virtualCluster: string;
+            /** @description jobEnvs, values as written */
+            readonly env: {
+                readonly [key: string]: unknown;
+            };
+            readonly extras: {
+                readonly [key: string]: unknown;
+            };
             /**
              * @default {
              *       "gangAllocation": true,
@@ -435,16 +445,6 @@ export interface components {
             readonly submitFrom: string;
             /** @default  */
             readonly description: string;
-            /**
-             * @description expectedRunTime, in seconds: how long an attempt is expected to run. It ends nothing.
-             * @default null
-             */
-            readonly expectedRunS: number | null;
-            /**
-             * @description idleTimeout, in seconds: how long nothing may use the job before it is stopped; null for ever.
-             * @default null
-             */
-            readonly idleTimeoutS: number | null;
             readonly taskRoles: readonly components["schemas"]["TaskRole"][];
         };
         /** @description What one node lacks. Numbers are cores, MiB, or the port. */
@@ -583,6 +583,11 @@ export interface components {
         };
         /** @description What one task needs. */
         readonly Resources: {
+            /**
+             * @description SCM only; recorded, not enforced
+             * @default null
+             */
+            readonly storageGb: number | null;
             /** @default 1 */
             readonly cpus: number;
             /**
@@ -597,11 +602,6 @@ export interface components {
              * @default 64
              */
             readonly shmMb: number;
-            /**
-             * @description SCM only; recorded, not enforced
-             * @default null
-             */
-            readonly storageGb: number | null;
         };
         /** @description Retries by who caused them. */
         readonly RetryDetails: {
@@ -763,21 +763,21 @@ export interface components {
         };
         /** @description A group of equal tasks. */
         readonly TaskRole: {
-            readonly name: string;
-            /** @default 1 */
-            readonly instances: number;
             /**
              * @description minInstances: without gang allocation, so many of its tasks start together, before the others.
              * @default null
              */
             readonly minInstances: number | null;
+            readonly name: string;
+            /** @default 1 */
+            readonly instances: number;
             /**
              * @default {
+             *       "storageGb": null,
              *       "cpus": 1,
              *       "memoryMb": 100,
              *       "gpus": 0,
-             *       "shmMb": 64,
-             *       "storageGb": null
+             *       "shmMb": 64
              *     }
              */
             readonly resources: components["schemas"]["Resources"];

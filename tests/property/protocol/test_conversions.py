@@ -12,7 +12,7 @@ from pai_backend.model.spec import Completion, Dialect, JobSpec, TaskRole
 from pai_backend.protocol import Document, read_document
 from pai_backend.protocol.convert import Converted, to_v1, to_v2
 from pai_backend.protocol.convert.names import identifiers, job_name
-from pai_backend.protocol.extension import KEY
+from pai_backend.protocol.own_fields import KEY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NAMES = st.from_regex(r"[A-Za-z0-9._~]{1,6}", fullmatch=True)

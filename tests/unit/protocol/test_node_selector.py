@@ -11,7 +11,7 @@ import yaml
 from pai_backend.model.errors import DocumentError
 from pai_backend.protocol import Document, read_document
 from pai_backend.protocol.convert import to_v1, to_v2
-from pai_backend.protocol.node_selector import MOST_LABELS
+from pai_backend.protocol.own_fields import MOST_LABELS
 
 LABELS = {"zone": "a", "example.org/rack": ""}
 

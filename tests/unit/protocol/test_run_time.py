@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from pai_backend.model.duration import duration_text
 from pai_backend.model.errors import DocumentError
 from pai_backend.protocol import Document, read_document
 from pai_backend.protocol.convert import to_v1, to_v2
-from pai_backend.protocol.run_time import run_time_text
 
 
 def in_v1(own: Any, **extras: Any) -> Document:
@@ -25,11 +25,11 @@ def in_v1(own: Any, **extras: Any) -> Document:
 )
 def test_a_time_is_read_from_its_units(text: str, seconds: int) -> None:
     assert in_v1({"expectedRunTime": text}).spec.expected_run_s == seconds
-    assert in_v1({"expectedRunTime": run_time_text(seconds)}).spec.expected_run_s == seconds
+    assert in_v1({"expectedRunTime": duration_text(seconds)}).spec.expected_run_s == seconds
 
 
 def test_a_time_is_written_in_the_largest_units() -> None:
-    assert [run_time_text(seconds) for seconds in (59, 3600, 5400, 129_600)] == ["59s", "1h", "1h30m", "1d12h"]
+    assert [duration_text(seconds) for seconds in (59, 3600, 5400, 129_600)] == ["59s", "1h", "1h30m", "1d12h"]
 
 
 def test_v1_follows_it_and_keeps_what_else_stands_there_with_a_warning() -> None:

@@ -9,7 +9,6 @@ import json
 from typing import Any, Final
 
 from pai_backend.model import tags
-from pai_backend.model.duration import duration_text
 from pai_backend.model.spec import Dialect, JobSpec, Scheduling, SshOptions, TaskRole
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import shell
@@ -18,10 +17,7 @@ from pai_backend.protocol.convert.result import Converted, Losses, finished, ref
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.document import Document
 from pai_backend.protocol.fields import Path
-from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
-from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
-from pai_backend.protocol.run_time import NAME as RUN_TIME
-from pai_backend.protocol.run_time import run_time_text
+from pai_backend.protocol.own_fields import KEY, written_fields
 from pai_backend.protocol.v1 import UNKNOWN_FIELDS
 
 _V2: Final = (Dialect.OPENPAI_V2, Dialect.OPENPAI_V2_DRAFT)
@@ -83,16 +79,9 @@ class _Writer:
         """The extras; of v2's ``jupyterPai`` what v1 has no field for either, all else in it has become fields."""
         extras = dict(self.spec.extras)
         if self.is_v2:
-            extras.pop(extension.KEY, None)
-            own: dict[str, Any] = {}
-            if self.spec.expected_run_s is not None:
-                own[RUN_TIME] = run_time_text(self.spec.expected_run_s)
-            if self.spec.idle_timeout_s is not None and extras.get(IDLE_TIMEOUT) is None:
-                own[IDLE_TIMEOUT] = duration_text(self.spec.idle_timeout_s)
-            if self.spec.node_selector:
-                own[NODE_SELECTOR] = self.spec.node_selector
-            if own:
-                extras[extension.KEY] = own
+            extras.pop(KEY, None)
+            if own := written_fields(self.spec):
+                extras[KEY] = own
         return extras
 
     def _role(self, number: int, role: TaskRole) -> dict[str, Any]:

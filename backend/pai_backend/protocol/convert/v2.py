@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pai_backend.model import tags
-from pai_backend.model.duration import duration_text
 from pai_backend.model.spec import Dialect, TaskRole
 from pai_backend.protocol import extension
 from pai_backend.protocol.convert import names, shell
@@ -19,11 +18,8 @@ from pai_backend.protocol.convert.result import Converted, Losses, finished, ref
 from pai_backend.protocol.convert.source import command_of, directories_of, note_programs, note_source
 from pai_backend.protocol.convert.yaml_text import dumped
 from pai_backend.protocol.document import Document
-from pai_backend.protocol.idle_timeout import NAME as IDLE_TIMEOUT
-from pai_backend.protocol.node_selector import NAME as NODE_SELECTOR
+from pai_backend.protocol.own_fields import IN_V1, KEY, written_fields
 from pai_backend.protocol.position import shown
-from pai_backend.protocol.run_time import NAME as RUN_TIME
-from pai_backend.protocol.run_time import run_time_text
 from pai_backend.protocol.v1 import UNKNOWN_FIELDS
 
 UNLIMITED: Final = 2**31 - 1
@@ -184,23 +180,18 @@ class _Writer:
         """
         extras = {name: value for name, value in self.spec.extras.items() if name not in extension.MEANT_IN_V2}
         meant = {name: value for name, value in self.spec.extras.items() if name in extension.MEANT_IN_V2}
-        if self.spec.expected_run_s is not None:
-            self.aside[RUN_TIME] = run_time_text(self.spec.expected_run_s)
-        if self.spec.idle_timeout_s is not None and extras.get(IDLE_TIMEOUT) is None:
-            self.aside[IDLE_TIMEOUT] = duration_text(self.spec.idle_timeout_s)
-        if self.spec.node_selector:
-            self.aside[NODE_SELECTOR] = self.spec.node_selector
-        followed = {RUN_TIME, IDLE_TIMEOUT, NODE_SELECTOR}.intersection(meant.get(extension.KEY) or ())
+        self.aside |= written_fields(self.spec)
+        followed = IN_V1.fields.keys() & (meant.get(KEY) or {})
         if followed:
-            rest = {name: value for name, value in meant.pop(extension.KEY).items() if name not in followed}
-            meant |= {extension.KEY: rest} if rest else {}
+            rest = {name: value for name, value in meant.pop(KEY).items() if name not in followed}
+            meant |= {KEY: rest} if rest else {}
         for name in meant:
             self.losses.kept_aside(("extras", name), f"v2 would follow extras.{name}, v1 does not")
         if UNKNOWN_FIELDS in extras:
             self.losses.kept_aside(("extras",), "fields that only SCM knows are kept in extras")
         if meant:
             self.aside["extras"] = meant
-        return extras | ({extension.KEY: self.aside} if self.aside else {})
+        return extras | ({KEY: self.aside} if self.aside else {})
 
     def _note_names(self) -> None:
         """The names that v2 does not allow, and the way back."""

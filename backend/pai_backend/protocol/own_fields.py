@@ -1,0 +1,168 @@
+"""Applies the field table of ``extras.jupyterPai`` (``model.extension``): checks, reads and writes its fields.
+
+Times are whole numbers with their units, like ``2h30m``: one reader would take a bare number for minutes and the next
+for seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from pai_backend.model.duration import UNITS, duration_text
+from pai_backend.model.extension import DocumentField, FieldType, document_fields
+from pai_backend.model.labels import KEY_RULE, VALUE_RULE, is_label_key, is_label_value
+from pai_backend.model.spec import JobSpec
+from pai_backend.protocol.fields import Field, FieldKind, Members, Path, Reader, Table, kind_of
+from pai_backend.protocol.locate import Node, Unreadable
+from pai_backend.protocol.position import shown
+
+KEY: Final = "jupyterPai"
+"""The member of ``extras`` in which a document says what OpenPAI has no field for; other systems ignore it."""
+MAX_NAME: Final = 255
+"""Names become parts of file names, which end at 255 bytes on the usual file systems."""
+MAX_PATH: Final = 4096
+"""Directories and images: the longest path of Linux (PATH_MAX)."""
+YEAR_S: Final = 365 * 86_400
+"""The longest time that a field takes."""
+MOST_LABELS: Final = 32
+"""Labels of one selector: each node is compared with all of them."""
+
+_TIME: Final = re.compile("".join(f"(?:([0-9]{{1,8}}){unit})?" for unit in UNITS))
+_TIME_HINT: Final = "Write days, hours, minutes and seconds as whole numbers with their units, like 2h30m, 45m or 1d."
+
+
+def table(name: str, rows: Sequence[DocumentField]) -> Table:
+    """The rows as :meth:`Reader.members` takes them."""
+    return Table(name, {row.name: _rule(row) for row in rows})
+
+
+def _rule(row: DocumentField) -> Field:
+    match row.type:
+        case FieldType.NAME:
+            return Field(FieldKind.TEXT, longest=MAX_NAME)
+        case FieldType.PATH:
+            return Field(FieldKind.TEXT, longest=MAX_PATH)
+        case FieldType.INTEGER:
+            return Field(FieldKind.INTEGER) if row.low is None else Field(FieldKind.INTEGER, low=row.low)
+        case FieldType.FLAG | FieldType.DURATION:
+            return Field(FieldKind.ANY)
+        case FieldType.LABELS | FieldType.OBJECT:
+            return Field(FieldKind.OBJECT)
+
+
+JOB: Final = document_fields(JobSpec)
+"""The job's rows, by attribute."""
+COMMON: Final = {attribute: row for attribute, row in JOB.items() if not row.v1_name}
+"""Those that are followed in v1 as well."""
+IN_V1: Final = table(KEY, list(COMMON.values()))
+"""What v1 follows of ``extras.jupyterPai``; all else in it is free data."""
+
+
+def read_fields(rows: Mapping[str, DocumentField], own: Members | None, reader: Reader) -> dict[str, Any]:
+    """Attribute -> value of the rows that ``own`` has. What is no such value is a fault, and left out."""
+    found: dict[str, Any] = {}
+    if own is None:
+        return found
+    for attribute, row in rows.items():
+        value: Any = own.values[row.name]
+        if isinstance(value, Node):
+            left_out = row.in_extras and value.value is None
+            value = None if left_out else _read(row, value, (*own.path, row.name), reader)
+        if value is not None and value != "":
+            found[attribute] = value
+    return found
+
+
+def read_job_fields(
+    rows: Mapping[str, DocumentField], extras: Mapping[str, Node], own: Members | None, reader: Reader
+) -> dict[str, Any]:
+    """As :func:`read_fields` for a job, of which ``extras`` itself may hold some; a field in both is a fault."""
+    found = read_fields(rows, own, reader)
+    for attribute, row in rows.items():
+        node = extras.get(row.name) if row.in_extras else None
+        if node is None or node.value is None:
+            continue
+        inner = own.values[row.name] if own is not None else None
+        if own is not None and isinstance(inner, Node) and inner.value is not None:
+            message = f"{row.name} is also given in extras"
+            reader.fault((*own.path, row.name), inner.at, message, "Keep one of the two.")
+        elif (value := _read(row, node, ("extras", row.name), reader)) is not None:
+            found[attribute] = value
+    return found
+
+
+def written_fields(spec: JobSpec) -> dict[str, Any]:
+    """The fields that v1 and v2 both follow, by name, as ``extras.jupyterPai`` has them.
+
+    One that the job's ``extras`` hold themselves is left there.
+    """
+    written = {}
+    for attribute, row in COMMON.items():
+        value = getattr(spec, attribute)
+        is_in_extras = row.in_extras and spec.extras.get(row.name) is not None
+        if value != JobSpec.model_fields[attribute].default and not is_in_extras:
+            written[row.name] = duration_text(value) if row.type is FieldType.DURATION else value
+    return written
+
+
+def _read(row: DocumentField, node: Node, path: Path, reader: Reader) -> Any:
+    return _READERS[row.type](row, node, path, reader)
+
+
+def _flag(_row: DocumentField, node: Node, path: Path, reader: Reader) -> bool:
+    return reader.boolean(node, path)
+
+
+def _duration(row: DocumentField, node: Node, path: Path, reader: Reader) -> int | None:
+    """Seconds; None, with a fault, when it is no time of the row."""
+    if isinstance(node.value, Unreadable):
+        return None
+    found = _TIME.fullmatch(node.value) if isinstance(node.value, str) and node.value else None
+    if found is None:
+        wrong = "has no unit" if _is_number(node.value) else "is not a known duration"
+        reader.fault(path, node.at, f"{row.name} {wrong}", _TIME_HINT)
+        return None
+    seconds = sum(int(number or 0) * size for number, size in zip(found.groups(), UNITS.values(), strict=True))
+    least = row.low or 0
+    if not least <= seconds <= YEAR_S:
+        words = f"{least} second{'s' * (least != 1)}"
+        reader.fault(path, node.at, f"{row.name} must be from {words} to 365 days", row.remedy)
+        return None
+    return seconds
+
+
+def _is_number(value: object) -> bool:
+    return (isinstance(value, int | float) and not isinstance(value, bool)) or (
+        isinstance(value, str) and value.strip().isdecimal()
+    )
+
+
+def _labels(row: DocumentField, node: Node, path: Path, reader: Reader) -> dict[str, str]:
+    """Labels as a pod of Kubernetes asks for them; each that is invalid is a fault."""
+    entries = node.value if isinstance(node.value, dict) else {}
+    if len(entries) > MOST_LABELS:
+        reader.fault(path, node.at, f"{row.name} has {len(entries)} labels", f"Ask for at most {MOST_LABELS}.")
+        return {}
+    found = {}
+    for key, member in entries.items():
+        value = member.value
+        if not is_label_key(key):
+            reader.fault((*path, key), member.key_at, f"{shown(key)} is not a valid label key", f"It {KEY_RULE}.")
+        elif isinstance(value, str) and is_label_value(value):
+            found[key] = value
+        elif isinstance(value, str):
+            reader.fault((*path, key), member.at, f"the value of {key} is not a valid label value", f"It {VALUE_RULE}.")
+        elif not isinstance(value, Unreadable):
+            message = f"the value of {key} must be text, not {kind_of(member)}"
+            reader.fault((*path, key), member.at, message, "Put it in double quotes.")
+    return found
+
+
+_READERS: Final[Mapping[FieldType, Callable[[DocumentField, Node, Path, Reader], Any]]] = {
+    FieldType.FLAG: _flag,
+    FieldType.DURATION: _duration,
+    FieldType.LABELS: _labels,
+}
+"""How the types are read that :meth:`Reader.members` does not read itself."""
