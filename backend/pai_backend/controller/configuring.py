@@ -92,14 +92,14 @@ class Configuring:
 
         Who lost or regained a claim, or a reservation, is then among the placer's news. Raises Fenced.
         """
-        change = go_over(placer, found.config, jobs)  # not in a thread: whoever explains reads the placer, too
+        change = go_over(placer, found.config, jobs)  # not in a thread: `why` reads the placer as well
         effects = change.model_dump_json(exclude_defaults=True)
         await self._store.configs.took_force(found.version, effects, self._clock(), self._epoch)
         self.version = found.version
         log.info("cluster configuration: version %d is in force", found.version)
 
     async def _read(self, version: int) -> Configured:
-        """A version's text, read where it holds nobody up: one of 10,000 nodes takes seconds."""
+        """A version's text, read in a thread, since one of 10,000 nodes takes seconds."""
         text = await self._store.configs.text(version)
         if not text:
             return Configured(version, None)

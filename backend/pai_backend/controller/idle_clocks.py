@@ -104,7 +104,7 @@ class IdleKeeper:
         except Unavailable:
             raise
         except Exception:
-            # One job that nobody thought of must not end the controller for all others.
+            # An error in one job must not end the controller for all others.
             log.exception("job %s: who uses it cannot be found out", job.uid)
             self._next[job.uid] = self._clock() + pause(timeout_of(job))
             return None
@@ -182,7 +182,7 @@ class Watcher:
             working.add(Source.KERNELS)
         if silent := [str(one) for one in said if isinstance(one, Unread)]:
             unread[Source.KERNELS] = silent[0]
-        else:  # the kernels tell what the page cannot: whether somebody works
+        else:  # kernels show whether a user works; an open page does not
             counted.pop(Source.PAGE, None)
         if gpus.works:
             working.add(Source.GPU)
@@ -193,7 +193,7 @@ class Watcher:
         return Sight(self._clock(), self._since, since, counted, frozenset(working), marks, unread)
 
     def forget(self, job: JobUid) -> None:
-        """The job is looked at no more."""
+        """Stop looking at the job."""
         self._gpus.forget(job)
 
     async def _ask(self, server: Server) -> Activity | Unread:

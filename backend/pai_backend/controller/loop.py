@@ -44,7 +44,7 @@ from pai_backend.store.base import Fenced, Store
 from pai_backend.store.deletion import Retention
 
 POLL_S = 0.2
-"""How often a waiting controller tries again; bounds the time nobody decides after a crash."""
+"""How often a waiting controller tries again; bounds the time without a controller after a crash."""
 
 
 class LeaseKeeper:
@@ -63,7 +63,7 @@ class LeaseKeeper:
 
     async def acquire(self) -> int:
         """Wait until this is the controller; returns the epoch that fences its writes."""
-        while not self._take_lock():  # noqa: ASYNC110 - a file lock tells nobody when it comes free
+        while not self._take_lock():  # noqa: ASYNC110 - a file lock sends no event when it is released
             await asyncio.sleep(POLL_S)
         while True:
             lease = await self._store.acquire_lease(
@@ -209,7 +209,7 @@ class Controller:
                 tenure = asyncio.create_task(self._tenure())
                 try:
                     await asyncio.wait({tenure, ended}, return_when=asyncio.FIRST_COMPLETED)
-                finally:  # also when we are cancelled: nobody else would end it
+                finally:  # also when we are cancelled: nothing else ends it
                     tenure.cancel()
                     (outcome,) = await asyncio.gather(tenure, return_exceptions=True)
                 if isinstance(outcome, BaseException) and not isinstance(outcome, asyncio.CancelledError):

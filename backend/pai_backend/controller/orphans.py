@@ -206,7 +206,7 @@ class Orphans:
         self._begun = False
 
     def note(self, seen: TaskSeen) -> None:
-        """The engine told of a task that no unsettled job has."""
+        """The engine reported a task that belongs to no unsettled job."""
         self._seen[seen.uid] = seen
         self._fresh.add(seen.uid)
 
@@ -217,7 +217,7 @@ class Orphans:
             self._gone.add(uid)
 
     async def review(self) -> list[Effect]:
-        """What is to be done with them now; called when the engine has listed what there is.
+        """Effects for orphans; called once the engine has listed its tasks.
 
         Raises TakenBack, Unavailable, Fenced and EngineError: all end the tenure, and the next one looks again.
         """

@@ -2,7 +2,7 @@
 
 Credentials for a private image are in a v1 document's authFile, or in a v2 document with its secrets put in. An
 authFile is read beside the loop and shared by the tasks of its job. A plan waits only a moment for it and is put off
-then, so that a storage which hangs holds up nothing but its own job.
+then, so that a storage which hangs holds up only its own job.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pai_backend.store.base import Store, peer_key_slot
 MAX_BYTES = 4096  # three short lines
 READ_TIMEOUT_S = 20.0
 MOMENT_S = 1.0  # that a plan waits for it before it is put off
-KEPT_S = 60.0  # for the other tasks of the job; a retry after that reads anew, so that a corrected file is seen
+KEPT_S = 60.0  # for the other tasks of the job; a retry after that reads again, so that a corrected file is seen
 AT_ONCE = 4  # readers are processes
 
 
@@ -88,7 +88,7 @@ class ImageLogins:
         return self._reading[job.uid]
 
     def _forget(self, uid: JobUid) -> None:
-        """Let a later plan read anew. Asks for the error of what nobody came back for, so that it is not logged."""
+        """Let a later plan read again. Retrieves the error of an abandoned read, so that asyncio does not log it."""
         self._since.pop(uid, None)
         reading = self._reading.pop(uid, None)
         if reading is not None and not reading.cancelled():
@@ -167,7 +167,7 @@ class Planner:
         """The plan of a placed task; ``tolerations`` are those of tasks that have such a place.
 
         Raises Unavailable when the store is away, EngineError and StartRefused for what the document names
-        elsewhere (authFile, storages) and cannot be had now or at all, StartRefused for a secret that is named
+        elsewhere (authFile, storages) and is unavailable now or for good, StartRefused for a secret that is named
         and not there.
         """
         if self._gateway_key is None:
@@ -195,7 +195,7 @@ class Planner:
         return with_storages(plan.model_copy(update=more), job, self._reach)
 
     def job_info(self, job: Job) -> str:
-        """What tasks of an incremental job are told anew while they run: the text of their job info file."""
+        """The text of the job info file, which is sent again to running tasks of an incremental job."""
         return self._parts.of(job).info
 
     async def _ssh(self, job: Job, task: Task) -> SshPlan | None:
@@ -306,9 +306,7 @@ class TaskKeys:
         return Keys(found[slot], found[peer_key_slot(job.uid)])
 
     async def _kept(self, uid: JobUid, slots: Sequence[str], *, first: bool = False) -> Mapping[str, str]:
-        """Keys of these slots and of their job, made where there are none, by slot; of those whose ``first`` run it is
-        nobody has asked before.
-        """
+        """Keys of these slots and of their job, by slot; missing ones are made. A ``first`` run has none stored."""
         wanted = [*slots, peer_key_slot(uid)]
         found = {} if first else await self._store.kept_task_keys(wanted)
         missing = [name for name in wanted if name not in found]

@@ -25,7 +25,7 @@ from pai_backend.scheduling.request import Need, WaitCode
 from pai_backend.store.base import Store
 
 PROBES = 8
-"""How often ports found busy by the probe are chosen anew before the job waits for the next round."""
+"""How often other ports are chosen in place of busy ones before the job waits for the next round."""
 
 
 LastPlaces = Mapping[str, Placement | None]
@@ -47,13 +47,13 @@ class Placing:
     def __init__(self, placer: Placer, engine: Engine, within: PortRange, rng: random.Random) -> None:
         self.placer = placer
         self.ran_short = False
-        """A unit was set aside since its ports cannot be had, which may change unheard."""
+        """A unit was deferred because its ports are in use. No event reports when they are free."""
         self._engine = engine
         self._within = within
         self._rng = rng
 
     async def with_ports(self, job: Job, unit: Unit, last: LastPlaces) -> PlacedUnit | None:
-        """The unit's places with ports, leased in memory at once; None when they cannot be had: it is set aside."""
+        """The unit's places with ports, leased in memory at once; None when they are in use: the unit is deferred."""
         tasks = [task for uid in unit.uids if (task := job.task(uid)) is not None]
         try:
             decision = await self._with_ports(job, unit, tasks, last)
@@ -216,7 +216,7 @@ class Offers:
     async def of_pass(self, found: Round, jobs: Mapping[JobUid, Job]) -> list[Offer]:
         """What one pass has for each job, in the order of the decisions.
 
-        A unit whose ports cannot be had is set aside; one whose job is over by now is put back.
+        A unit whose ports are in use is deferred; one whose job has ended meanwhile is put back.
         """
         decided: dict[JobUid, list[PlacedUnit]] = {}
         kept: dict[JobUid, list[Unit]] = {}

@@ -88,7 +88,7 @@ class Reconciler:
         self._fresh: set[JobUid] = set()  # whose waiting tasks, or whose turn, may be other ones
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
         self._offers = Offers(placing, store)
-        self._look_again: datetime | None = None  # when cells have to be kept for somebody, or ports be tried again
+        self._look_again: datetime | None = None  # when cells have to be kept for a group, or ports be tried again
         self._seen: set[TaskUid] = set()
         self._orphans = Orphans(store, engine, planner.records, epoch=epoch, clock=clock, keep=keep_orphans)
         self._listed = False
@@ -100,7 +100,7 @@ class Reconciler:
 
     @property
     def knows_nodes(self) -> bool:
-        """Whether the engine has listed what there is."""
+        """Whether the engine has listed its nodes and tasks."""
         return self._listed
 
     # ---- news ------------------------------------------------------------------------------------
@@ -248,9 +248,9 @@ class Reconciler:
             await self._advance(uid, await cleaned(job, news, self._planner.secrets))
 
     async def _advance(self, uid: JobUid, news: Sequence[JobEvent], offer: Offer | None = None) -> bool:
-        """Step a job through its news and write it; again from the stored job when someone else wrote first.
+        """Step a job through its news and write it; again from the stored job when another process wrote first.
 
-        False: a port of the offer was leased to someone else, and nothing was written.
+        False: a port of the offer is leased to another job, and nothing was written.
         """
         while (job := self._jobs.get(uid)) is not None:
             after = self._stepped(job, news)
@@ -269,7 +269,7 @@ class Reconciler:
                 )
             except Conflict:
                 self._remember(await self._store.job(uid))
-                # Whoever wrote first left an intent, and the next write takes its mark away: look at it now.
+                # The first writer left an intent, and the next write clears its mark: look at it now.
                 news = [*news, Look()]
                 continue
             except PortTaken:
@@ -360,7 +360,7 @@ class Reconciler:
         await self._tell_why()
 
     def _line_up(self, now: datetime) -> None:
-        """Let the queue know who waits. What could not be had for want of ports is tried again after a while."""
+        """Let the queue know who waits. Units that lacked ports are tried again after a while."""
         if self._placing.ran_short and self._look_again is not None and self._look_again <= now:
             self._placing.ran_short = False
             self._placing.placer.ask_for_nodes_again()
@@ -382,7 +382,7 @@ class Reconciler:
             self._look_again = min(again, self._look_again or again)
 
     async def _settle(self, offer: Offer) -> None:
-        """Write an offer, or give it back: its job was stopped meanwhile, or a port is somebody else's."""
+        """Write an offer, or give it back: its job was stopped meanwhile, or another job leases a port."""
         uid, job, written = offer.job, self._jobs.get(offer.job), False
         if job is not None:
             written, _ = await asyncio.gather(
@@ -395,7 +395,7 @@ class Reconciler:
         else:
             self._placing.undo(units, offer.decisions)
             self._fresh.add(uid)
-            self._inbox.store_changed()  # it is decided anew at once
+            self._inbox.store_changed()  # it is decided again at once
 
     async def _tell_claims(self) -> None:
         """Write who lost its claim on a quota, or has it again.
@@ -407,7 +407,7 @@ class Reconciler:
         await _in_chunks([self._advance(each.job, [Displaced(each.uids, each.displaced, config)]) for each in claims])
 
     async def _tell_lost(self) -> bool:
-        """Write whose reservation was given up, to be decided anew; whether there are any."""
+        """Write which jobs lost their reservation, so that they are decided again; whether there are any."""
         lost = [uid for uid in self._placing.placer.lost() if uid in self._jobs]
         await _in_chunks([self._advance(uid, [Unreserved(self._configuring.version)]) for uid in lost])
         self._fresh.update(lost)
@@ -425,7 +425,7 @@ class Reconciler:
             news.setdefault(each.job, []).append(Preempted(each.uids, each.by, each.priority))
         await _in_chunks([self._advance(uid, events) for uid, events in news.items()])
         if await self._tell_lost():
-            self._inbox.store_changed()  # who lost a reservation is decided anew at once
+            self._inbox.store_changed()  # jobs that lost a reservation are decided again at once
 
 
 def _slots(job: Job) -> list[str]:

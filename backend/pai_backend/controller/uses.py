@@ -1,6 +1,6 @@
 """What uses a job: its Jupyter servers tell of their kernels and terminals, its engine of the work of GPUs.
 
-A kernel that computes and a terminal that is typed in are use; an open page is none: it asks for lists all day. Source:
+A kernel that computes and a terminal with input are use. An open page is not: it polls lists all day. Source:
 Jupyter Server REST API, ``/api/kernels`` and ``/api/terminals`` (``last_activity``, ``execution_state``).
 
 Of GPUs a few tasks are asked at a look, the others at the next, one that works first. What is known of a task is what
@@ -207,7 +207,7 @@ class _Known:
 
     @property
     def works(self) -> bool:
-        """Whether a GPU was seen to work at this look, or just before, so that nobody is asked again yet."""
+        """Whether a GPU worked at this look or just before, so that the tasks are not asked again yet."""
         return any(each.works and self.look - each.at < self._between for each in self.readings.values())
 
     def unread(self, tasks: Sequence[Task], believed: int) -> str:
@@ -252,7 +252,7 @@ class GpuLooks:
         return GpuSight(works=known.works, unread=unread)
 
     def forget(self, job: JobUid) -> None:
-        """The job is looked at no more."""
+        """Stop looking at the job."""
         self._jobs.pop(job, None)
 
     async def _ask(self, known: _Known, tasks: Sequence[Task]) -> None:

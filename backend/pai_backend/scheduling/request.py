@@ -53,7 +53,7 @@ class Group:
     spread: bool = False
     """It may lie in several chains where none could ever hold it alone; HiveD's groups never do."""
     ignore_suggested: bool = False
-    """Take nodes that were not suggested, as HiveD does unless told otherwise. Bad nodes are avoided in any case."""
+    """Take nodes that were not suggested, as HiveD does by default. Bad nodes are avoided in any case."""
 
     @property
     def pods(self) -> int:
@@ -79,7 +79,7 @@ class Need:
 
     @property
     def kind(self) -> tuple[int, int, tuple[tuple[int, str], ...], Terms]:
-        """All that a node is asked for besides GPUs: equal for tasks that the same nodes suit, whoever's they are."""
+        """All that a node is asked for besides GPUs: equal for tasks of any job that the same nodes suit."""
         return self.cpus, self.memory_mb, self.fixed_ports, self.terms
 
 

@@ -107,11 +107,11 @@ class Terms:
 
 
 ANY_NODE = Terms()
-"""The terms of tasks for which nobody asks anything: no labels, no taint tolerated."""
+"""The terms of tasks without any wish: no labels, no taint tolerated."""
 
 
 class TermsOf:
-    """Makes terms, each once for as long as somebody has them."""
+    """Makes terms, each once for as long as it is referred to."""
 
     def __init__(self, rules: NodeRules, types: Mapping[str, tuple[str, ...]]) -> None:
         self._rules = rules

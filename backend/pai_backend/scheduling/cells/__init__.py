@@ -8,5 +8,5 @@
 - ``holding``: what groups run on, reserve and give back
 - ``journal``: undo, so that a trial changes nothing
 
-Leaves are bits: leaf *i* of a node is bit *i* in depth-first order. No object exists for a leaf that nobody asked for.
+Leaves are bits: leaf *i* of a node is bit *i* in depth-first order. A leaf has no object until it is asked for.
 """

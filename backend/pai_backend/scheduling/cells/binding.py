@@ -185,7 +185,7 @@ class Health:
         self.binder.bind(virtual, node)
 
     def _release_healed(self, node: Node) -> None:
-        """Let go of what was bound only because it was bad."""
+        """Unbind cells that were bound only because they were bad."""
         for unit in list(node.units):
             cell = unit.physical
             if cell is None or cell.bad:
@@ -291,7 +291,7 @@ class Health:
             self.settle(root.chain)
 
     def undoom(self, root: VirtualCell) -> None:
-        """Free a doomed quota cell that nobody uses, bad as its cell may be."""
+        """Free an unused doomed quota cell, even when its cell is bad."""
         self._set_doomed(root, doomed=False)
         for unit in units_of(root):
             if unit.physical is not None:

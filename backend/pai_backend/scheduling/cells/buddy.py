@@ -62,7 +62,7 @@ _NUMBER = (1 << _NUMBER_BITS) - 1
 class Buddy(Generic[T]):
     """The free lists of a chain.
 
-    ``left[l]`` counts the cells of level ``l`` that are free or can be had by splitting; ``bad[l]`` lists those of them
+    ``left[l]`` counts the cells of level ``l`` that are free or can be split off; ``bad[l]`` lists those of them
     that are not healthy. Level 0 is unused.
     """
 
@@ -231,7 +231,7 @@ class Buddy(Generic[T]):
         """The first cell of ``level`` that fits and that may be taken without breaking anyone's promise.
 
         Looks where buddy allocation would: in the lowest list that has cells, then, as far as the promises allow, in
-        those above. Within a list, fewest opportunistic leaves first. What fits has ``idle`` leaves that nobody uses;
+        those above. Within a list, fewest opportunistic leaves first. What fits has ``idle`` unused leaves;
         so the look ends where opportunistic groups leave fewer.
         """
         start = level

@@ -95,7 +95,7 @@ class Holding:
         self._let_go(unit)
 
     def _let_go(self, unit: Unit) -> None:
-        """Unbind a unit that nobody uses; one on a bad cell only when its owner can get a healthy one instead."""
+        """Unbind an unused unit; one on a bad cell only when its owner can get a healthy one instead."""
         cell = unit.physical
         if unit.used or cell is None:
             return

@@ -179,7 +179,7 @@ class Wide(PhysicalCell):
 class Node(PhysicalCell):
     """A machine's cells in one chain, with the masks of who is where.
 
-    The cells below it become objects only when somebody asks for them: most nodes are never taken apart.
+    The cells below it become objects only when they are asked for: most nodes are never taken apart.
 
     ``guaranteed`` and ``oppo`` leaves run tasks; ``reserved`` ones are kept for a preemptor and may still run its
     victims; ``broken`` ones are not healthy. ``running`` and ``reserving`` say which group holds which leaves.
@@ -248,7 +248,7 @@ class Node(PhysicalCell):
         cell.adopt(tuple(parts))
 
     def idle(self) -> int:
-        """Healthy leaves that nobody runs on or keeps."""
+        """Healthy leaves on which no group runs, and that none reserves."""
         return self.mask & ~(self.guaranteed | self.oppo | self.reserved | self.broken)
 
     def devices(self, mask: int) -> tuple[int, ...]:

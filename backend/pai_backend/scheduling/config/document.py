@@ -46,7 +46,7 @@ class Faults:
             raise TooManyFaults
 
     def warn(self, path: Path, node: yaml.Node | None, message: str, hint: str) -> None:
-        """Something odd that harms nobody. Those past ``MAX_REPORTED`` are left out."""
+        """A warning: something odd that does no harm. Those past ``MAX_REPORTED`` are left out."""
         if len(self.warnings) < MAX_REPORTED:
             self.warnings.append(_fault(path, node, message, hint))
 

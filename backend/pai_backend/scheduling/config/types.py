@@ -1,4 +1,4 @@
-"""Cell types, and whether what is promised of them can be had."""
+"""Cell types, and whether the cluster can provide what is promised of them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The place is kept for the group, whoever runs there, and nobody is asked to end for it."""
+    """The place is kept for the group. Groups that run there are not asked to end."""
 
     placement: GroupPlace
     plan: Plan = field(repr=False, compare=False)

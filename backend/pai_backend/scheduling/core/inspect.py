@@ -24,7 +24,7 @@ from pai_backend.scheduling.core.trees import Trees
 
 Status = dict[str, object]
 FREE_PRIORITY = -2
-"""What HiveD shows for a cell that nobody uses."""
+"""What HiveD shows for an unused cell."""
 
 
 def cluster_status(trees: Trees) -> Status:

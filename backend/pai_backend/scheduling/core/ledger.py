@@ -284,7 +284,7 @@ class Ledger(Trees):
             self.pursue(held, victim)
 
     def _keep(self, decision: Keep) -> None:
-        """Reserve the leaves as a preemptor does, except that nobody is asked to end."""
+        """Reserve the leaves as a preemptor does, except that no group is asked to end."""
         group, plan = decision.placement.group, decision.plan
         held = self.groups.get(group.name)
         if held is not None:
@@ -317,7 +317,7 @@ class Ledger(Trees):
         held.state = State.ALLOCATED
 
     def _cancel(self, held: Held) -> None:
-        """Give up a reservation; victims that nobody else pursues are safe again."""
+        """Give up a reservation; victims without another preemptor are safe again."""
         for spot in held.spots:
             self.holding.cancel(held, spot)
         self.strike(held)

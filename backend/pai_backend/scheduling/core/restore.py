@@ -26,7 +26,7 @@ class Restored:
 def restore(trees: Trees, placements: Iterable[GroupPlace]) -> Restored:
     """Put running groups where they are, in order of submission. Raises ValueError when two claim the same leaf.
 
-    Groups that had been displaced come last and get their quota back only where that costs nobody anything.
+    Groups that had been displaced come last and get their quota back only where no other group loses anything.
     """
     result = Restored()
     enrolled = []
@@ -95,7 +95,7 @@ def claim(trees: Trees, held: Held, result: Restored | None = None) -> bool:
     if claimed:
         trees.journal.note(setattr, held, "displaced_by", held.displaced_by)
         held.displaced_by = ""
-    # Doomed cells may have been let go on the way, of this owner and of others.
+    # Doomed cells of this owner and of others may have been freed on the way.
     for chain in {spot.node.chain.name: spot.node.chain for spot in held.spots}.values():
         trees.health.settle(chain)
     return claimed
@@ -186,7 +186,7 @@ def _own_doomed(trees: Trees, quotas: Quotas, level: int) -> VirtualCell | None:
 
 
 def _free_doomed_below(trees: Trees, real: PhysicalCell) -> bool:
-    """Whether the cell is free once doomed cells in, and around, it are let go."""
+    """Whether the cell is free once doomed cells in it and around it are freed."""
     for quotas in trees.quotas.values():
         for root in list(quotas.doomed):
             if not in_use(root) and root.physical is not None and _related(root.physical, real):
@@ -242,7 +242,7 @@ def _descend(root: VirtualCell, real: PhysicalCell, cell: PhysicalCell) -> Unit 
 
 
 def upgrade(trees: Trees) -> tuple[str, ...]:
-    """Names of displaced groups that count on their quota again; oldest first, nobody loses anything for it.
+    """Names of displaced groups that count on their quota again; oldest first. No other group loses anything.
 
     A group is upgraded as a whole: each of its pods must find a free quota cell that may stand where the pod runs, and
     all promises to others must still hold.
@@ -264,7 +264,7 @@ def _may_upgrade(held: Held) -> bool:
 
 
 def reserve(trees: Trees, placement: GroupPlace) -> bool:
-    """Keep these cells for the group, whoever still runs there; False, changing nothing, when that cannot be.
+    """Keep these cells for the group, even if others still run there; False, changing nothing, when they are taken.
 
     Running groups are restored before: what nothing runs on is not pursued.
     """
@@ -293,7 +293,7 @@ def reserve(trees: Trees, placement: GroupPlace) -> bool:
 
 
 def _pursue(trees: Trees, held: Held) -> None:
-    """Whoever runs there is asked to end."""
+    """Groups that run there are asked to end."""
     for spot in held.spots:
         for other, mask in spot.node.running.items():
             if mask & spot.mask:
@@ -327,7 +327,7 @@ class Effects:
     regained: tuple[str, ...] = ()
     """They had been displaced and count on their quota again."""
     cancelled: tuple[str, ...] = ()
-    """Preemptors that lose their reservation and are decided anew."""
+    """Preemptors that lose their reservation and are decided again."""
     missing: tuple[tuple[str, int], ...] = ()
     """Groups that run on leaves which are no longer in the configuration, and on how many."""
     added_nodes: tuple[str, ...] = ()
@@ -347,7 +347,7 @@ class Standing:
 
 
 def standing(trees: Trees) -> Standing:
-    """What there is."""
+    """All groups and their places, before a configuration is changed."""
     groups = sorted(trees.groups.values(), key=lambda held: held.serial)
     return Standing(
         tuple(trees.placements().values()),

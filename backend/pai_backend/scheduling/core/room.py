@@ -1,6 +1,6 @@
 """CPU, memory and ports of nodes: what is taken, what is left, and which nodes suit a task.
 
-Sets of nodes are remembered by what is asked of them, and judged anew only where a node has changed since: thousands of
+Sets of nodes are remembered by what is asked of them, and judged again only where a node has changed: thousands of
 tasks that wait ask for the same few things of the same thousand nodes, after each change of one of them.
 """
 
@@ -31,7 +31,7 @@ class _Known:
 
 
 class NodeSets(Generic[Asked]):
-    """For each question the nodes that it is true of. Whoever changes a node says so with :meth:`changed`."""
+    """For each question the nodes that it is true of. Call :meth:`changed` after a change of a node."""
 
     def __init__(self, true_of: Callable[[Asked, str], bool], among: Callable[[Asked], Collection[str]]) -> None:
         """``among`` are the nodes that come into question at all; ``true_of`` is asked about these only."""
@@ -49,7 +49,7 @@ class NodeSets(Generic[Asked]):
         self._changes[name] = self._count
 
     def gone(self, name: str) -> None:
-        """The node is no more."""
+        """The node no longer exists."""
         self._changes.pop(name, None)
         self._known.clear()
         self._names = 0

@@ -61,7 +61,7 @@ class Plan:
 class Search:
     """One look for a place. ``quotas`` None looks among all nodes of the chain, as opportunistic groups do.
 
-    ``spare`` says whose leaves count as free; nobody's when None. ``gone`` are groups that end anyway.
+    ``spare`` says whose leaves count as free; no group's when None. ``gone`` are groups that end anyway.
     """
 
     chain: Chain

@@ -147,7 +147,7 @@ class Sieve:
     def admits(self, victims: Collection[Held], displaced: Collection[Held]) -> bool:
         """Whether there could be room when ``victims`` make way; those of them in ``displaced`` leave their units."""
         if displaced and self.quotas.chain.broken:
-            # A cell that is let go may take the place of a bad one elsewhere, which is not counted here.
+            # A cell that is freed may take the place of a bad one elsewhere, which is not counted here.
             return True
         ending = set(victims)
         left = {spot.unit for held in displaced for spot in held.spots}

@@ -1,8 +1,8 @@
 """When a waiting group will start, as far as run times are known: the future is played on the real scheduler.
 
 Running groups end when they are expected to, those that wait start in order, later ones past earlier ones too, and
-nobody new comes. What has no known end never ends here, so that an answer does not rest on a guess; nor does what has
-outlasted the time it was expected to take, of which nothing is known any more.
+no new group comes. What has no known end never ends here, so that an answer does not rest on a guess; nor does what has
+outlasted its expected time, since its end is unknown.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def estimate(queue: Queue, entry: Entry, now: datetime, run_time: RunTime = unkn
     """When the group will start if nothing new happens; None when too little is known, or it would cost too much.
 
     Reservations of others stay as they are, and neither caps nor patience are played: an estimate, not a promise.
-    Nothing is told of groups that start only together.
+    Groups that start only together have no estimate.
     """
     name = entry.group.name
     if entry.others:
@@ -81,7 +81,7 @@ def _play(
     ends: list[tuple[datetime, str]],
     run_time: RunTime,
 ) -> Estimate | None:
-    """Let groups end one instant after the other, and start whoever can, until the one of that name does."""
+    """Let groups end one instant after the other, and start those that can, until the named one does."""
     asked = 0
     asker = next(each for each in line if each.entry.group.name == name)
     over: list[str] = []

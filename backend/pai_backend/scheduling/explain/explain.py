@@ -147,7 +147,7 @@ Lacks = Callable[[Entry], Sequence[Lack]]
 """What nodes lack for an entry besides cells: at least one line for each node that is not suggested for it."""
 
 RestsOn = Callable[[str], Basis | None]
-"""Where it is known from how long the group of a name runs; None when nobody says."""
+"""Where it is known from how long the group of a name runs; None when that is unknown."""
 
 _CAUSES = {
     WaitCode.QUOTA: Cause.QUOTA,
@@ -166,7 +166,7 @@ def nothing_lacks(entry: Entry) -> Sequence[Lack]:
 
 
 def unstated(name: str) -> None:
-    """A :data:`RestsOn` for when nobody says."""
+    """A :data:`RestsOn` for when no basis is known."""
 
 
 def explain(

@@ -21,7 +21,7 @@ from pai_backend.scheduling.request import Reason, on_cells
 class Round:
     """What one pass decided, held from now on: ``started`` have their places, ``kept`` wait for others to end there.
 
-    ``more``: there is more to ask. ``look_again``: when, if nothing happens, cells have to be kept for somebody.
+    ``more``: there is more to ask. ``look_again``: when, if nothing happens, cells have to be kept for a group.
     """
 
     started: tuple[Unit, ...] = ()

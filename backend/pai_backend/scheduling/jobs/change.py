@@ -42,7 +42,7 @@ def rebuilt(
 
 
 AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The time in a copy that lasts for a moment: nobody has been waiting in it before."""
+"""The time in a short-lived copy, in which no group has waited before."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Holding:
 def preview(
     copy: Callable[[], Placer], config: ClusterConfig, jobs: Iterable[Job], waiting: Sequence[Queued]
 ) -> ClusterChange:
-    """What going over to ``config`` would do now. ``copy`` makes a placer that knows what runs, anew at each call.
+    """What going over to ``config`` would do now. ``copy`` makes a new placer that knows what runs.
 
     Waiting jobs that start at once anyway are not among the effects.
     """

@@ -33,7 +33,7 @@ _UNITS = {"Ki": 1 / 1024, "Mi": 1, "Gi": 1024, "Ti": 1024 * 1024, "K": 1e3 / 2**
 
 
 def mebibytes(text: str) -> int:
-    """MiB of a memory size as Kubernetes writes it; 0, for a size nobody counts, when it is empty or none."""
+    """MiB of a memory size as Kubernetes writes it; 0, which is not counted, when it is empty or invalid."""
     unit = next((unit for unit in _UNITS if text.endswith(unit)), "")
     number = text.removesuffix(unit)
     if not number.isdecimal():
@@ -69,7 +69,7 @@ class Wish:
 
     @property
     def shape(self) -> object:
-        """Equal for wishes that can be served or not served alike, whoever's they are."""
+        """Equal for wishes of any user that can be served by the same cells."""
         asked = [each.group for each in self.parties]
         groups = tuple(
             (each.vc, each.priority, each.leaf_type, each.pinned_id, each.within, each.members) for each in asked

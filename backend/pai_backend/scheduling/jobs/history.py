@@ -28,14 +28,14 @@ LEAST: Final = 3
 MOST_KINDS: Final = 10_000
 """Kinds that are remembered, those with the latest ends; about 10 MiB when all of them have all their attempts.
 
-One that was forgotten begins anew in this memory; what is stored of it counts again when a controller starts.
+One that was forgotten begins again in this memory; what is stored of it counts again when a controller starts.
 """
 MOST_JOBS: Final = 50_000
 """Jobs whose kinds are remembered: the same jobs are asked about again and again, and a kind takes 20 us to tell."""
 
 
 class History:
-    """What has been learnt so far; made from what is stored, and told of every end from then on."""
+    """Known run times: read from the store at first, then recorded at every end."""
 
     def __init__(self, known: Iterable[Times] = ()) -> None:
         """``known``: kinds with the earliest ends first."""
@@ -58,7 +58,7 @@ class History:
             self._times.popitem(last=False)
 
     def run_time(self, job: Job) -> timedelta | None:
-        """How long an attempt of the job may be expected to run; None when nobody says, and too few like it have run.
+        """How long an attempt of the job is expected to run; None when neither it nor enough runs like it say.
 
         What the author declares goes before what others of its kind did: who writes it knows what is new this time.
         """

@@ -124,7 +124,7 @@ class Placer:
         """Another configuration, at once; None: derived from the nodes. Nothing that runs is ended by it.
 
         ``jobs`` are those that hold something: a derived configuration has one virtual cluster for all of them, and
-        a written one those that they name. Who waits is sorted in anew.
+        a written one those that they name. Units that wait are sorted in again.
         """
         self.config = config
         self.sizing = self._sizing()
@@ -407,7 +407,7 @@ class Placer:
         return jobs
 
     def lost(self) -> list[JobUid]:
-        """Jobs whose reservation was given up since the last call; they are decided anew."""
+        """Jobs whose reservation was given up since the last call; they are decided again."""
         jobs, self._lost = list(self._lost), {}
         return jobs
 

@@ -2,7 +2,7 @@
 
 Source: OpenPAI's rest-server (``v2/hived.js``): kinds of cells that do not exist or are not the virtual cluster's, and
 gangs that are larger than all that it owns, are refused at once. An incremental or opportunistic job is not: it runs
-with what there is, but for what an incremental one starts together. A gang that no cell of the type it names
+on the cells that are free, but for what an incremental one starts together. A gang that no cell of the type it names
 (``within``) could contain is refused as well.
 """
 
@@ -25,7 +25,7 @@ def named_kinds(config: ClusterConfig | None, nodes: Iterable[Node], vc: str = "
     """Kind to what a unit of it has: those of a virtual cluster, or all, with ``vc`` empty.
 
     As a written configuration says, or else as the nodes have it: a unit of the smallest. Every kind told here is one
-    that a document may name, so GPUs whose type nobody knows are left out. Raises KeyError for an unknown ``vc``.
+    that a document may name, so GPUs of unknown type are left out. Raises KeyError for an unknown ``vc``.
     """
     if config is None:
         nodes = list(nodes)

@@ -167,7 +167,7 @@ class Teller:
         self._aside: dict[str, str] = {}
 
     def begin(self) -> None:
-        """Something was freed, or may have been: ask anew."""
+        """Cells or nodes may have been freed: forget all answers."""
         self._known.clear()
         self._refused.clear()
 

@@ -2,7 +2,7 @@
 
 Cells are counted in leaves. *Guaranteed* is what groups use of their virtual cluster's own quota, *opportunistic* what
 they use without a claim, of anyone's; *reserved* is kept for preemptors while others end there; *bad* is owned and
-cannot be had in health.
+has no healthy cell.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CellsUse:
     reserved: int
     bad: int
     free: int
-    """What its groups could still claim; without configured cells, what nobody of any virtual cluster uses."""
+    """What its groups could still claim; without configured cells, what no virtual cluster uses."""
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ class Books:
         self.version = self.ledger.version
 
     def _rebuild(self) -> None:
-        """Another configuration: reservations are gone, and everybody is sorted in anew."""
+        """Another configuration: reservations are gone, and all entries are sorted in again."""
         tickets = [*self.waiting.values(), *(claim.ticket for claim in self.claims.values())]
         for claim in self.claims.values():
             self.gates.usage.add(claim.ticket.entry, -1)
@@ -245,7 +245,7 @@ class Books:
             return []
 
     def leave(self, ticket: Ticket) -> None:
-        """It waits no more."""
+        """It no longer waits."""
         del self.waiting[ticket.entry.group.name]
         keys = self.order[line_of(ticket.entry.group)]
         del keys[bisect_left(keys, ticket.key)]
@@ -258,7 +258,7 @@ class Books:
     def next(self) -> Ticket | None:
         """The first in the order of the queue that is to be asked; again and again until it is answered.
 
-        Who waits for a cap that has room is let go on in its turn, so that nobody depends on what another is answered.
+        An entry that waits for a cap with room is asked in its turn, whatever another entry is answered.
         """
         while True:
             ticket, line = self.index.next(), self.gates.ready()

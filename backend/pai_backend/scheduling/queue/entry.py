@@ -123,7 +123,7 @@ Suggest = Callable[[Entry], Collection[str] | None]
 
 
 Ends = Callable[[str], datetime | None]
-"""When a running group is expected to end; None when nobody knows. Asked of groups that have only just started, too."""
+"""When a running group is expected to end; None when unknown. Also asked of groups that have just started."""
 
 
 def never_known(name: str) -> None:
@@ -220,7 +220,7 @@ class Pass:
     more: bool = False
     """There is more to ask: call again."""
     look_again: datetime | None = None
-    """When, if nothing happens, cells have to be kept for somebody: call again then."""
+    """When, if nothing happens, cells have to be kept for a group: call again then."""
 
     @property
     def started(self) -> list[Started]:

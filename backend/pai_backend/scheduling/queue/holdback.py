@@ -121,14 +121,14 @@ class Fronts:
                 yield other, front
 
     def keep_before(self, ticket: Ticket, chain: str, answer: Pass, now: datetime) -> bool:
-        """Whether cells had to be kept for somebody before this group may start; then it has to be asked again."""
+        """Whether cells had to be kept for another before this group may start; then it has to be asked again."""
         for _, front in list(self.overtaken_by(ticket, chain)):
             if self._is_due(front, now) and self._hold_back(front, answer):
                 return True
         return False
 
     def must_wait(self, entry: Entry, lane: Lane, chain: str, now: datetime) -> bool:
-        """Whether cells would be kept for somebody before this entry, in this lane, may start in a chain."""
+        """Whether cells would be kept for another before this entry, in this lane, may start in a chain."""
         return any(self._is_due(front, now) for _, front in self._before(entry.key, lane, chain))
 
     def look(self, answer: Pass, now: datetime) -> None:
@@ -174,7 +174,7 @@ class Fronts:
     def _hold_back(self, front: Ticket, answer: Pass) -> bool:
         """Keep cells for the first of a lane, one group a lane; False when that is not possible.
 
-        It counts under its caps from now on, so that nobody takes its turn there either.
+        It counts under its caps from now on, so that no other entry takes its turn there either.
         """
         books, kind, entry = self.books, kind_at(front), front.entry
         lanes = _lanes_of(entry)

@@ -52,7 +52,7 @@ class Shelf:
     """Three lists in step, so that a walk passes thousands of kinds that are too large in a millisecond.
 
     ``cursor`` is how far the walk has come; None while there is nothing to look at. What it has passed stays passed,
-    since room only shrinks, until cells are freed and the walk begins anew.
+    since room only shrinks, until cells are freed and the walk begins again.
     """
 
     def __init__(self, option: Option, priority: int) -> None:
@@ -140,7 +140,7 @@ class Index:
         return line
 
     def remove(self, ticket: Ticket) -> None:
-        """It waits no more."""
+        """It no longer waits."""
         kind = kind_at(ticket)
         kind.remove(ticket)
         self.touch(kind)

@@ -20,7 +20,7 @@ from pai_backend.scheduling.queue.entry import Entry, Key, KindKey, Lane, Scope
 
 T = TypeVar("T")
 SLACK = 64
-"""Entries beyond two an item at which the heap is made anew."""
+"""Entries beyond two an item at which the heap is rebuilt."""
 
 
 class LazyHeap(Generic[T]):
@@ -85,7 +85,7 @@ class Ticket:
 class Claim:
     """Cells kept for a group, and for those that start together with it, in ``lanes``.
 
-    ``victims`` were asked to end for it; nobody was when it is ``held_back`` for. ``options`` are the group's own.
+    ``victims`` were asked to end for it; none when it is ``held_back`` for. ``options`` are the group's own.
     """
 
     ticket: Ticket
@@ -148,7 +148,7 @@ class Kind:
     """All waiting entries of one kind. ``pending``: its first entry is to be asked.
 
     ``options`` are the chains it may use; ``least`` the leaves it cannot start without; ``never`` says that its virtual
-    cluster does not own such cells, so that it waits for ever and holds nobody up, or that it needs no cells at all.
+    cluster does not own such cells, so that it waits for ever and holds no other up, or that it needs no cells at all.
     """
 
     __slots__ = ("_heads", "key", "least", "never", "options", "pending", "shelved", "stuck", "variants")
@@ -191,7 +191,7 @@ class Kind:
         return line
 
     def remove(self, ticket: Ticket) -> None:
-        """It waits no more."""
+        """It no longer waits."""
         line = ticket.line
         assert line is not None
         del line.tickets[bisect_left(line.tickets, ticket.key, key=_key)]

@@ -47,7 +47,7 @@ class Patience:
 class Policy:
     """Rules of the queue. ``user`` and ``users`` are caps over all virtual clusters; ``vcs`` those inside one.
 
-    Caps are for groups that use quota: opportunistic groups are exempt, since they take from nobody.
+    Caps are for groups that use quota: opportunistic groups are exempt, since they use no quota.
     """
 
     user: Cap = Cap()
@@ -190,7 +190,7 @@ class Gates:
         return None
 
     def lets_go_on(self, ticket: Ticket) -> bool:
-        """Whether another who waits for the same cap may go on when this one waits no more."""
+        """Whether another who waits for the same cap may go on when this one no longer waits."""
         line = ticket.line
         scope = None if line is None else line.parked
         if line is None or scope is None or line.tickets[0] is not ticket or self._first(scope) != ticket.key:

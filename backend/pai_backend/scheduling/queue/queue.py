@@ -185,7 +185,7 @@ class Queue(Books):
             self._serve_preemptor(claim, answer)
 
     def _is_clear(self, claim: Claim, kept: list[Held], answer: Pass) -> bool:
-        """Whether nobody whom it may not end runs on the kept cells, and their nodes have what else it needs."""
+        """Whether it may end all groups on the kept cells, and their nodes have what else it needs."""
         if any(other.priority >= held.group.priority for held in kept for other in in_the_way(held)):
             return False
         answer.asked += 1
@@ -219,7 +219,7 @@ class Queue(Books):
 
 
 def _idle(option: Option) -> int:
-    """Leaves of a quota that nobody uses or keeps."""
+    """Leaves of a quota that no group uses or reserves."""
     if option.quotas is None:
         return 0
     option.quotas.ranking.settle()
