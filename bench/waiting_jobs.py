@@ -132,10 +132,10 @@ class _Lab:
 
     def tell(self) -> int:
         """Find out what is told to whom; to how many."""
-        jobs = self.placer.untold()
+        jobs = self.placer.take_changed_reasons()
         for uid in jobs:
             for unit in self.placer.waiting(uid):
-                assert self.placer.told(unit).message
+                assert self.placer.wait_reason(unit).message
         return len(jobs)
 
 

@@ -40,4 +40,4 @@ def placed(placer: Placer, job: Job, tasks: Sequence[Task] | None = None) -> dic
 def refused(placer: Placer, job: Job) -> Waits:
     """Why the job's first tasks without a place wait, once the queue has decided."""
     served(placer, job)
-    return placer.told(placer.waiting(job.uid)[0])
+    return placer.wait_reason(placer.waiting(job.uid)[0])

@@ -125,8 +125,8 @@ class Carrier:
             except (EngineError, Unavailable, OSError) as error:
                 verb = type(effect).__name__.lower()
                 # An engine may repeat parts of a plan, secrets and all: that goes to the job, which is scrubbed.
-                told = type(error).__name__ if isinstance(error, EngineError) else error
-                log.warning("cannot %s %s now, will try again: %s", verb, effect.uid, told)
+                reason = type(error).__name__ if isinstance(error, EngineError) else error
+                log.warning("cannot %s %s now, will try again: %s", verb, effect.uid, reason)
                 if isinstance(effect, Start):
                     self._report(job_of(effect.uid), Waiting(f"the start is tried again: {error}"))
                 return False

@@ -278,8 +278,8 @@ class Orphans:
                 back += [taken] if taken is not None else []
         await self._write(kept)
         if back:
-            told = ", ".join(f"{job.user}~{job.name}" for job in back[:5]) + (" ..." if len(back) > 5 else "")
-            raise TakenBack(f"{len(back)} jobs that ran unknown to the database were taken back: {told}")
+            names = ", ".join(f"{job.user}~{job.name}" for job in back[:5]) + (" ..." if len(back) > 5 else "")
+            raise TakenBack(f"{len(back)} jobs that ran unknown to the database were taken back: {names}")
         return effects
 
     def _cleared(self, uid: TaskUid) -> Effect:

@@ -1,7 +1,7 @@
-"""From places to placements: choose the ports of tasks, make sure that they are free, and offer them to jobs.
+"""From places to placements: choose ports of tasks, probe that they are free, sum up what a pass decided for each job.
 
 The placer, whose ledger has the leased ports, is this controller's memory of what is stored; the reconciler rebuilds
-it from the store. An offer is what a pass of the queue has for a job: places for some of its tasks, places that are
+it from the store. A result is what a pass of the queue has for a job: places for some of its tasks, places that are
 kept, and why others wait.
 """
 
@@ -58,7 +58,7 @@ class Placing:
         try:
             decision = await self._with_ports(job, unit, tasks, last)
         except NoPort as error:
-            self.placer.set_aside(unit, str(error))
+            self.placer.defer(unit, str(error))
             self.ran_short = True
             return None
         self.placer.ledger.apply(decision.ports, final=True)
@@ -70,9 +70,9 @@ class Placing:
         there = [(task, places[task.uid]) for task in job.tasks if task.uid in places] if places else []
         return {task.uid: self._addressed(task, place, {}) for task, place in there}
 
-    def told(self, unit: Unit) -> Waits:
+    def wait_reason(self, unit: Unit) -> Waits:
         """Why a unit waits: for a port when nothing else keeps its tasks from a node."""
-        waits = self.placer.told(unit)
+        waits = self.placer.wait_reason(unit)
         by_nodes = waits.reason is not None and waits.reason.code is WaitCode.NOT_SUGGESTED
         if waits.lack is Lack.LINEAR or by_nodes:
             for need in unit.needs:
@@ -157,7 +157,7 @@ class Placing:
 
 
 @dataclass(frozen=True)
-class Offer:
+class PassResult:
     """Places for units of a job, each with its ports; units that have cells kept from now on; and why others wait.
 
     ``reserved`` are all places that are kept for the job while others end there; of its ``tasks`` so many are
@@ -189,7 +189,7 @@ class Offer:
 
     @property
     def news(self) -> list[JobEvent]:
-        """What the offer means to the job."""
+        """What the result means to the job."""
         news: list[JobEvent] = [Placed(self.placements)] if self.decisions else []
         if self.wait is not None:
             some = self.waiting < self.tasks and self.wait.lack is not Lack.KEPT
@@ -207,13 +207,13 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Offers:
-    """Makes offers of what the placer decided and knows."""
+class PassResults:
+    """Sums up for each job what the placer decided and knows."""
 
     placing: Placing
     store: Store
 
-    async def of_pass(self, found: Round, jobs: Mapping[JobUid, Job]) -> list[Offer]:
+    async def of_pass(self, found: Round, jobs: Mapping[JobUid, Job]) -> list[PassResult]:
         """What one pass has for each job, in the order of the decisions.
 
         A unit whose ports are in use is deferred; one whose job has ended meanwhile is put back.
@@ -234,11 +234,11 @@ class Offers:
         uids = [uid for uid in dict.fromkeys((*decided, *kept)) if uid in jobs]
         return [self.of_job(jobs[uid], decided.get(uid, ()), kept.get(uid, ())) for uid in uids]
 
-    def of_job(self, job: Job, decided: Iterable[PlacedUnit] = (), kept: Iterable[Unit] = ()) -> Offer:
-        """An offer of these decisions, which says why the rest of the job waits."""
+    def of_job(self, job: Job, decided: Iterable[PlacedUnit] = (), kept: Iterable[Unit] = ()) -> PassResult:
+        """The result with these decisions, which says why the rest of the job waits."""
         waiting = self.placing.placer.waiting(job.uid)
         count = sum(len(unit.uids) for unit in waiting)
-        return Offer(
+        return PassResult(
             job.uid,
             len(job.tasks),
             tuple(decided),
@@ -257,7 +257,7 @@ class Offers:
             key = (unit.entry.needs, unit.name if self.placing.placer.has_claim(unit) else "")
             wait = known.get(key)
             if wait is None:
-                wait = known[key] = self.placing.told(unit)
+                wait = known[key] = self.placing.wait_reason(unit)
             if wait.lack is Lack.KEPT:
                 return wait
             first = first or wait

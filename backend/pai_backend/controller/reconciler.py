@@ -17,7 +17,7 @@ from pai_backend.controller.effects import Carrier
 from pai_backend.controller.inbox import Batch, Configured, Inbox, by_job, cleaned, job_events
 from pai_backend.controller.orphans import Orphans, is_unknown
 from pai_backend.controller.plans import Planner
-from pai_backend.controller.ports import Offer, Offers, Placing
+from pai_backend.controller.ports import PassResult, PassResults, Placing
 from pai_backend.engine.base import Engine, TaskPlan
 from pai_backend.lifecycle.derive import next_wake
 from pai_backend.lifecycle.effects import open_effects
@@ -87,7 +87,7 @@ class Reconciler:
         self._wakes: dict[JobUid, datetime] = {}  # when a job must be looked at though nothing happens
         self._fresh: set[JobUid] = set()  # whose waiting tasks, or whose turn, may be other ones
         self._unwritten: set[JobUid] = set()  # adopted from an intent that is still marked as unseen
-        self._offers = Offers(placing, store)
+        self._results = PassResults(placing, store)
         self._look_again: datetime | None = None  # when cells have to be kept for a group, or ports be tried again
         self._seen: set[TaskUid] = set()
         self._orphans = Orphans(store, engine, planner.records, epoch=epoch, clock=clock, keep=keep_orphans)
@@ -247,10 +247,10 @@ class Reconciler:
         if job is not None:
             await self._advance(uid, await cleaned(job, news, self._planner.secrets))
 
-    async def _advance(self, uid: JobUid, news: Sequence[JobEvent], offer: Offer | None = None) -> bool:
+    async def _advance(self, uid: JobUid, news: Sequence[JobEvent], result: PassResult | None = None) -> bool:
         """Step a job through its news and write it; again from the stored job when another process wrote first.
 
-        False: a port of the offer is leased to another job, and nothing was written.
+        False: a port of the result is leased to another job, and nothing was written.
         """
         while (job := self._jobs.get(uid)) is not None:
             after = self._stepped(job, news)
@@ -264,8 +264,8 @@ class Reconciler:
                     epoch=self._epoch,
                     events=[*events_between(job, after), *claims_told(job, after, news)],
                     at=self._clock(),
-                    lease=offer.lease if offer is not None and offer.is_taken(after) else (),
-                    release=[*(offer.release if offer is not None else ()), *over],
+                    lease=result.lease if result is not None and result.is_taken(after) else (),
+                    release=[*(result.release if result is not None else ()), *over],
                 )
             except Conflict:
                 self._remember(await self._store.job(uid))
@@ -307,7 +307,7 @@ class Reconciler:
         self._unwritten.discard(saved.uid)
         self._placing.freed(released)
         self._placing.placer.keep_only(saved.uid, saved.tasks)
-        self._history.heed(before, saved)
+        self._history.record(before, saved)
         self._fresh.add(saved.uid)
         already = set(open_effects(before))
         self._remember(saved)
@@ -346,18 +346,18 @@ class Reconciler:
         """Let the queue decide until nothing is left to ask; write what it decided, then why others wait."""
         now, placer = self._clock(), self._placing.placer
         placer.catch_up()
-        await self._tell_lost()
+        await self._write_lost()
         self._line_up(now)
         while True:
             found = placer.advance(now)
-            offers = await self._offers.of_pass(found, self._jobs)
-            await self._tell_claims()
-            await _in_chunks([self._settle(offer) for offer in offers])
-            await self._tell_victims()
+            results = await self._results.of_pass(found, self._jobs)
+            await self._write_claims()
+            await _in_chunks([self._settle(result) for result in results])
+            await self._preempt()
             if not found.more:
                 break
         self._look_again = found.look_again
-        await self._tell_why()
+        await self._write_reasons()
 
     def _line_up(self, now: datetime) -> None:
         """Let the queue know who waits. Units that lacked ports are tried again after a while."""
@@ -372,48 +372,48 @@ class Reconciler:
             else:
                 self._placing.placer.wait(job, to_place(job, now))
 
-    async def _tell_why(self) -> None:
+    async def _write_reasons(self) -> None:
         """Write why jobs wait, where that is new or has never been told."""
-        jobs = [job for uid in self._placing.placer.untold() if (job := self._jobs.get(uid)) is not None]
-        offers = [self._offers.of_job(job) for job in jobs]
-        await _in_chunks([self._advance(offer.job, offer.news) for offer in offers if offer.news])
+        jobs = [job for uid in self._placing.placer.take_changed_reasons() if (job := self._jobs.get(uid)) is not None]
+        results = [self._results.of_job(job) for job in jobs]
+        await _in_chunks([self._advance(result.job, result.news) for result in results if result.news])
         if self._placing.ran_short:
             again = self._clock() + timedelta(seconds=SAFETY_S)
             self._look_again = min(again, self._look_again or again)
 
-    async def _settle(self, offer: Offer) -> None:
-        """Write an offer, or give it back: its job was stopped meanwhile, or another job leases a port."""
-        uid, job, written = offer.job, self._jobs.get(offer.job), False
+    async def _settle(self, result: PassResult) -> None:
+        """Write a result, or give it back when its job was stopped meanwhile or another job leases a port."""
+        uid, job, written = result.job, self._jobs.get(result.job), False
         if job is not None:
             written, _ = await asyncio.gather(
-                self._advance(uid, offer.news, offer), self._planner.prepare(job, offer.placements.keys())
+                self._advance(uid, result.news, result), self._planner.prepare(job, result.placements.keys())
             )
-        units = [*(decision.unit for decision in offer.decisions), *offer.kept]
-        if written and offer.is_taken(self._jobs.get(uid)):
+        units = [*(decision.unit for decision in result.decisions), *result.kept]
+        if written and result.is_taken(self._jobs.get(uid)):
             for unit in units:
                 self._placing.placer.written(unit)
         else:
-            self._placing.undo(units, offer.decisions)
+            self._placing.undo(units, result.decisions)
             self._fresh.add(uid)
             self._inbox.store_changed()  # it is decided again at once
 
-    async def _tell_claims(self) -> None:
+    async def _write_claims(self) -> None:
         """Write who lost its claim on a quota, or has it again.
 
         Before what takes the quota is written: after a crash in between, the claim is found to be free and returns.
         """
-        claims = self._placing.placer.claims()
+        claims = self._placing.placer.take_changed_claims()
         config = self._configuring.version
         await _in_chunks([self._advance(each.job, [Displaced(each.uids, each.displaced, config)]) for each in claims])
 
-    async def _tell_lost(self) -> bool:
+    async def _write_lost(self) -> bool:
         """Write which jobs lost their reservation, so that they are decided again; whether there are any."""
-        lost = [uid for uid in self._placing.placer.lost() if uid in self._jobs]
+        lost = [uid for uid in self._placing.placer.take_lost() if uid in self._jobs]
         await _in_chunks([self._advance(uid, [Unreserved(self._configuring.version)]) for uid in lost])
         self._fresh.update(lost)
         return bool(lost)
 
-    async def _tell_victims(self) -> None:
+    async def _preempt(self) -> None:
         """Ask those to end on whose cells a place is kept for others.
 
         Only reservations that are written still stand here. All are asked again whenever jobs are placed, until they
@@ -424,7 +424,7 @@ class Reconciler:
         for each in placer.preemptions():
             news.setdefault(each.job, []).append(Preempted(each.uids, each.by, each.priority))
         await _in_chunks([self._advance(uid, events) for uid, events in news.items()])
-        if await self._tell_lost():
+        if await self._write_lost():
             self._inbox.store_changed()  # jobs that lost a reservation are decided again at once
 
 

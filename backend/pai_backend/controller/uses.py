@@ -197,9 +197,9 @@ class _Known:
         pause = min(MOST_SKIPPED, 1 << max(0, reading.failures - 1))
         return self.look - reading.at >= max(self._between, pause)
 
-    def note(self, task: Task, told: GpuUse | str) -> None:
+    def note(self, task: Task, reported: GpuUse | str) -> None:
         """Keep what it told, or why it did not."""
-        use = GpuUse(0, told) if isinstance(told, str) else told
+        use = GpuUse(0, reported) if isinstance(reported, str) else reported
         before = self.readings.get(task.uid)
         failures = before.failures + 1 if before is not None else 1
         silent = bool(use.unread) and use.percent < FLOOR_PERCENT
@@ -240,9 +240,9 @@ class GpuLooks:
         known.begin(tasks)
         if known.works:
             return GpuSight(works=True)
-        chosen = known.next(tasks, gpus_at_a_look(len(tasks), idle_timeout))
-        before = known.readings.get(chosen[0].uid) if chosen else None
-        first, rest = (chosen[:1], chosen[1:]) if before is not None and before.works else ([], chosen)
+        asked = known.next(tasks, gpus_at_a_look(len(tasks), idle_timeout))
+        before = known.readings.get(asked[0].uid) if asked else None
+        first, rest = (asked[:1], asked[1:]) if before is not None and before.works else ([], asked)
         with suppress(TimeoutError):  # who was not asked is what it was, and the first of the next look
             async with asyncio.timeout(LOOK_S):
                 await self._ask(known, first)

@@ -15,7 +15,7 @@ from pai_backend.api.services import why
 from pai_backend.auth.users import User
 from pai_backend.model.job import Job, NewEvent, Phase, State
 from pai_backend.model.waiting import Cause, Change, ChangeKind, Waiting
-from pai_backend.scheduling.explain import LANGUAGES, tell
+from pai_backend.scheduling.explain import LANGUAGES, render
 from tests.support.api_site import BOB, ApiSite
 from tests.support.documents import scm_document
 
@@ -26,7 +26,7 @@ CHANGES = (Change(kind=ChangeKind.VC, vc="secret-team"), Change(kind=ChangeKind.
 def reason(needed: int = 4, changes: tuple[Change, ...] = ()) -> Waiting:
     bare = Waiting(group="alice~hello/default", cause=Cause.PRIORITY, vc="default", priority=10, needed=needed)
     told = bare.model_copy(update={"changes": changes})
-    return told.model_copy(update={"texts": {language: tell(told, language) for language in LANGUAGES}})
+    return told.model_copy(update={"texts": {language: render(told, language) for language in LANGUAGES}})
 
 
 async def submitted(api: ApiSite) -> Job:

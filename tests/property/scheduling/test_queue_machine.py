@@ -49,8 +49,8 @@ class Waiting(RuleBasedStateMachine):
         self.count = 0
         self.blocked: set[str] = set()
         """Nodes without CPU to spare."""
-        self.aside: set[str] = set()
-        """Groups that were set aside, until nodes or cells change."""
+        self.deferred: set[str] = set()
+        """Groups that were deferred, until nodes or cells change."""
 
     @initialize(config=configs(most_nodes=2), policy=POLICIES)
     def start(self, config: ClusterConfig, policy: Policy) -> None:
@@ -86,7 +86,7 @@ class Waiting(RuleBasedStateMachine):
         line = self.queue.waiting[group.name].line
         if line is not None and self._sleeps_beside(line.variant):
             # The nodes refused its like and have not changed since.
-            self.aside.add(group.name)
+            self.deferred.add(group.name)
         self.advance()
 
     @precondition(lambda self: self.queue.running or self.queue.claims or self.queue.waiting)
@@ -100,15 +100,15 @@ class Waiting(RuleBasedStateMachine):
         self.advance()
 
     @precondition(lambda self: self.queue.running)
-    @rule(data=st.data(), aside=st.booleans())
-    def put_back(self, data: st.DataObject, aside: bool) -> None:
+    @rule(data=st.data(), deferred=st.booleans())
+    def put_back(self, data: st.DataObject, deferred: bool) -> None:
         name = data.draw(st.sampled_from(sorted(self.queue.running)))
         for queue in (self.queue, self.twin):
-            (queue.set_aside if aside else queue.put_back)(name)
+            (queue.defer if deferred else queue.put_back)(name)
         assert name in self.queue.waiting
-        if aside:
+        if deferred:
             entry = self.queue.waiting[name].entry
-            self.aside |= {
+            self.deferred |= {
                 each
                 for each, ticket in self.queue.waiting.items()
                 if ticket.line is not None
@@ -120,7 +120,7 @@ class Waiting(RuleBasedStateMachine):
         stayed = all(self._places().get(each) == place for each, place in before.items())
         # Cells that were kept for somebody may have been offered to all before they were kept again.
         stayed = stayed and all(self.queue.claims.get(each) is claim for each, claim in claims.items())
-        assert not aside or not stayed or name in self.queue.waiting, "it was asked again though nothing changed"
+        assert not deferred or not stayed or name in self.queue.waiting, "it was asked again though nothing changed"
 
     @rule(data=st.data())
     def health(self, data: st.DataObject) -> None:
@@ -174,7 +174,7 @@ class Waiting(RuleBasedStateMachine):
 
     def advance(self) -> None:
         """One pass after another until nothing is left to ask, each of them checked."""
-        self.aside = {name for name in self.aside if name in self.queue.waiting}
+        self.deferred = {name for name in self.deferred if name in self.queue.waiting}
         for _ in range(20):
             before = self._waiting_keys()
             answer, other = self.queue.advance(self.now), self.twin.advance(self.now)
@@ -188,8 +188,8 @@ class Waiting(RuleBasedStateMachine):
         pytest.fail("passes do not come to an end")
 
     def _sleeps_beside(self, variant: Variant) -> bool:
-        """Whether a group that was set aside is asked again only together with this variant."""
-        lines = (self.queue.waiting[name].line for name in self.aside if name in self.queue.waiting)
+        """Whether a group that was deferred is asked again only together with this variant."""
+        lines = (self.queue.waiting[name].line for name in self.deferred if name in self.queue.waiting)
         return variant.asleep and any(line is not None and line.variant is variant for line in lines)
 
     def _places(self) -> dict[str, object]:
@@ -242,7 +242,7 @@ class Waiting(RuleBasedStateMachine):
             return
         for queue in (self.queue, self.twin):
             for name, ticket in queue.waiting.items():
-                if ticket.line is None or queue.gates.blocking(ticket.entry) or name in self.aside:
+                if ticket.line is None or queue.gates.blocking(ticket.entry) or name in self.deferred:
                     continue
                 decision = queue.ledger.decide(ticket.entry.group, queue.decider.suggest(ticket.entry))
                 assert isinstance(decision, Wait), f"{name} waits and could have {decision}"

@@ -118,7 +118,7 @@ class World:
 
     def tell_claims(self) -> None:
         """Who loses a claim is written before what takes its place."""
-        for claim in self.placer.claims():
+        for claim in self.placer.take_changed_claims():
             self.tell(claim.job, Displaced(claim.uids, claim.displaced))
 
     def notify(self) -> None:

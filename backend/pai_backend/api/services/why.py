@@ -13,7 +13,7 @@ from pai_backend.auth.users import User
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job, Phase
 from pai_backend.model.waiting import ChangeKind, Waiting
-from pai_backend.scheduling.explain import LANGUAGES, tell
+from pai_backend.scheduling.explain import LANGUAGES, render
 from pai_backend.store.base import Explanation
 
 FRESH = timedelta(seconds=2)
@@ -69,7 +69,7 @@ class WhyService:
         if changes == waiting.changes:
             return waiting
         kept = waiting.model_copy(update={"changes": changes})
-        return kept.model_copy(update={"texts": {language: tell(kept, language) for language in LANGUAGES}})
+        return kept.model_copy(update={"texts": {language: render(kept, language) for language in LANGUAGES}})
 
 
 def _waits(job: Job) -> bool:

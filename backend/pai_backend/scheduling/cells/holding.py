@@ -151,7 +151,7 @@ class Holding:
 def _rate(node: Node) -> None:
     """Tell the free list that the opportunistic load of what is listed here changed."""
     buddy = node.chain.buddy
-    for part in node.parts:
+    for part in node.free_below:
         buddy.rate(part)
     if node.position >= 0:
         buddy.rate(node)

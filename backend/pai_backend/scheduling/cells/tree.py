@@ -131,7 +131,7 @@ class PhysicalCell:
         if self.parent is not None:
             self.parent.listed += 1
         if self.node is not None and self.node is not self:
-            self.node.parts[self] = None
+            self.node.free_below[self] = None
 
     def leave(self) -> None:
         """It is in no free list any more."""
@@ -139,7 +139,7 @@ class PhysicalCell:
         if self.parent is not None:
             self.parent.listed -= 1
         if self.node is not None and self.node is not self:
-            del self.node.parts[self]
+            del self.node.free_below[self]
 
     @property
     def opportunistic(self) -> int:
@@ -189,11 +189,11 @@ class Node(PhysicalCell):
     __slots__ = (
         "broken",
         "free",
+        "free_below",
         "guaranteed",
         "indexes",
         "name",
         "oppo",
-        "parts",
         "place",
         "rank",
         "reserved",
@@ -222,7 +222,7 @@ class Node(PhysicalCell):
         self.reserving: dict[Held, int] = {}
         self.units: list[Unit] = []
         """Virtual units that stand on leaves of this node."""
-        self.parts: dict[PhysicalCell, None] = {}
+        self.free_below: dict[PhysicalCell, None] = {}
         """Cells below this node that are in a free list."""
         self.rank = self.free = self.stamp = 0
         self.stale = False
@@ -231,21 +231,21 @@ class Node(PhysicalCell):
     def children(self) -> tuple[PhysicalCell, ...]:
         """The cells one level below, in order; made on first use."""
         if not self._children and self.level > 1:
-            self._make_parts(self, self.spec, 0)
+            self._make_children(self, self.spec, 0)
         return self._children
 
-    def _make_parts(self, cell: PhysicalCell, spec: model.PhysicalCell, first: int) -> None:
+    def _make_children(self, cell: PhysicalCell, spec: model.PhysicalCell, first: int) -> None:
         """The cells below ``cell``, whose leaves start at ``first``."""
         chain, level = self.chain, cell.level - 1
-        parts = []
+        made = []
         for child in spec.children:
             part = PhysicalCell(chain, level, cell, child.address, child.pinned_id)
             part.mask = self.shape.masks[level][first // chain.sizes[level]]
             chain.register(part)
-            self._make_parts(part, child, first)
+            self._make_children(part, child, first)
             first += chain.sizes[level]
-            parts.append(part)
-        cell.adopt(tuple(parts))
+            made.append(part)
+        cell.adopt(tuple(made))
 
     def idle(self) -> int:
         """Healthy leaves on which no group runs, and that none reserves."""

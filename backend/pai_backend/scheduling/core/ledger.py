@@ -30,7 +30,7 @@ from pai_backend.scheduling.core.restore import (
     refill,
     reserve,
     restore,
-    standing,
+    snapshot,
     upgrade,
 )
 from pai_backend.scheduling.core.scope import parts_of
@@ -408,14 +408,14 @@ class Ledger(Trees):
 
     def preview(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """What :meth:`reconfigure` would do; changes nothing."""
-        return refill(Trees(config, by_size=self.by_size), standing(self), vcs)
+        return refill(Trees(config, by_size=self.by_size), snapshot(self), vcs)
 
     def reconfigure(self, config: ClusterConfig, vcs: Mapping[str, str] = _SAME) -> Effects:
         """Another configuration, at once, with everything running on. Reservations are dropped: decide them again.
 
         ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.
         """
-        was = standing(self)
+        was = snapshot(self)
         self.load(config)
         self._wrote()
         return refill(self, was, vcs)

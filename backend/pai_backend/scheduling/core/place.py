@@ -122,10 +122,10 @@ class Planner:
         best = plan
         for count in range(1, price(plan)[0] + 1):
             least = (count, max(0, count - giving_way))
-            for chosen in most.sets(dear, count):
-                found = self._ending(option, most, chosen)
+            for ending in most.sets(dear, count):
+                found = self._ending(option, most, ending)
                 if found is not None:
-                    best = self._sparing(option, none, chosen, cheap, min(best, found, key=price))
+                    best = self._sparing(option, none, ending, cheap, min(best, found, key=price))
                 if price(best) <= least:
                     return best
             if price(best) <= least or self.budget.left < 0:
@@ -136,10 +136,10 @@ class Planner:
         self, option: Option, sieve: Callable[[], Sieve], dear: Sequence[Held], cheap: Sequence[Held], best: Plan
     ) -> Plan:
         """The cheapest plan that ends only ``dear`` and some of ``cheap``, or ``best`` when none is cheaper."""
-        ending = sum(not _gives_way(held) for held in dear)
-        for count in range(0 if dear else 1, price(best)[1] - ending if price(best)[0] == len(dear) else 0):
-            for chosen in sieve().sets(cheap, count, dear):
-                found = self._ending(option, sieve(), (*dear, *chosen))
+        ended = sum(not _gives_way(held) for held in dear)
+        for count in range(0 if dear else 1, price(best)[1] - ended if price(best)[0] == len(dear) else 0):
+            for ending in sieve().sets(cheap, count, dear):
+                found = self._ending(option, sieve(), (*dear, *ending))
                 if found is not None:
                     return min(best, found, key=price)
         return best
@@ -156,13 +156,13 @@ class Planner:
             return None
         if not sieve.admits(victims, lazy):
             return None
-        chosen = sieve.gone | dict.fromkeys(victims)
+        ending = sieve.gone | dict.fromkeys(victims)
         with self.holding.journal.trial():
             self._displace(option, lazy)
-            places = self._near(sieve.quotas, chosen)
+            places = self._near(sieve.quotas, ending)
             if not self.budget.spend(TRIAL_COST + NODE_COST * len(places)):
                 return None
-            plan = self.look(option, chosen.__contains__, places)
+            plan = self.look(option, ending.__contains__, places)
             if plan is not None:
                 plan.displaced = lazy
             return plan

@@ -335,7 +335,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Snapshot:
     """What is kept when the configuration changes, as plain values: groups by name in order of submission."""
 
     placements: tuple[GroupPlace, ...]
@@ -346,10 +346,10 @@ class Standing:
     """All nodes; their devices that are not healthy."""
 
 
-def standing(trees: Trees) -> Standing:
+def snapshot(trees: Trees) -> Snapshot:
     """All groups and their places, before a configuration is changed."""
     groups = sorted(trees.groups.values(), key=lambda held: held.serial)
-    return Standing(
+    return Snapshot(
         tuple(trees.placements().values()),
         {held.group.name: bool(held.displaced_by) for held in groups},
         tuple(held.group.name for held in groups if held.state is State.PREEMPTING),
@@ -357,7 +357,7 @@ def standing(trees: Trees) -> Standing:
     )
 
 
-def refill(fresh: Trees, was: Standing, vcs: Mapping[str, str]) -> Effects:
+def refill(fresh: Trees, was: Snapshot, vcs: Mapping[str, str]) -> Effects:
     """Give empty trees of another configuration the health and the running groups that there were; what differs.
 
     ``vcs`` tells the virtual cluster of groups that are another one's in the new configuration.

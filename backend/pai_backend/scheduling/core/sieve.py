@@ -104,8 +104,8 @@ class Sieve:
                 lacking.append(short)
                 rows.append([self._worth_of(held, size) for held in victims])
         best = [list(accumulate(sorted(row, reverse=True)[:count], initial=0.0)) for row in rows]
-        for chosen in self._choose(rows, best, 0, count, lacking, len(victims)) if count <= len(victims) else ():
-            yield tuple(victims[index] for index in chosen)
+        for indexes in self._choose(rows, best, 0, count, lacking, len(victims)) if count <= len(victims) else ():
+            yield tuple(victims[index] for index in indexes)
 
     def _choose(
         self, rows: Rows, best: Rows, first: int, count: int, lacking: Sequence[float], end: int

@@ -10,7 +10,7 @@ The value is :class:`pai_backend.model.waiting.Waiting`, which API, panel and co
 
 from pai_backend.scheduling.explain.eta import Estimate, RunTime, estimate
 from pai_backend.scheduling.explain.explain import Lacks, RestsOn, apply, changes, explain
-from pai_backend.scheduling.explain.texts import LANGUAGES, tell
+from pai_backend.scheduling.explain.texts import LANGUAGES, render
 
 __all__ = [
     "LANGUAGES",
@@ -22,5 +22,5 @@ __all__ = [
     "changes",
     "estimate",
     "explain",
-    "tell",
+    "render",
 ]

@@ -12,7 +12,7 @@ from pai_backend.scheduling.cells.tree import State
 from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.core.place import in_the_way
 from pai_backend.scheduling.explain.eta import RunTime, estimate, unknown_time
-from pai_backend.scheduling.explain.texts import LANGUAGES, tell
+from pai_backend.scheduling.explain.texts import LANGUAGES, render
 from pai_backend.scheduling.queue.books import standing
 from pai_backend.scheduling.queue.entry import Entry
 from pai_backend.scheduling.queue.kind import Claim
@@ -206,7 +206,7 @@ def explain(
             "changes": () if is_sure else changes(queue, ticket.entry, now, vcs),
         }
     )
-    return found.model_copy(update={"texts": {language: tell(found, language) for language in LANGUAGES}})
+    return found.model_copy(update={"texts": {language: render(found, language) for language in LANGUAGES}})
 
 
 def _base(group: Group, cause: Cause) -> Waiting:

@@ -12,7 +12,7 @@ LANGUAGES: Mapping[str, Words] = {"en": texts_en.WORDS, "zh_CN": texts_zh.WORDS}
 """Language tag -> its words."""
 
 
-def tell(waiting: Waiting, language: str) -> Told:
+def render(waiting: Waiting, language: str) -> Told:
     """The reason in a language of :data:`LANGUAGES`. Raises KeyError for others."""
     words = LANGUAGES[language]
     remedy = words.change(waiting.changes[0]) if waiting.changes else words.remedies[waiting.cause](waiting)

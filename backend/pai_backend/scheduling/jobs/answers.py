@@ -62,7 +62,7 @@ class Preemption:
 
 
 @dataclass(frozen=True)
-class Claim:
+class QuotaClaim:
     """A group whose claim on its quota changed: without it, it runs on opportunistically."""
 
     job: JobUid

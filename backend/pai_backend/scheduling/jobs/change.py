@@ -92,9 +92,9 @@ def go_over(placer: Placer, config: ClusterConfig | None, jobs: Iterable[Job]) -
     effects = placer.reconfigure(config, jobs)
     placer.catch_up()
     after = _holdings(placer)
-    told = compare(cells, placer.ledger.config)
+    diff = compare(cells, placer.ledger.config)
     still = {name: held for name, held in before.items() if name in after and not held.reserved}
-    return told.model_copy(
+    return diff.model_copy(
         update={
             "lost": _by_job({name: held for name, held in still.items() if after[name].displaced > held.displaced}),
             "regained": _by_job({name: held for name, held in still.items() if after[name].displaced < held.displaced}),

@@ -184,10 +184,10 @@ def _pins(config: ClusterConfig) -> list[tuple[str, str]]:
 
 def wish_of(job: Job, tasks: Iterable[Task], sizing: Sizing) -> Wish:
     """What these tasks of a job ask for together: all of a gang, or some of an incremental job."""
-    chosen = list(tasks)
-    names = {task.uid: group_name(job, task, sizing) for task in chosen}
+    wanted = list(tasks)
+    names = {task.uid: group_name(job, task, sizing) for task in wanted}
     grouped: dict[str, list[Task]] = {}
-    for task in chosen:
+    for task in wanted:
         grouped.setdefault(names[task.uid], []).append(task)
     plain = sizing.terms.without_cells(job.spec.node_selector)
     loose = tuple(_need(job, task, plain) for task in grouped.pop("", []))

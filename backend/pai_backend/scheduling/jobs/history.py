@@ -44,7 +44,7 @@ class History:
         for each in known:
             self._times[each.user, each.kind] = each.seconds[-KEPT:]
 
-    def heed(self, before: Job, after: Job) -> None:
+    def record(self, before: Job, after: Job) -> None:
         """A change of a job was stored: if it is the end of an attempt that tells something, it is noted."""
         ended = ran(before, after)
         if ended is not None:

@@ -19,11 +19,11 @@ from pai_backend.scheduling.config.derive import derive
 from pai_backend.scheduling.config.model import ClusterConfig
 from pai_backend.scheduling.core.ledger import Ledger
 from pai_backend.scheduling.core.restore import Effects
-from pai_backend.scheduling.jobs.answers import Claim, Preemption, Round, Waits, places_of, preemptions_of
+from pai_backend.scheduling.jobs.answers import Preemption, QuotaClaim, Round, Waits, places_of, preemptions_of
 from pai_backend.scheduling.jobs.deciding import JobsDecider
 from pai_backend.scheduling.jobs.demand import Sizing, shared_sizing, sizing_of
 from pai_backend.scheduling.jobs.history import RunTime, unknown
-from pai_backend.scheduling.jobs.telling import Teller
+from pai_backend.scheduling.jobs.reasons import WaitReasons
 from pai_backend.scheduling.jobs.unit import Recovered, Unit, Units, needs_of, recovered_units, turn_of, units_of
 from pai_backend.scheduling.queue import Policy, Preempting, Queue
 from pai_backend.scheduling.terms import NodeRules
@@ -54,7 +54,7 @@ class Placer:
         self.room = self.ledger.room
         self.decider = JobsDecider(self.ledger, self.units)
         self.queue = Queue(self.ledger, policy, ends=self.ends, decider=self.decider)
-        self._teller = Teller(self.queue, self.decider, self.room)
+        self._reasons = WaitReasons(self.queue, self.decider, self.room)
         self._recovered: list[Recovered] = []
         self._changed: set[str] = set()
         """Nodes that are to be looked at."""
@@ -64,8 +64,8 @@ class Placer:
         self._since: dict[TaskUid, datetime] = {}
         """When running tasks started."""
         self._placed_at: dict[str, datetime] = {}
-        self._restated: dict[str, None] = {}
-        self._untold: dict[JobUid, None] = {}
+        self._changed_claims: dict[str, None] = {}
+        self._changed_reasons: dict[JobUid, None] = {}
         self._lost: dict[JobUid, None] = {}
 
     def _sizing(self) -> Sizing:
@@ -95,7 +95,7 @@ class Placer:
         if self._changed or self._look_at_all:
             changed, self._changed = self._changed, set()
             self.room.nowhere.clear()
-            self._teller.nodes_changed()
+            self._reasons.nodes_changed()
             if self.config is None:
                 derived = derive(self.room.nodes.values())
                 if derived != self.ledger.config:
@@ -106,7 +106,7 @@ class Placer:
             self.queue.nodes_changed(changed)
         if self._recovered:
             self._finish_recovery()
-        self._restated.update(dict.fromkeys(self.queue.upgrade()))
+        self._changed_claims.update(dict.fromkeys(self.queue.upgrade()))
 
     def _set_health(self, name: str) -> None:
         node = self.room.nodes.get(name)
@@ -143,13 +143,13 @@ class Placer:
         effects = self.ledger.reconfigure(config, vcs)
         self.queue.catch_up()
         for name in nowhere ^ self._without_any_place():
-            self._untold[self.units.by_name[name].job] = None
+            self._changed_reasons[self.units.by_name[name].job] = None
         for name in effects.cancelled:
             unit = self.units.by_name[name]
             if self.ledger.give_back(unit.uids):
                 self._lost[unit.job] = None
-            self._untold[unit.job] = None
-        self._restated.update(dict.fromkeys((*effects.displaced, *effects.regained)))
+            self._changed_reasons[unit.job] = None
+        self._changed_claims.update(dict.fromkeys((*effects.displaced, *effects.regained)))
         self._look_at_all = True
         return effects
 
@@ -178,7 +178,7 @@ class Placer:
             for unit in units_of(job, waiting, self.sizing):
                 self.units.know(unit, job)
                 self.queue.line_up(unit.entry)
-            self._untold[job.uid] = None
+            self._changed_reasons[job.uid] = None
 
     # -- what is stored --------------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class Placer:
         result = self.ledger.restore([place for each in running for place in each.placements])
         for each in running:
             self.queue.adopt(each.unit.entry)
-        self._restated.update(dict.fromkeys(result.displaced))
+        self._changed_claims.update(dict.fromkeys(result.displaced))
 
     def _finish_recovery(self) -> None:
         """Keep cells for those who had them kept, before those who had lost their claim may have it again."""
@@ -240,7 +240,7 @@ class Placer:
             self.units.know(unit, job)
             self.queue.line_up(unit.entry)
             if not job.why:
-                self._untold[job.uid] = None
+                self._changed_reasons[job.uid] = None
 
     def _is_known(self, job: Job, tasks: Sequence[Task]) -> bool:
         """Whether just these tasks wait already, in this turn: of many tasks, few change at a time."""
@@ -287,8 +287,8 @@ class Placer:
             elif unit.name not in self.queue.claims or not self.queue.claims[unit.name].held_back:
                 self._leave(unit)
         self.queue.nodes_changed(nodes)
-        self._untold.update((self.units.by_name[name].job, None) for name in self.queue.claims)
-        self._restated.update(dict.fromkeys(self.queue.upgrade()))
+        self._changed_reasons.update((self.units.by_name[name].job, None) for name in self.queue.claims)
+        self._changed_claims.update(dict.fromkeys(self.queue.upgrade()))
         return True
 
     def forget(self, uid: JobUid) -> None:
@@ -302,7 +302,7 @@ class Placer:
         self.queue.nodes_changed(self.ledger.give_back(unit.uids))
         self.units.forget(unit.name)
         self._pending.discard(unit.name)
-        self._teller.asked([unit.name])
+        self._reasons.asked([unit.name])
         self._placed_at.pop(unit.name, None)
         for uid in unit.uids:
             self._since.pop(uid, None)
@@ -327,13 +327,13 @@ class Placer:
     def advance(self, now: datetime) -> Round:
         """One pass of the queue: everything that can start does, up to a bound on what is asked."""
         self.catch_up()
-        self._teller.begin()
+        self._reasons.begin()
         answer = self.queue.advance(now)
-        self._restated.update(dict.fromkeys(answer.upgraded))
+        self._changed_claims.update(dict.fromkeys(answer.upgraded))
         started, kept = [], []
         for each in answer.decided:
             unit = self.units.by_name[each.entry.group.name]
-            self._restated.update(dict.fromkeys(each.displaced))
+            self._changed_claims.update(dict.fromkeys(each.displaced))
             self._pending.add(unit.name)
             if isinstance(each, Preempting):
                 kept.append(unit)
@@ -341,10 +341,10 @@ class Placer:
                 started.append(unit)
                 self._placed_at[unit.name] = now
         for name, wait in answer.refused.items():
-            self._teller.refused(self.units.by_name[name], wait)
-        self._teller.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
+            self._reasons.refused(self.units.by_name[name], wait)
+        self._reasons.asked((*answer.refused, *(unit.name for unit in (*started, *kept))))
         for name in (*answer.refused, *answer.returned, *answer.held_back, *answer.moved_up):
-            self._untold[self.units.by_name[name].job] = None
+            self._changed_reasons[self.units.by_name[name].job] = None
         return Round(tuple(started), tuple(kept), answer.more, answer.look_again)
 
     def written(self, unit: Unit) -> None:
@@ -360,13 +360,13 @@ class Placer:
         elif unit.name in self.queue.claims:
             self.queue.lose(self.queue.claims[unit.name])
 
-    def set_aside(self, unit: Unit, why: str) -> None:
+    def defer(self, unit: Unit, why: str) -> None:
         """The unit's place lacks something that is not known here: it waits until nodes or cells change."""
         self._pending.discard(unit.name)
         self.queue.nodes_changed(self.ledger.give_back(unit.uids))
-        self.queue.set_aside(unit.name)
-        self._teller.set_aside(unit, why)
-        self._untold[unit.job] = None
+        self.queue.defer(unit.name)
+        self._reasons.defer(unit, why)
+        self._changed_reasons[unit.job] = None
 
     def places(self, unit: Unit) -> dict[TaskUid, Placement]:
         """Where the unit's tasks are or will be, without ports; see :func:`places_of`."""
@@ -397,16 +397,16 @@ class Placer:
                 found.update(self.places(unit))
         return found
 
-    def told(self, unit: Unit) -> Waits:
+    def wait_reason(self, unit: Unit) -> Waits:
         """Why a unit that waits has no place yet."""
-        return self._teller.waits(unit, self.sizing)
+        return self._reasons.waits(unit, self.sizing)
 
-    def untold(self) -> list[JobUid]:
+    def take_changed_reasons(self) -> list[JobUid]:
         """Jobs whose reason to wait may be another one since the last call, or has never been told."""
-        jobs, self._untold = list(self._untold), {}
+        jobs, self._changed_reasons = list(self._changed_reasons), {}
         return jobs
 
-    def lost(self) -> list[JobUid]:
+    def take_lost(self) -> list[JobUid]:
         """Jobs whose reservation was given up since the last call; they are decided again."""
         jobs, self._lost = list(self._lost), {}
         return jobs
@@ -415,13 +415,13 @@ class Placer:
         """Every running group that must end now for one that keeps its cells; the same until it has ended."""
         return list(preemptions_of(self.queue, self.units))
 
-    def claims(self) -> list[Claim]:
+    def take_changed_claims(self) -> list[QuotaClaim]:
         """Groups that lost their claim on the quota since the last call, or got it back."""
-        changed, self._restated = self._restated, {}
+        changed, self._changed_claims = self._changed_claims, {}
         found = []
         for name in changed:
             held = self.ledger.groups.get(name)
             if held is not None:
                 uids = self.units.party(name).uids
-                found.append(Claim(job_of(uids[0]), uids, bool(held.displaced_by)))
+                found.append(QuotaClaim(job_of(uids[0]), uids, bool(held.displaced_by)))
         return found

@@ -16,11 +16,11 @@ from pai_backend.model.node import Node
 from pai_backend.model.waiting import Basis, Cause, Change, ChangeKind, Holder, Lack, LackOf, Waiting
 from pai_backend.scheduling.core.decision import Wait
 from pai_backend.scheduling.core.room import Room
-from pai_backend.scheduling.explain import LANGUAGES, explain, tell
+from pai_backend.scheduling.explain import LANGUAGES, explain, render
 from pai_backend.scheduling.jobs.deciding import OF_NO_GROUP
 from pai_backend.scheduling.jobs.history import basis_of
 from pai_backend.scheduling.jobs.placer import Placer
-from pai_backend.scheduling.jobs.telling import jobs_of
+from pai_backend.scheduling.jobs.reasons import jobs_of
 from pai_backend.scheduling.jobs.unit import Unit, largest
 from pai_backend.scheduling.queue import Entry
 from pai_backend.scheduling.queue.entry import line_of
@@ -119,7 +119,7 @@ def why(placer: Placer, uid: JobUid, now: datetime) -> Waiting | None:
         found = found.model_copy(update={"changes": (*found.changes, *opened)})
     position, waiting = _standing(placer, unit)
     found = found.model_copy(update={"position": position, "waiting": waiting, "holders": _jobs(found.holders)})
-    return found.model_copy(update={"texts": {language: tell(found, language) for language in LANGUAGES}})
+    return found.model_copy(update={"texts": {language: render(found, language) for language in LANGUAGES}})
 
 
 def _is_told(placer: Placer, unit: Unit) -> bool:

@@ -111,7 +111,7 @@ class Books:
         self.release(name)
         self.enter(Ticket(entry, entry.key))
 
-    def set_aside(self, name: str) -> None:
+    def defer(self, name: str) -> None:
         """As :meth:`put_back`, and do not ask again before nodes or cells change: a node there lacks something else."""
         self.put_back(name)
         line = self.waiting[name].line
@@ -143,7 +143,7 @@ class Books:
         self.unstick()
         self.failed.clear()
         for claim in self.claims.values():
-            claim.stirred = True
+            claim.may_fit_elsewhere = True
         for node in self.ledger.nodes.get(name, ()):
             self.index.chain_changed(node.chain.name)
         self.version = self.ledger.version
@@ -292,7 +292,7 @@ class Books:
         self.failed.clear()
         broken = any(self.ledger.chains[name].broken for name in chains)
         for claim in self.claims.values():
-            claim.stirred = claim.stirred or broken or claim.lanes[0].vc == group.vc
+            claim.may_fit_elsewhere = claim.may_fit_elsewhere or broken or claim.lanes[0].vc == group.vc
         for name in chains:
             if self.ledger.chains[name].broken:
                 self.index.chain_changed(name)

@@ -95,7 +95,7 @@ class Claim:
     """Leaves it cannot start without."""
     held_back: bool
     victims: frozenset[str] = frozenset()
-    stirred: bool = False
+    may_fit_elsewhere: bool = False
     """Cells that it could use as well were freed since it was last looked whether they would do."""
 
 

@@ -209,9 +209,9 @@ class Queue(Books):
 
         Of several groups that start together this is not asked: they start where cells are kept for them.
         """
-        if not claim.stirred or len(kept_cells) != 1:
+        if not claim.may_fit_elsewhere or len(kept_cells) != 1:
             return False
-        claim.stirred, held = False, kept_cells[0]
+        claim.may_fit_elsewhere, held = False, kept_cells[0]
         limits = self.ledger.limits(self.decider.suggest(claim.ticket.entry))
         kept = sum((spot.mask & ~(spot.node.guaranteed | spot.node.oppo)).bit_count() for spot in held.spots)
         enough = any(_idle(option) + kept >= claim.least for option in claim.options)

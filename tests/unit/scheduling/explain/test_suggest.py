@@ -47,7 +47,7 @@ def test_what_gives_up_less_comes_first() -> None:
 def test_what_nodes_have_just_refused_is_not_told() -> None:
     line = busy()
     line.submit("refused", (1, 3))
-    line.queue.set_aside("refused")
+    line.queue.defer("refused")
     line.submit("g", (3, 3))
     assert ("fewer-tasks", 1) not in found(line, "g", ("a",))
     line.queue.nodes_changed()

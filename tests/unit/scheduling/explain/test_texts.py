@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pai_backend.model.waiting import CapReached, Cause, Change, ChangeKind, Holder, Lack, LackOf, Waiting
-from pai_backend.scheduling.explain import LANGUAGES, tell
+from pai_backend.scheduling.explain import LANGUAGES, render
 
 HOLDERS = tuple(Holder(group=f"ann~job{number}") for number in range(5))
 
@@ -55,7 +55,7 @@ FACTS = {
 @pytest.mark.parametrize("cause", Cause)
 def test_every_cause_is_told_with_its_facts(cause: Cause, language: str) -> None:
     lacks = (Lack(node="carol", what=LackOf.PORT, needed=9000),) if cause is Cause.PORT else None
-    told = tell(reason(cause, **({"lacks": lacks} if lacks else {})), language)
+    told = render(reason(cause, **({"lacks": lacks} if lacks else {})), language)
     for fact in FACTS[cause]:
         assert fact in told.sentence
     end = "." if language == "en" else "。"
@@ -66,7 +66,7 @@ def test_every_cause_is_told_with_its_facts(cause: Cause, language: str) -> None
 
 @pytest.mark.parametrize("cause", Cause)
 def test_chinese_is_chinese(cause: Cause) -> None:
-    told = tell(reason(cause), "zh_CN")
+    told = render(reason(cause), "zh_CN")
     assert re.search(r"[\u4e00-\u9fff]", told.sentence)
     assert re.search(r"[\u4e00-\u9fff]", told.remedy)
     assert "  " not in told.sentence
@@ -88,7 +88,7 @@ CHANGES = [
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("change", "facts"), CHANGES, ids=[change.kind for change, _ in CHANGES])
 def test_a_change_that_works_is_the_remedy(change: Change, facts: tuple[str, ...], language: str) -> None:
-    remedy = tell(reason(Cause.PRIORITY, changes=(change,)), language).remedy
+    remedy = render(reason(Cause.PRIORITY, changes=(change,)), language).remedy
     assert all(fact in remedy for fact in facts)
 
 
@@ -100,16 +100,16 @@ def test_every_kind_of_change_is_told() -> None:
 @pytest.mark.parametrize("what", LackOf)
 def test_every_lack_is_told(what: LackOf, language: str) -> None:
     lack = Lack(node="carol", what=what, needed=7, available=5, detail="zone=a")
-    told = tell(reason(Cause.LINEAR, lacks=(lack,)), language)
+    told = render(reason(Cause.LINEAR, lacks=(lack,)), language)
     assert "carol" in told.sentence
     if what in (LackOf.SELECTOR, LackOf.TAINT):
         assert "zone=a" in told.sentence
-    without = tell(reason(Cause.LINEAR, lacks=()), language)
+    without = render(reason(Cause.LINEAR, lacks=()), language)
     assert "dan" in without.sentence
 
 
 def test_names_keep_their_case() -> None:
-    told = tell(reason(Cause.CAP, cap=CapReached(vc="Vision", user="Bob", tasks=1, running_tasks=1)), "en")
+    told = render(reason(Cause.CAP, cap=CapReached(vc="Vision", user="Bob", tasks=1, running_tasks=1)), "en")
     assert told.sentence == (
         "User Bob may run at most 1 task at once in virtual cluster Vision; running now: 1 task, 0 GPUs."
     )
@@ -117,4 +117,4 @@ def test_names_keep_their_case() -> None:
 
 def test_an_unknown_language_is_refused() -> None:
     with pytest.raises(KeyError):
-        tell(reason(Cause.QUOTA), "fr")
+        render(reason(Cause.QUOTA), "fr")

@@ -79,7 +79,7 @@ def test_what_is_kept_for_a_gang_is_kept_for_all_of_its_groups() -> None:
     assert placed(made, overtakes)
     states = {name: held.state for name, held in made.ledger.groups.items() if name.startswith(gang.id)}
     assert states == {f"{gang.id}/default": State.PREEMPTING, f"{gang.id}/default-GPU-D": State.PREEMPTING}
-    assert made.told(made.waiting(gang.uid)[0]).lack is Lack.KEPT
+    assert made.wait_reason(made.waiting(gang.uid)[0]).lack is Lack.KEPT
     assert made.preemptions() == []
     made.keep_only(overtakes.uid, ())
     assert not placed(made, job(5, "C")), "a later task took what is kept"

@@ -108,7 +108,7 @@ def test_what_is_put_aside_lets_those_behind_its_like_go_on() -> None:
     assert line.submit("runs", (1, 2)) == ["runs"]
     assert line.submit("like", (1, 2)) == []
     assert line.submit("small", (1, 1)) == []
-    line.queue.set_aside("runs")
+    line.queue.defer("runs")
     assert line.started() == ["small"], "its node has nothing for the two before it"
 
 

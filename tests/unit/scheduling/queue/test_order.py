@@ -98,7 +98,7 @@ def test_a_start_that_could_not_be_carried_out_is_made_again() -> None:
 def test_a_start_that_is_set_aside_waits_until_something_changes() -> None:
     line = Line()
     line.submit("g", (1, 4))
-    line.queue.set_aside("g")
+    line.queue.defer("g")
     assert line.started() == []
     line.queue.nodes_changed()
     assert line.started() == ["g"]

@@ -154,7 +154,7 @@ def _sizes(nodes: Sequence[Node]) -> str:
     return ", ".join(shown) + (f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else "")
 
 
-class Teller:
+class WaitReasons:
     """Tells of units that wait in a queue. What it had to ask the cluster is remembered until :meth:`begin`."""
 
     def __init__(self, queue: Queue, decider: JobsDecider, room: Room) -> None:
@@ -179,7 +179,7 @@ class Teller:
         """What was said about nodes may be wrong now."""
         self._rooms.clear()
 
-    def set_aside(self, unit: Unit, why: str) -> None:
+    def defer(self, unit: Unit, why: str) -> None:
         """The unit waits for this until it is asked again."""
         self._aside[unit.name] = why
 
