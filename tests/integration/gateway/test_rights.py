@@ -16,8 +16,8 @@ import pytest
 import pytest_asyncio
 from pydantic.alias_generators import to_camel
 
-from pai_backend.access.gateway.activity import Kind
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.activity import LoginUse
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.keys import parse_public_key
 from pai_backend.model.job import Phase, State
 from pai_backend.model.rights import EVERYTHING, Limits, limits_of
@@ -321,8 +321,8 @@ async def test_logins_and_their_ends_are_events_of_the_job(world: World) -> None
     assert {event.type: set(map(to_camel, event.payload)) for _, event in noted} == {
         name: set(re.findall(r"`(\w+)`", fields)) for name, fields in rows.items()
     }
-    assert all(f"`{reason}`" in page for reason in Reason)
-    assert all(f"`{kind}`" in page for kind in Kind)
+    assert all(f"`{reason}`" in page for reason in RefusalReason)
+    assert all(f"`{kind}`" in page for kind in LoginUse)
 
 
 async def test_a_login_waits_for_its_job_where_that_is_wanted(tmp_path: Path) -> None:

@@ -13,34 +13,38 @@ from asyncssh.constants import (
 )
 from asyncssh.packet import Boolean, String, UInt32
 
-from pai_backend.access.gateway.activity import MOST_REQUESTS, Activity, Kind, Request, kind_of
+from pai_backend.access.gateway.activity import MOST_REQUESTS, Activity, ChannelRequest, LoginUse, kind_of
 
 OPENSSH = "SSH-2.0-OpenSSH_9.2p1 Debian-2"
-SESSION = Request("session")
+SESSION = ChannelRequest("session")
 
 
 @pytest.mark.parametrize(
     ("version", "requests", "kind"),
     [
-        (OPENSSH, [], Kind.NONE),
-        (OPENSSH, [SESSION], Kind.NONE),
-        (OPENSSH, [SESSION, Request("pty-req"), Request("env"), Request("shell")], Kind.SHELL),
-        (OPENSSH, [SESSION, Request("shell")], Kind.SHELL),
-        (OPENSSH, [SESSION, Request("exec", "nvidia-smi")], Kind.EXEC),
-        (OPENSSH, [SESSION, Request("exec", "bash")], Kind.EXEC),
-        (OPENSSH, [SESSION, Request("exec", "scp -t /data")], Kind.EXEC),
-        (OPENSSH, [SESSION, Request("subsystem", "sftp")], Kind.SFTP),
-        (OPENSSH, [SESSION, Request("subsystem", "netconf")], Kind.EXEC),
-        (OPENSSH, [Request("direct-tcpip")], Kind.FORWARD),
-        (OPENSSH, [Request("jump")], Kind.JUMP),
-        (OPENSSH, [SESSION, Request("exec", "bash"), Request("direct-tcpip")], Kind.VSCODE),
-        (OPENSSH, [SESSION, Request("exec", "~/.vscode-server/bin/x/code-server")], Kind.VSCODE),
-        (OPENSSH, [SESSION, Request("exec", "sh -c 'ls ~/.cursor-server'")], Kind.VSCODE),
-        ("SSH-2.0-SSHJ_0.32.0", [SESSION, Request("exec", "uname -sm")], Kind.JETBRAINS),
-        (OPENSSH, [SESSION, Request("exec", "python ~/.pycharm_helpers/packaging_tool.py list")], Kind.JETBRAINS),
+        (OPENSSH, [], LoginUse.NONE),
+        (OPENSSH, [SESSION], LoginUse.NONE),
+        (OPENSSH, [SESSION, ChannelRequest("pty-req"), ChannelRequest("env"), ChannelRequest("shell")], LoginUse.SHELL),
+        (OPENSSH, [SESSION, ChannelRequest("shell")], LoginUse.SHELL),
+        (OPENSSH, [SESSION, ChannelRequest("exec", "nvidia-smi")], LoginUse.EXEC),
+        (OPENSSH, [SESSION, ChannelRequest("exec", "bash")], LoginUse.EXEC),
+        (OPENSSH, [SESSION, ChannelRequest("exec", "scp -t /data")], LoginUse.EXEC),
+        (OPENSSH, [SESSION, ChannelRequest("subsystem", "sftp")], LoginUse.SFTP),
+        (OPENSSH, [SESSION, ChannelRequest("subsystem", "netconf")], LoginUse.EXEC),
+        (OPENSSH, [ChannelRequest("direct-tcpip")], LoginUse.FORWARD),
+        (OPENSSH, [ChannelRequest("jump")], LoginUse.JUMP),
+        (OPENSSH, [SESSION, ChannelRequest("exec", "bash"), ChannelRequest("direct-tcpip")], LoginUse.VSCODE),
+        (OPENSSH, [SESSION, ChannelRequest("exec", "~/.vscode-server/bin/x/code-server")], LoginUse.VSCODE),
+        (OPENSSH, [SESSION, ChannelRequest("exec", "sh -c 'ls ~/.cursor-server'")], LoginUse.VSCODE),
+        ("SSH-2.0-SSHJ_0.32.0", [SESSION, ChannelRequest("exec", "uname -sm")], LoginUse.JETBRAINS),
+        (
+            OPENSSH,
+            [SESSION, ChannelRequest("exec", "python ~/.pycharm_helpers/packaging_tool.py list")],
+            LoginUse.JETBRAINS,
+        ),
     ],
 )
-def test_what_a_login_is_for(version: str, requests: list[Request], kind: Kind) -> None:
+def test_what_a_login_is_for(version: str, requests: list[ChannelRequest], kind: LoginUse) -> None:
     assert kind_of(version, requests) == kind
 
 
@@ -65,4 +69,4 @@ def test_first_requests_are_kept_and_no_more() -> None:
     assert len(activity.requests) == MOST_REQUESTS
     assert activity.requests[0] == SESSION
     assert len(activity.requests[1].subject) == 400
-    assert activity.kind is Kind.EXEC
+    assert activity.kind is LoginUse.EXEC

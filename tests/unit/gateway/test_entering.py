@@ -6,23 +6,23 @@ import gc
 from dataclasses import replace
 from typing import cast
 
-from pai_backend.access.gateway.entering import Room
-from pai_backend.access.gateway.names import Entry
+from pai_backend.access.gateway.entering import EntryContext
+from pai_backend.access.gateway.names import EntryPoint
 from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.upstream import Upstream
+from pai_backend.access.gateway.upstream import TaskConnector
 from pai_backend.store.base import Store
 from pai_backend.testing.builders import make_job, make_placement
 
 
-def entry(port: int) -> Entry:
+def entry(port: int) -> EntryPoint:
     """Where a task was found; each look at the store makes it anew."""
     job = make_job("demo")
     placement = make_placement(ports={"ssh": (port,)})
-    return Entry(job.uid, job.user, job.tasks[0].uid, "demo worker-0", "demo--worker-0", placement, port)
+    return EntryPoint(job.uid, job.user, job.tasks[0].uid, "demo worker-0", "demo--worker-0", placement, port)
 
 
-def room() -> Room:
-    return Room(GatewayOptions(), cast("Store", None), cast("Upstream", None))
+def room() -> EntryContext:
+    return EntryContext(GatewayOptions(), cast("Store", None), cast("TaskConnector", None))
 
 
 def test_equal_entries_are_one_and_others_are_not() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pai_backend.access.gateway.names import (
     LoginName,
+    LoginRefused,
     NotYet,
-    Refused,
     alias_of,
     find_entry,
     gone,
@@ -18,7 +18,7 @@ from pai_backend.access.gateway.names import (
     plain,
     unknown,
 )
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.model.alias import service_alias, task_alias
 from pai_backend.model.job import Job, JobExit, Phase, State
 from pai_backend.model.spec import PortSpec
@@ -76,9 +76,9 @@ def test_the_alias_of_a_task_is_known_before_it_runs() -> None:
     waiting = _job(state=State.WAITING, tasks=())
     assert alias_of(waiting, "worker-a-1") == "demo--worker-a-1"
     assert alias_of(waiting, "") == "demo--master-0"
-    with pytest.raises(Refused, match="has no task") as caught:
+    with pytest.raises(LoginRefused, match="has no task") as caught:
         alias_of(waiting, "worker-a-2")
-    assert caught.value.reason is Reason.UNKNOWN
+    assert caught.value.reason is RefusalReason.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_alias_of_a_task_is_known_before_it_runs() -> None:
     ],
 )
 def test_refusals_are_one_sentence_with_the_reason(update: dict[str, object], rest: str, sentence: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(LoginRefused) as caught:
         find_entry(_job(**update), rest)
     assert sentence in str(caught.value)
     may_be_waited_for = update.get("state") is State.WAITING or "tasks" in update
@@ -102,14 +102,14 @@ def test_refusals_are_one_sentence_with_the_reason(update: dict[str, object], re
 def test_a_task_that_still_starts_is_refused_for_now() -> None:
     job = _job()
     first = job.tasks[0].model_copy(update={"state": State.WAITING, "phase": Phase.PULLING})
-    with pytest.raises(Refused, match=r"Task master-0 of job demo is pulling\. Try again in a moment\."):
+    with pytest.raises(LoginRefused, match=r"Task master-0 of job demo is pulling\. Try again in a moment\."):
         find_entry(job.model_copy(update={"tasks": (first, *job.tasks[1:])}), "")
 
 
 def test_a_task_without_an_ssh_port_is_refused_for_good() -> None:
     job = _job()
     first = job.tasks[0].model_copy(update={"placement": make_placement()})
-    with pytest.raises(Refused, match="has no SSH port"):
+    with pytest.raises(LoginRefused, match="has no SSH port"):
         find_entry(job.model_copy(update={"tasks": (first,)}), "")
 
 
@@ -148,6 +148,6 @@ def test_a_task_that_was_let_go_cannot() -> None:
     job = _kept(_job())
     over = job.tasks[0].model_copy(update={"phase": Phase.ENDED})
     job = job.model_copy(update={"tasks": (over, *job.tasks[1:])})
-    with pytest.raises(Refused, match="has ended"):
+    with pytest.raises(LoginRefused, match="has ended"):
         find_entry(job, "")
     assert "has ended" in str(gone(job, job.tasks[0].uid))

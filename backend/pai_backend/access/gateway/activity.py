@@ -22,7 +22,7 @@ _COMMAND_BYTES = 400  # of a command, enough to know its program by
 _BEFORE_DATA = {MSG_CHANNEL_DATA: 8, MSG_CHANNEL_EXTENDED_DATA: 12}  # bytes of numbers and lengths (RFC 4254 §5.2)
 
 
-class Kind(StrEnum):
+class LoginUse(StrEnum):
     """What a login is for."""
 
     SHELL = "shell"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ChannelRequest:
     """A request or opening of a channel: its name, and the command or subsystem that it names."""
 
     name: str
@@ -52,7 +52,7 @@ class Activity:
     bytes_in: int = 0
     """From the client to the task."""
     bytes_out: int = 0
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ChannelRequest] = field(default_factory=list)
     uses: int = 0
     """Grows with every message that carries data."""
 
@@ -64,7 +64,7 @@ class Activity:
         elif kind in (MSG_CHANNEL_OPEN, MSG_CHANNEL_REQUEST) and len(self.requests) < MOST_REQUESTS:
             self.note(_read(kind, Packet(payload)))
 
-    def note(self, request: Request) -> None:
+    def note(self, request: ChannelRequest) -> None:
         """Note what it asks for; the first requests count."""
         if len(self.requests) < MOST_REQUESTS:
             self.requests.append(request)
@@ -81,12 +81,12 @@ class Activity:
             self.uses += 1
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> LoginUse:
         """What the login is for, as far as it has shown."""
         return kind_of(self.client_version, self.requests)
 
 
-def _read(kind: int, packet: Packet) -> Request:
+def _read(kind: int, packet: Packet) -> ChannelRequest:
     """What a request or an opening of a channel says."""
     if kind == MSG_CHANNEL_REQUEST:
         packet.get_uint32()
@@ -95,7 +95,7 @@ def _read(kind: int, packet: Packet) -> Request:
     if kind == MSG_CHANNEL_REQUEST and name in ("exec", "subsystem"):
         packet.get_boolean()
         subject = packet.get_string()
-    return Request(name, subject[:_COMMAND_BYTES].decode("utf-8", "replace"))
+    return ChannelRequest(name, subject[:_COMMAND_BYTES].decode("utf-8", "replace"))
 
 
 _VSCODE_MARKS = (".vscode-server", "vscode-server", ".cursor-server", ".windsurf-server", "VSCODE_AGENT_FOLDER")
@@ -103,7 +103,7 @@ _JETBRAINS_MARKS = (".cache/JetBrains", "remote-dev-server", ".pycharm_helpers",
 _SSHJ = "SSHJ"  # the library of JetBrains' products names itself in its version (peers: "SSH-2.0-…SSHJ_0.32.0")
 
 
-def kind_of(client_version: str, requests: list[Request]) -> Kind:
+def kind_of(client_version: str, requests: list[ChannelRequest]) -> LoginUse:
     """What a client wants, by its version and its first requests.
 
     VS Code and its kin run ``bash`` without a terminal, give it a script on its input and forward ports; their
@@ -113,18 +113,18 @@ def kind_of(client_version: str, requests: list[Request]) -> Kind:
     names = [request.name for request in requests]
     commands = [request.subject for request in requests if request.name == "exec"]
     if _SSHJ in client_version or any(mark in command for command in commands for mark in _JETBRAINS_MARKS):
-        return Kind.JETBRAINS
+        return LoginUse.JETBRAINS
     if any(mark in command for command in commands for mark in _VSCODE_MARKS):
-        return Kind.VSCODE
+        return LoginUse.VSCODE
     bare = any(command.strip() in ("bash", "sh", "bash -l") for command in commands)
     if bare and "direct-tcpip" in names and "pty-req" not in names:
-        return Kind.VSCODE
+        return LoginUse.VSCODE
     if "jump" in names:
-        return Kind.JUMP
+        return LoginUse.JUMP
     if any(request.name == "subsystem" and request.subject == "sftp" for request in requests):
-        return Kind.SFTP
+        return LoginUse.SFTP
     if commands or "subsystem" in names:
-        return Kind.EXEC
+        return LoginUse.EXEC
     if "shell" in names:
-        return Kind.SHELL
-    return Kind.FORWARD if names and set(names) - {"session"} else Kind.NONE
+        return LoginUse.SHELL
+    return LoginUse.FORWARD if names and set(names) - {"session"} else LoginUse.NONE

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector
 
-from pai_backend.access.gateway.activity import Kind
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.activity import LoginUse
+from pai_backend.access.gateway.reasons import RefusalReason
 
 
 class Counters:
@@ -32,7 +32,7 @@ class Counters:
             self._gauges[name] = Gauge(name, meaning, registry=self.registry)
         self._gauges[name].set_function(read)
 
-    def ended(self, kind: Kind, reason: Reason, bytes_in: int, bytes_out: int) -> None:
+    def ended(self, kind: LoginUse, reason: RefusalReason, bytes_in: int, bytes_out: int) -> None:
         """A login has ended."""
         self._ends.labels(kind.value, reason.value).inc()
         self._bytes.labels("in").inc(bytes_in)

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pai_backend.access.broker import lookup, rights
 from pai_backend.access.broker.rights import Credential, CredentialKind, Limits
 from pai_backend.access.gateway import names
-from pai_backend.access.gateway.names import Entry, NotYet, Refused
+from pai_backend.access.gateway.names import EntryPoint, LoginRefused, NotYet
 from pai_backend.access.gateway.pace import Pace
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.model.errors import NoSuchJob
 from pai_backend.model.ids import JobUid
 from pai_backend.model.job import Job
@@ -57,7 +57,7 @@ async def job_of(store: Store, uid: JobUid) -> Job | None:
         return None
 
 
-async def current(store: Store, credential: Credential) -> Credential | Refused:
+async def current(store: Store, credential: Credential) -> Credential | LoginRefused:
     """The credential on the terms it has now, or why it is no longer valid. Raises Unavailable."""
     now = utc_now()
     found = await lookup.again(store, credential, now)
@@ -65,11 +65,11 @@ async def current(store: Store, credential: Credential) -> Credential | Refused:
         return found
     if credential.expires_at is not None and credential.expires_at <= now:
         kind = "certificate" if credential.kind is CredentialKind.CERTIFICATE else "key"
-        return Refused(f"Your {kind} has expired.", Reason.RIGHT_ENDED)
+        return LoginRefused(f"Your {kind} has expired.", RefusalReason.RIGHT_ENDED)
     for locked in (await store.grants.shut_out((credential.user,))).values():
         text = "An administrator has locked you out of SSH." if locked else "Your account was removed."
-        return Refused(text, Reason.RIGHT_ENDED)
-    return Refused(_ENDED[credential.kind], Reason.RIGHT_ENDED)
+        return LoginRefused(text, RefusalReason.RIGHT_ENDED)
+    return LoginRefused(_ENDED[credential.kind], RefusalReason.RIGHT_ENDED)
 
 
 class Door:
@@ -108,17 +108,17 @@ class Door:
         _, limits, known = await self._seen(credential)
         return limits is not None or not known
 
-    async def entry(self, credential: Credential) -> tuple[Entry, Limits]:
-        """Where the task is, and what a login with the credential may do there. Raises Refused, Unavailable."""
+    async def entry(self, credential: Credential) -> tuple[EntryPoint, Limits]:
+        """Where the task is, and what a login with the credential may do there. Raises LoginRefused, Unavailable."""
         found = await current(self._store, credential)
-        if isinstance(found, Refused):
+        if isinstance(found, LoginRefused):
             raise found
         credential = found
         job, limits, known = await self._seen(credential)
         if job is None:
             raise names.unknown(self.text)
         if limits is None:
-            raise names.not_for(self.text) if known else names.unknown(self.text, Reason.DENIED)
+            raise names.not_for(self.text) if known else names.unknown(self.text, RefusalReason.DENIED)
         if self.text == ANY_USER and job.alias != ANY_USER and len(job.tasks) > 1:
             raise names.ambiguous(job)
         return names.find_entry(job, self._name.rest), limits
@@ -133,7 +133,7 @@ class Door:
                 return
             except NotYet as waiting:
                 text = str(waiting)
-            except Refused:
+            except LoginRefused:
                 return  # the session asks again and is told
             now = loop.time()
             if now >= end:
@@ -174,6 +174,6 @@ class Door:
             return None
         try:
             alias = names.alias_of(job, self._name.rest)
-        except Refused:
+        except LoginRefused:
             alias = ""  # a task that there is not: who may enter the job is told so
         return await lookup.entrance(self._store, credential, job, utc_now(), alias)

@@ -10,37 +10,37 @@ from weakref import WeakValueDictionary
 
 from pai_backend.access.broker.rights import EVERYTHING, Limits
 from pai_backend.access.gateway import names
-from pai_backend.access.gateway.activity import Activity, Request
+from pai_backend.access.gateway.activity import Activity, ChannelRequest
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.legs import ClientLeg, TaskLeg
-from pai_backend.access.gateway.names import Entry, Refused
+from pai_backend.access.gateway.names import EntryPoint, LoginRefused
 from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.proof import Offer
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.proof import ProvenCredential
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.sessions import Sessions
-from pai_backend.access.gateway.upstream import Upstream
+from pai_backend.access.gateway.upstream import TaskConnector
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.store.base import Store
 
 SSH_PORT = 22  # what a client that jumps asks for, whatever port the task has
 
-FAULT = Refused("Internal error of the gateway; see its log. Try again in a moment.", Reason.FAULT)
+FAULT = LoginRefused("Internal error of the gateway; see its log. Try again in a moment.", RefusalReason.FAULT)
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Room:
+class EntryContext:
     """What it takes to reach a task."""
 
     options: GatewayOptions
     store: Store
-    upstream: Upstream
-    entries: WeakValueDictionary[TaskUid, Entry] = field(default_factory=WeakValueDictionary)
+    upstream: TaskConnector
+    entries: WeakValueDictionary[TaskUid, EntryPoint] = field(default_factory=WeakValueDictionary)
     """What logins to the same task share, as long as one has it."""
 
-    def shared(self, entry: Entry) -> Entry:
+    def shared(self, entry: EntryPoint) -> EntryPoint:
         """The same entry as other logins have, if they have an equal one."""
         known = self.entries.get(entry.task)
         if known != entry:
@@ -51,24 +51,26 @@ class Room:
 class Entering(ABC):
     """The tasks of one login. ``lost`` is called when the task's leg has ended, whichever side ended it."""
 
-    def __init__(self, room: Room, front: ClientLeg, who: Offer, door: Door, lost: Callable[[], None]) -> None:
+    def __init__(
+        self, room: EntryContext, front: ClientLeg, who: ProvenCredential, door: Door, lost: Callable[[], None]
+    ) -> None:
         self.door = door
         self.sessions = Sessions()
         self.activity = Activity()
-        self.visited: dict[TaskUid, Entry] = {}
+        self.visited: dict[TaskUid, EntryPoint] = {}
         """Every task that was entered, whether it still is or not."""
         self.refusal = ""
         """Why there is no task to go to, for the session that asks."""
         self._room, self._front, self._lost = room, front, lost
         self._credential, self._public_key = who.credential, who.public_key
         self._back: TaskLeg | None = None
-        self._main: tuple[Entry, Limits] | None = None
-        self._jumps: list[tuple[Entry, Limits]] = []
-        self._ways: dict[str, tuple[Entry, Ride]] = {}
+        self._main: tuple[EntryPoint, Limits] | None = None
+        self._jumps: list[tuple[EntryPoint, Limits]] = []
+        self._ways: dict[str, tuple[EntryPoint, Ride]] = {}
         """Streams that were opened for a host, and are taken by the channel that asked for it."""
 
     @property
-    def entries(self) -> Collection[tuple[Entry, Limits]]:
+    def entries(self) -> Collection[tuple[EntryPoint, Limits]]:
         """The tasks, and what may be done in them."""
         return (*([self._main] if self._main else ()), *self._jumps)
 
@@ -77,27 +79,27 @@ class Entering(ABC):
         """Whether the login has the task that it named."""
         return self._back is not None
 
-    async def enter(self) -> Entry | Refused:
+    async def enter(self) -> EntryPoint | LoginRefused:
         """Open the task's leg and join it to the client's; the reason when that cannot be."""
         try:
             entry, limits = await self._entry(self.door)
             await self._open(entry, limits)
-        except Refused as exc:
+        except LoginRefused as exc:
             return self._refuse(exc)
         except Exception:
             log.exception("a login failed inside the gateway name=%s", names.plain(self.door.text))
             return self._refuse(FAULT)
         return entry
 
-    def _refuse(self, refused: Refused) -> Refused:
+    def _refuse(self, refused: LoginRefused) -> LoginRefused:
         self._main, self.refusal = None, str(refused)
         return refused
 
-    async def _entry(self, door: Door) -> tuple[Entry, Limits]:
+    async def _entry(self, door: Door) -> tuple[EntryPoint, Limits]:
         entry, limits = await door.entry(self._credential)
         return self._room.shared(entry), limits
 
-    async def _open(self, entry: Entry, limits: Limits) -> None:
+    async def _open(self, entry: EntryPoint, limits: Limits) -> None:
         room = self._room
         self._main = entry, limits
         back = await room.upstream.open(entry, self._back_lost)
@@ -105,13 +107,13 @@ class Entering(ABC):
             back.close()
             return
         if not back.alive:  # lost in the moment between its login and now
-            raise Refused(f"The connection to {entry.name} was lost. Connect again.", Reason.UNREACHABLE)
+            raise LoginRefused(f"The connection to {entry.name} was lost. Connect again.", RefusalReason.UNREACHABLE)
         self._back = back
         self.visited[entry.task] = entry
         self._join(back, entry, limits)
 
     @abstractmethod
-    def _join(self, back: TaskLeg, entry: Entry, limits: Limits) -> None:
+    def _join(self, back: TaskLeg, entry: EntryPoint, limits: Limits) -> None:
         """Let what the client asks for within its limits reach the task."""
 
     def _back_lost(self) -> None:
@@ -119,7 +121,7 @@ class Entering(ABC):
             self._lost()
 
     # ---- jump mode -----------------------------------------------------------------------------
-    async def prepare_jump(self, host: str) -> Entry | Refused | None:
+    async def prepare_jump(self, host: str) -> EntryPoint | LoginRefused | None:
         """Open the way to a task's SSH server; the reason when it cannot be reached; None for a host that is no name of
         a task, or of one that this login may not know of: that is left to the task it enters, where it can be a peer.
         """
@@ -127,12 +129,12 @@ class Entering(ABC):
         try:
             try:
                 entry, limits = await self._entry(door)
-            except Refused as exc:
-                if door.job_seen is None or exc.reason is Reason.DENIED:
+            except LoginRefused as exc:
+                if door.job_seen is None or exc.reason is RefusalReason.DENIED:
                     return None
                 raise
             await self._open_way(host, entry, limits)
-        except Refused as exc:
+        except LoginRefused as exc:
             self.refusal = str(exc)
             return exc
         except Exception:
@@ -141,9 +143,11 @@ class Entering(ABC):
             return FAULT
         return entry
 
-    async def _open_way(self, host: str, entry: Entry, limits: Limits) -> None:
+    async def _open_way(self, host: str, entry: EntryPoint, limits: Limits) -> None:
         if limits != EVERYTHING:
-            raise Refused("This login is restricted, and jumps cannot be. Connect without a jump.", Reason.DENIED)
+            raise LoginRefused(
+                "This login is restricted, and jumps cannot be. Connect without a jump.", RefusalReason.DENIED
+            )
         ride = await self._room.upstream.ride(entry, self._public_key)
         if host in self._ways:  # opened for a channel that never was
             self._ways[host][1].close()
@@ -159,7 +163,7 @@ class Entering(ABC):
         jump = entry, EVERYTHING
         self.visited[entry.task] = entry
         self._jumps.append(jump)
-        self.activity.note(Request("jump"))
+        self.activity.note(ChannelRequest("jump"))
         return ride, lambda: self._jumps.remove(jump)
 
     @property
@@ -167,7 +171,7 @@ class Entering(ABC):
         """The job that terminals of this login are in, with its idle timeout; None where none has to be told."""
         return None
 
-    def say_aside(self, text: str) -> bool:
+    def say_on_terminals(self, text: str) -> bool:
         """Show a line on terminals of this login; False where that cannot be done beside what the task says."""
         return False
 
@@ -179,7 +183,7 @@ class Entering(ABC):
             ride.close()
 
 
-def reachable(entry: Entry, limits: Limits) -> set[int]:
+def reachable(entry: EntryPoint, limits: Limits) -> set[int]:
     """The ports that a limited login may reach. Never the SSH server's own, which would let it do everything."""
     labels = set(limits.ports or ()) - {names.SSH_LABEL}
     return {port for label in labels for port in entry.placement.ports.get(label, ())}

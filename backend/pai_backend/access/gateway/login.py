@@ -19,13 +19,13 @@ from pai_backend.access.broker.rights import Credential, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.activity import Activity
 from pai_backend.access.gateway.door import Door
-from pai_backend.access.gateway.entering import Entering, Room
+from pai_backend.access.gateway.entering import Entering, EntryContext
 from pai_backend.access.gateway.legs import ClientLeg
-from pai_backend.access.gateway.names import Entry, Refused
+from pai_backend.access.gateway.names import EntryPoint, LoginRefused
 from pai_backend.access.gateway.options import GatewayOptions
-from pai_backend.access.gateway.proof import Offer, Proof, line_of
-from pai_backend.access.gateway.reasons import Reason
-from pai_backend.access.gateway.tell import Teller
+from pai_backend.access.gateway.proof import Proof, ProvenCredential, line_of
+from pai_backend.access.gateway.reasons import RefusalReason
+from pai_backend.access.gateway.reporting import LoginReporter
 from pai_backend.model.ids import JobUid
 
 CLIENT_CHARACTERS = 80  # of a client's version, in logs and events
@@ -39,8 +39,8 @@ class Doors:
     """What every login of this gateway needs."""
 
     options: GatewayOptions
-    room: Room
-    teller: Teller
+    room: EntryContext
+    reporter: LoginReporter
     admit: Callable[[Login], str]
     """Called for a new connection; why it cannot come in, or an empty text."""
     progress: Callable[[Login], None]
@@ -67,7 +67,7 @@ class Login(asyncssh.SSHServer, ABC):
         """What it asked for, where it comes from and what it is, fit to be shown."""
         self.credential: Credential | None = None
         """Who logged in; None before that."""
-        self.reason, self.reason_text = Reason.CLOSED, ""
+        self.reason, self.reason_text = RefusalReason.CLOSED, ""
 
     # ---- the connection ------------------------------------------------------------------------
     def begin(self, front: ClientLeg) -> None:
@@ -76,7 +76,7 @@ class Login(asyncssh.SSHServer, ABC):
         self.address, self.port = (front.get_extra_info("peername") or ("?", 0))[:2]
         refusal = self._doors.admit(self)
         if refusal:
-            self.reason, self.reason_text = Reason.STOPPING, refusal
+            self.reason, self.reason_text = RefusalReason.STOPPING, refusal
             front.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -84,13 +84,13 @@ class Login(asyncssh.SSHServer, ABC):
         self._doors.left(self)
         if self._inside is not None:
             self._inside.close()
-        if exc is not None and self.reason is Reason.CLOSED:
+        if exc is not None and self.reason is RefusalReason.CLOSED:
             self.reason, self.reason_text = _why_lost(exc)
         self._note_client()
-        self._doors.teller.ended(self, time.monotonic() - self._since)
+        self._doors.reporter.ended(self, time.monotonic() - self._since)
         self._front = None
 
-    def end(self, refused: Refused) -> None:
+    def end(self, refused: LoginRefused) -> None:
         """End this login for a reason that its user is shown. Idempotent."""
         if self._front is not None and self._front.alive and not self._ended:
             self._ended = True
@@ -98,12 +98,12 @@ class Login(asyncssh.SSHServer, ABC):
             self._front.end(self._inside.sessions if self._inside else None, str(refused))
 
     @property
-    def entries(self) -> Collection[tuple[Entry, Limits]]:
+    def entries(self) -> Collection[tuple[EntryPoint, Limits]]:
         """Tasks that this login has entered, and what it may do there."""
         return self._inside.entries if self._inside is not None else ()
 
     @property
-    def visited(self) -> Collection[Entry]:
+    def visited(self) -> Collection[EntryPoint]:
         """Every task that it has entered, whether it still is there or not."""
         return self._inside.visited.values() if self._inside is not None else ()
 
@@ -117,10 +117,10 @@ class Login(asyncssh.SSHServer, ABC):
         """The job that its terminals are in, with that job's idle timeout; None where none has to be told."""
         return self._inside.terminal_job if self._inside is not None else None
 
-    def say_aside(self, text: str) -> None:
+    def say_on_terminals(self, text: str) -> None:
         """Show a line on its terminals beside what the task says."""
         if self._inside is not None and not self._ended:
-            self._inside.say_aside(text)
+            self._inside.say_on_terminals(text)
 
     def _note_client(self) -> None:
         """What its client calls itself, as long as the connection knows (``let_go``)."""
@@ -161,7 +161,7 @@ class Login(asyncssh.SSHServer, ABC):
             return False
         crowd = self._doors.proved(self, offer.credential)
         if crowd:
-            self._refused_at(offer.credential, Refused(crowd, Reason.CROWDED))
+            self._refused_at(offer.credential, LoginRefused(crowd, RefusalReason.CROWDED))
             return False
         self.credential = offer.credential
         if self._doors.options.wait_s and self._front is not None:
@@ -169,10 +169,10 @@ class Login(asyncssh.SSHServer, ABC):
             await door.wait(offer.credential, self._doors.options.wait_s, self._say)
         return self._front is not None and self._front.alive
 
-    def _refused_at(self, credential: Credential, refused: Refused) -> None:
+    def _refused_at(self, credential: Credential, refused: LoginRefused) -> None:
         assert self._proof is not None
         self._say(str(refused))
-        self._doors.teller.refused(self, credential, self._proof.door.job_seen, refused)
+        self._doors.reporter.refused(self, credential, self._proof.door.job_seen, refused)
 
     def _say(self, text: str) -> None:
         """Show a line before the login is complete; the same one only once."""
@@ -189,10 +189,10 @@ class Login(asyncssh.SSHServer, ABC):
         self._inside = self._entering(self._front, who, self._proof.door)
         self._inside.activity.client_version = self.client
         self._proof, self._said = None, ()  # a login may stay for days
-        self._doors.teller.logged_in(self, who.credential)
+        self._doors.reporter.logged_in(self, who.credential)
 
     @abstractmethod
-    def _entering(self, front: ClientLeg, who: Offer, door: Door) -> Entering:
+    def _entering(self, front: ClientLeg, who: ProvenCredential, door: Door) -> Entering:
         """What is behind this login."""
 
     # ---- entering the task ---------------------------------------------------------------------
@@ -201,20 +201,20 @@ class Login(asyncssh.SSHServer, ABC):
         assert self._inside is not None
         assert self.credential is not None
         outcome = await self._inside.enter()
-        if isinstance(outcome, Refused):
-            self._doors.teller.refused(self, self.credential, self._inside.door.job_seen, outcome)
+        if isinstance(outcome, LoginRefused):
+            self._doors.reporter.refused(self, self.credential, self._inside.door.job_seen, outcome)
         else:
-            self._doors.teller.entered(self, self.credential, outcome)
+            self._doors.reporter.entered(self, self.credential, outcome)
 
     async def _jumps(self, host: str) -> bool:
         """Whether a host is a task of ours; the way to it is open then, or its refusal ready."""
         assert self._inside is not None
         assert self.credential is not None
         way = await self._inside.prepare_jump(host)
-        if isinstance(way, Refused):
-            self._doors.teller.refused(self, self.credential, None, way)
+        if isinstance(way, LoginRefused):
+            self._doors.reporter.refused(self, self.credential, None, way)
         elif way is not None:
-            self._doors.teller.entered(self, self.credential, way)
+            self._doors.reporter.entered(self, self.credential, way)
         return way is not None
 
     def _task_lost(self) -> None:
@@ -226,12 +226,12 @@ class Login(asyncssh.SSHServer, ABC):
         return names.plain(text or "This connection jumps to other tasks; open a new one.", SENTENCE_CHARACTERS)
 
 
-def _why_lost(exc: Exception) -> tuple[Reason, str]:
+def _why_lost(exc: Exception) -> tuple[RefusalReason, str]:
     """Why a connection broke, by what asyncssh says of it."""
     text = names.plain(str(exc)) or type(exc).__name__
     if isinstance(exc, asyncssh.ConnectionLost):
         late = "timeout" in text.lower() or "keepalive" in text.lower()
-        return (Reason.TIMEOUT if late else Reason.LOST), text
+        return (RefusalReason.TIMEOUT if late else RefusalReason.LOST), text
     if isinstance(exc, asyncssh.DisconnectError):
-        return (Reason.CLOSED if exc.code == asyncssh.DISC_BY_APPLICATION else Reason.PROTOCOL), text
-    return (Reason.LOST if isinstance(exc, OSError) else Reason.PROTOCOL), text
+        return (RefusalReason.CLOSED if exc.code == asyncssh.DISC_BY_APPLICATION else RefusalReason.PROTOCOL), text
+    return (RefusalReason.LOST if isinstance(exc, OSError) else RefusalReason.PROTOCOL), text

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pai_backend.access.gateway.reasons import LoginRefused as LoginRefused
 from pai_backend.access.gateway.reasons import NotYet as NotYet
-from pai_backend.access.gateway.reasons import Reason
-from pai_backend.access.gateway.reasons import Refused as Refused
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.model import alias
 from pai_backend.model.ids import JobUid, TaskUid, slot_of
 from pai_backend.model.job import Job, Phase, State, Task
@@ -31,7 +31,7 @@ class LoginName:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Entry:
+class EntryPoint:
     """A task that can be entered: where it is and which of its ports is SSH."""
 
     job: JobUid
@@ -69,30 +69,30 @@ def parse(name: str) -> LoginName:
     return LoginName(job, "", "", rest)
 
 
-def find_entry(job: Job, rest: str) -> Entry:
-    """The task of ``job`` that ``rest`` names. Raises Refused with the reason when it cannot be entered now."""
+def find_entry(job: Job, rest: str) -> EntryPoint:
+    """The task of ``job`` that ``rest`` names. Raises LoginRefused with the reason when it cannot be entered now."""
     target = _target(job, rest)
     if job.state.final:
-        raise Refused(_ended(job), Reason.ENDED)
+        raise LoginRefused(_ended(job), RefusalReason.ENDED)
     task = next((t for t in job.tasks if (t.role, t.index) == (target.role, target.index)), None)
     if task is None or job.state is State.WAITING:
         raise NotYet(f"Job {job.alias} is {job.phase}{_reason(job.why)}. Try again when it runs.")
     kept = task.phase is Phase.KEPT  # its command has failed, and its user may look at what it left
     if task.state.final and not kept:
-        raise Refused(_task_ended(job, task), Reason.TASK_ENDED)
+        raise LoginRefused(_task_ended(job, task), RefusalReason.TASK_ENDED)
     if (task.state is not State.RUNNING and not kept) or task.placement is None:
         raise NotYet(f"Task {task.name} of job {job.alias} is {task.phase}{_reason(job.why)}. Try again in a moment.")
     ports = task.placement.ports.get(SSH_LABEL, ())
     if not ports:
         text = f"Task {task.name} of job {job.alias} has no SSH port, so it cannot be entered."
-        raise Refused(text, Reason.UNREACHABLE)
+        raise LoginRefused(text, RefusalReason.UNREACHABLE)
     own = alias.task_alias(job.alias, job.spec, task.role, task.index)
     called, idle_timeout_s = f"{job.alias} {task.name}", job.spec.idle_timeout_s
-    return Entry(job.uid, job.user, task.uid, called, own, task.placement, ports[0], idle_timeout_s)
+    return EntryPoint(job.uid, job.user, task.uid, called, own, task.placement, ports[0], idle_timeout_s)
 
 
 def alias_of(job: Job, rest: str) -> str:
-    """The alias of the task that ``rest`` names, whether it runs or not. Raises Refused when there is none."""
+    """The alias of the task that ``rest`` names, whether it runs or not. Raises LoginRefused when there is none."""
     target = _target(job, rest)
     return alias.task_alias(job.alias, job.spec, target.role, target.index)
 
@@ -100,38 +100,40 @@ def alias_of(job: Job, rest: str) -> str:
 def _target(job: Job, rest: str) -> alias.Target:
     target = alias.resolve(rest, job.spec)
     if target is None:
-        raise Refused(f'Job {job.alias} has no task "{plain(rest)}". {_tasks_of(job)}', Reason.UNKNOWN)
+        raise LoginRefused(f'Job {job.alias} has no task "{plain(rest)}". {_tasks_of(job)}', RefusalReason.UNKNOWN)
     return target
 
 
-def gone(job: Job, uid: TaskUid) -> Refused | None:
+def gone(job: Job, uid: TaskUid) -> LoginRefused | None:
     """Why a login to task ``uid`` has to end, or None while it may go on."""
     if job.state.final:
-        return Refused(_ended(job), Reason.ENDED)
+        return LoginRefused(_ended(job), RefusalReason.ENDED)
     task = job.task(uid)
     if task is None:
         text = f"Job {job.alias} was started again elsewhere. Connect again to reach it there."
-        return Refused(text, Reason.MOVED)
+        return LoginRefused(text, RefusalReason.MOVED)
     if task.state.final and task.phase is not Phase.KEPT:
-        return Refused(_task_ended(job, task), Reason.TASK_ENDED)
+        return LoginRefused(_task_ended(job, task), RefusalReason.TASK_ENDED)
     return None
 
 
-def unknown(name: str, reason: Reason = Reason.UNKNOWN) -> Refused:
+def unknown(name: str, reason: RefusalReason = RefusalReason.UNKNOWN) -> LoginRefused:
     """The sentence for a name that leads to nothing its reader may know of, the same for a job of another user."""
     text = f'No job that you may enter has the name "{plain(name)}". The list of your jobs shows SSH names.'
-    return Refused(text, reason)
+    return LoginRefused(text, reason)
 
 
-def ambiguous(job: Job) -> Refused:
+def ambiguous(job: Job) -> LoginRefused:
     """The sentence for a login that names a job of several tasks by its key alone."""
     text = f"Job {job.alias} has several tasks. Log in as {job.alias}--TASK instead of root. {_tasks_of(job)}"
-    return Refused(text, Reason.UNKNOWN)
+    return LoginRefused(text, RefusalReason.UNKNOWN)
 
 
-def not_for(name: str) -> Refused:
+def not_for(name: str) -> LoginRefused:
     """The sentence for a key or certificate that is limited to others of its user's jobs."""
-    return Refused(f'This key or certificate is not for the job with the name "{plain(name)}".', Reason.DENIED)
+    return LoginRefused(
+        f'This key or certificate is not for the job with the name "{plain(name)}".', RefusalReason.DENIED
+    )
 
 
 def plain(text: str, limit: int = 200) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable
 from weakref import WeakKeyDictionary
 
 from pai_backend.access.gateway.login import Login
-from pai_backend.access.gateway.names import Entry
+from pai_backend.access.gateway.names import EntryPoint
 from pai_backend.access.gateway.turns import in_turns
-from pai_backend.access.gateway.usage import Usage
+from pai_backend.access.gateway.usage import LoginUsage
 from pai_backend.access.uses import Uses
 from pai_backend.model.idle import Source
 
@@ -25,7 +25,7 @@ class Noting:
     def __init__(self, uses: Uses, logins: Callable[[], Collection[Login]]) -> None:
         self._uses = uses
         self._logins = logins
-        self._usage: WeakKeyDictionary[Login, Usage] = WeakKeyDictionary()
+        self._usage: WeakKeyDictionary[Login, LoginUsage] = WeakKeyDictionary()
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -40,11 +40,11 @@ class Noting:
         self._look(login, login.visited)
         self._usage.pop(login, None)
 
-    def _look(self, login: Login, entries: Iterable[Entry]) -> None:
+    def _look(self, login: Login, entries: Iterable[EntryPoint]) -> None:
         timeouts = {entry.job: entry.idle_timeout_s for entry in entries if entry.idle_timeout_s is not None}
         if not timeouts or login.activity is None:
             return
         now = asyncio.get_running_loop().time()
-        if self._usage.setdefault(login, Usage()).grown(login.activity, now):
+        if self._usage.setdefault(login, LoginUsage()).grown(login.activity, now):
             for job, timeout_s in timeouts.items():
                 self._uses.note(job, Source.SSH, timeout_s)

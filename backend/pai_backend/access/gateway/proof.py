@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Offer:
+class ProvenCredential:
     """A key or certificate of a known user, and whether it may enter the target that was named."""
 
     credential: Credential
@@ -34,7 +34,7 @@ class Proof:
 
     def __init__(self, store: Store, door: Door) -> None:
         self._store, self.door = store, door
-        self.offer: Offer | None = None
+        self.offer: ProvenCredential | None = None
         """The last proof, if it is a known user's."""
 
     async def take_key(self, fingerprint: str, public_key: str) -> bool:
@@ -55,7 +55,7 @@ class Proof:
         try:
             credential = await finding
             if credential is not None:
-                self.offer = Offer(credential, await self.door.admits(credential), public_key)
+                self.offer = ProvenCredential(credential, await self.door.admits(credential), public_key)
         except Exception:
             log.exception("the store does not answer; a login is closed")
             raise

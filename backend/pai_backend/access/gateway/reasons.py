@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """The word; ``docs/ssh-gateway.md`` explains each."""
 
     CLOSED = "closed"
@@ -25,16 +25,16 @@ class Reason(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-class Refused(Exception):
+class LoginRefused(Exception):
     """The login cannot go on to a task now; the message is one sentence or two for the user."""
 
-    def __init__(self, text: str, reason: Reason) -> None:
+    def __init__(self, text: str, reason: RefusalReason) -> None:
         super().__init__(text)
         self.reason = reason
 
 
-class NotYet(Refused):
+class NotYet(LoginRefused):
     """The task does not run yet, and may be waited for."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text, Reason.WAITING)
+        super().__init__(text, RefusalReason.WAITING)

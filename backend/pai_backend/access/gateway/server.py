@@ -13,17 +13,17 @@ from pai_backend.access.broker.rights import Credential
 from pai_backend.access.gateway.announced import Announced
 from pai_backend.access.gateway.arrivals import Arrivals, source_of
 from pai_backend.access.gateway.counters import Counters
-from pai_backend.access.gateway.entering import Room
+from pai_backend.access.gateway.entering import EntryContext
 from pai_backend.access.gateway.login import Doors, Login
-from pai_backend.access.gateway.names import Refused
+from pai_backend.access.gateway.names import LoginRefused
 from pai_backend.access.gateway.noting import Noting
 from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.record import Record
-from pai_backend.access.gateway.tell import Teller
+from pai_backend.access.gateway.reporting import LoginReporter
 from pai_backend.access.gateway.warning import Warnings
 from pai_backend.access.gateway.watch import Watch
-from pai_backend.access.gateway.way import Way, way
+from pai_backend.access.gateway.way import GatewayMode, way
 from pai_backend.access.keys import gateway_client_key, gateway_host_keys
 from pai_backend.access.uses import Uses
 from pai_backend.engine.algorithms import SPEAKS, algorithms
@@ -35,7 +35,7 @@ __all__ = ["GatewayOptions", "serve_gateway"]
 BACKLOG = 128
 CLOSE_S = 6.0  # after the drain: a moment longer than a transport waits for an end that takes nothing
 
-STOPPING = Refused("The gateway is stopping. Connect again in a moment.", Reason.STOPPING)
+STOPPING = LoginRefused("The gateway is stopping. Connect again in a moment.", RefusalReason.STOPPING)
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class _Gateway:
 
     def __init__(
         self,
-        way: Way,
+        way: GatewayMode,
         options: GatewayOptions,
         store: Store,
         engine: Engine,
@@ -60,12 +60,12 @@ class _Gateway:
         self._options = options
         self._arrivals: Arrivals[Login] = Arrivals(options.max_unauthenticated, options.max_unauthenticated_per_source)
         self._stopping = False
-        room = Room(options, store, way.upstream(options, store, engine, client_key))
-        teller = Teller(self.record, counters)
+        room = EntryContext(options, store, way.upstream(options, store, engine, client_key))
+        reporter = LoginReporter(self.record, counters)
         self.doors = Doors(
             options,
             room,
-            teller,
+            reporter,
             admit=self._admit,
             progress=self._arrivals.progress,
             proved=self._proved,
@@ -80,7 +80,9 @@ class _Gateway:
             return str(STOPPING)
         leaving = self._arrivals.enter(login, source_of(login.address))
         if leaving is not None:
-            leaving.end(Refused("The gateway has too many connections that have not logged in.", Reason.CROWDED))
+            leaving.end(
+                LoginRefused("The gateway has too many connections that have not logged in.", RefusalReason.CROWDED)
+            )
         return ""
 
     def _proved(self, login: Login, credential: Credential) -> str:

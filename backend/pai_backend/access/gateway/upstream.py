@@ -10,9 +10,9 @@ from collections.abc import Callable
 import asyncssh
 
 from pai_backend.access.gateway.legs import TaskLeg
-from pai_backend.access.gateway.names import Entry, Refused
+from pai_backend.access.gateway.names import EntryPoint, LoginRefused
 from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.keys import public_line
 from pai_backend.engine.base import Connection, Engine, EngineError
@@ -51,7 +51,7 @@ class TaskClient(asyncssh.SSHClient):
         self.lost()
 
 
-class Upstream(ABC):
+class TaskConnector(ABC):
     """The way to tasks. What all connections to them have in common is made once: they are many, and mostly idle."""
 
     def __init__(self, options: GatewayOptions, store: Store, engine: Engine, client_key: asyncssh.SSHKey) -> None:
@@ -59,10 +59,10 @@ class Upstream(ABC):
         self._settings: dict[str, asyncssh.SSHClientConnectionOptions] = {}
         """By the algorithm of a task's host key; those that the backend makes are all of one."""
 
-    async def open(self, entry: Entry, lost: Callable[[], None]) -> TaskLeg:
+    async def open(self, entry: EntryPoint, lost: Callable[[], None]) -> TaskLeg:
         """Log in to the task. ``lost`` is called when the connection ends, whichever side ended it.
 
-        Raises Refused with a sentence for the user when the task does not answer in ``connect_timeout_s``,
+        Raises LoginRefused with a sentence for the user when the task does not answer in ``connect_timeout_s``,
         shows another host key than the one made for it, or does not let the gateway in. Cancellation-safe.
         """
         host_key = await self._store.task_keys(entry.slot)
@@ -83,10 +83,10 @@ class Upstream(ABC):
             log.warning("no SSH to task %s: %s", entry.task, type(exc).__name__)
             raise _unreachable(f"The SSH server of {entry.name} refused the gateway ({type(exc).__name__}).") from exc
 
-    async def ride(self, entry: Entry, public_key: str) -> Ride:
+    async def ride(self, entry: EntryPoint, public_key: str) -> Ride:
         """A way for a client's own SSH to the task, which accepts this key (a line of authorized_keys) there alone.
 
-        Raises Refused with a sentence for the user. Cancellation-safe.
+        Raises LoginRefused with a sentence for the user. Cancellation-safe.
         """
         ride = Ride()
         back = await self.open(entry, ride.lost)
@@ -106,7 +106,7 @@ class Upstream(ABC):
             raise
         return ride
 
-    async def _answered(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> TaskLeg:
+    async def _answered(self, entry: EntryPoint, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> TaskLeg:
         """Log in, again for ``REDIAL_S`` where nothing answers or the connection breaks."""
         loop = asyncio.get_running_loop()
         end = loop.time() + REDIAL_S
@@ -118,7 +118,7 @@ class Upstream(ABC):
                     raise
             await asyncio.sleep(REDIAL_PAUSE_S)
 
-    async def _login(self, entry: Entry, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> TaskLeg:
+    async def _login(self, entry: EntryPoint, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> TaskLeg:
         settings = await self._settings_for(task_key.algorithm.decode("ascii"))
         connection = await self._engine.dial(entry.placement, entry.task, entry.port)
         client = TaskClient(task_key.public_data)
@@ -159,5 +159,5 @@ class Upstream(ABC):
         return self._settings[algorithm]
 
 
-def _unreachable(text: str) -> Refused:
-    return Refused(text, Reason.UNREACHABLE)
+def _unreachable(text: str) -> LoginRefused:
+    return LoginRefused(text, RefusalReason.UNREACHABLE)

@@ -8,16 +8,16 @@ two connections (``PersistentProtocol`` of vscode, ipc.net.ts). There a trickle 
 
 from __future__ import annotations
 
-from pai_backend.access.gateway.activity import Activity, Kind
+from pai_backend.access.gateway.activity import Activity, LoginUse
 
 TRICKLE_BYTES = 2048
 """Both directions together; a window of VS Code in which nothing is done moves less than 1 KiB in a minute."""
 TRICKLE_S = 60.0
 
-_WITH_HEARTBEATS = frozenset({Kind.JUMP, Kind.VSCODE})
+_WITH_HEARTBEATS = frozenset({LoginUse.JUMP, LoginUse.VSCODE})
 
 
-class Usage:
+class LoginUsage:
     """What of one login's activity was use, seen by looking at it now and then."""
 
     def __init__(self) -> None:

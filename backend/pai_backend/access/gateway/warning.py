@@ -58,7 +58,7 @@ class Warnings:
                 self._told.pop(login, None)
             elif login not in self._told:
                 self._told[login] = job
-                login.say_aside(_sentence(clock, timeout_s))
+                login.say_on_terminals(_sentence(clock, timeout_s))
 
 
 def _sentence(clock: IdleClock, timeout_s: int) -> str:

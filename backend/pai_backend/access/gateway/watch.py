@@ -16,8 +16,8 @@ from pai_backend.access.broker import lookup
 from pai_backend.access.broker.rights import Credential, Limits
 from pai_backend.access.gateway import door, names
 from pai_backend.access.gateway.login import Login
-from pai_backend.access.gateway.names import Entry, Refused
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.names import EntryPoint, LoginRefused
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.turns import in_turns
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import Job
@@ -29,9 +29,9 @@ WAIT_S = 5.0  # at the latest everything is looked at, in case a wake-up was los
 RETRY_S = 1.0  # after the store failed
 REASON_S = 1.0  # how long a login whose task's end broke waits for the controller to see why
 
-_REMOVED = Refused("The job was removed.", Reason.ENDED)
-_NOT_SHARED = Refused("This job is no longer shared with you.", Reason.RIGHT_ENDED)
-_CHANGED = Refused("What you may do in this job has changed. Connect again.", Reason.RIGHT_ENDED)
+_REMOVED = LoginRefused("The job was removed.", RefusalReason.ENDED)
+_NOT_SHARED = LoginRefused("This job is no longer shared with you.", RefusalReason.RIGHT_ENDED)
+_CHANGED = LoginRefused("What you may do in this job has changed. Connect again.", RefusalReason.RIGHT_ENDED)
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Watch:
     async def _end_lost(self, login: Login) -> None:
         """Why a connection breaks is known only after the controller has seen the task end."""
         entry = next(entry for entry, _ in login.entries)
-        refused = Refused(f"The connection to {entry.name} was lost. Connect again.", Reason.UNREACHABLE)
+        refused = LoginRefused(f"The connection to {entry.name} was lost. Connect again.", RefusalReason.UNREACHABLE)
         try:
             async with asyncio.timeout(REASON_S):
                 refused = await self._when_gone(entry.job, entry.task)
@@ -124,7 +124,7 @@ class Watch:
             log.warning("the store does not answer (%s); why a task was lost is not known", type(exc).__name__)
         login.end(refused)
 
-    async def _when_gone(self, uid: JobUid, task: TaskUid) -> Refused:
+    async def _when_gone(self, uid: JobUid, task: TaskUid) -> LoginRefused:
         """Wait until the store knows why the task is gone."""
         seen = -1
         while True:
@@ -140,16 +140,16 @@ class _Look:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._found: dict[Credential, Credential | Refused] = {}
+        self._found: dict[Credential, Credential | LoginRefused] = {}
         self._jobs: dict[JobUid, Job | None] = {}
         self._rights: dict[tuple[Credential, TaskUid], Limits | None] = {}
 
-    async def at(self, login: Login, credential: Credential) -> Refused | None:
+    async def at(self, login: Login, credential: Credential) -> LoginRefused | None:
         """Why the login has to end; None while it may go on."""
         if credential not in self._found:
             self._found[credential] = await door.current(self._store, credential)
         found = self._found[credential]
-        if isinstance(found, Refused):
+        if isinstance(found, LoginRefused):
             return found
         for entry, limits in list(login.entries):
             refused = await self._at_task(found, entry, limits)
@@ -162,9 +162,9 @@ class _Look:
         one that logged in, whose revocation counts also when it has been renewed.
         """
         found = self._found[credential]
-        return credential if isinstance(found, Refused) or found.serial is not None else found
+        return credential if isinstance(found, LoginRefused) or found.serial is not None else found
 
-    async def _at_task(self, credential: Credential, entry: Entry, limits: Limits) -> Refused | None:
+    async def _at_task(self, credential: Credential, entry: EntryPoint, limits: Limits) -> LoginRefused | None:
         if entry.job not in self._jobs:
             self._jobs[entry.job] = await door.job_of(self._store, entry.job)
         job = self._jobs[entry.job]

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 import asyncssh
 
 from pai_backend.access.gateway.login import Doors, Login
-from pai_backend.access.gateway.upstream import Upstream
+from pai_backend.access.gateway.upstream import TaskConnector
 from pai_backend.engine import asyncssh_parts
 
 
 @dataclass(frozen=True)
-class Way:
+class GatewayMode:
     """How connections are made and passed on."""
 
-    upstream: type[Upstream]
+    upstream: type[TaskConnector]
     login: Callable[[Doors], Login]
     protocols: Callable[[asyncssh.SSHServerConnectionOptions, Doors], Callable[[], asyncio.Protocol]]
     """What serves each client, by settings that all have in common. Called in a running loop."""
 
 
-def way() -> Way:
+def way() -> GatewayMode:
     """Joined legs where asyncssh is as they need it (ADR 0032); else each channel is copied by documented parts."""
     if asyncssh_parts.are_there():
         from pai_backend.access.gateway.joined.way import JOINED

@@ -13,7 +13,7 @@ from pai_backend.access.gateway.reading_only import ReadingOnly
 from pai_backend.access.gateway.sessions import CUT_STATUS
 
 
-class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
+class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
     """One of two channels that are each other's; also of a connection to a port or socket."""
 
     def __init__(self, count: Callable[[int], None], gone: Callable[[], None] = lambda: None) -> None:
@@ -21,7 +21,7 @@ class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
         self._count, self._gone = count, gone
         self.chan: Any = None
         """asyncssh's channel of one kind or another; None before it is open, and at its end."""
-        self.other: End | None = None
+        self.other: ChannelEnd | None = None
         self._early: list[tuple[bytes, asyncssh.DataType]] = []
         self._ended_early = False
         self.is_full = False
@@ -36,7 +36,7 @@ class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
     def session_started(self) -> None:
         """Called by asyncssh, which reads on after it, whatever is done here."""
 
-    def meet(self, other: End) -> None:
+    def meet(self, other: ChannelEnd) -> None:
         """The other end is open: let bytes pass."""
         self.other, other.other = other, self
         for end in (self, other):
@@ -111,7 +111,7 @@ class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
             self._peer.close()
 
 
-class TaskSession(End, asyncssh.SSHClientSession[bytes]):
+class TaskSession(ChannelEnd, asyncssh.SSHClientSession[bytes]):
     """The task's end of a session: how its program ends is told to the client last."""
 
     def __init__(self, count: Callable[[int], None]) -> None:
@@ -127,12 +127,12 @@ class TaskSession(End, asyncssh.SSHClientSession[bytes]):
         self._tell = lambda chan: chan.exit_with_signal(signal, core_dumped, msg, lang)
 
     def leave(self) -> None:
-        """As :class:`End` has it."""
+        """As :class:`ChannelEnd` has it."""
         if self._peer is not None:
             self._tell(self._peer)
 
 
-class ClientSession(End, asyncssh.SSHServerSession[bytes]):
+class ClientSession(ChannelEnd, asyncssh.SSHServerSession[bytes]):
     """The client's end of a session."""
 
     def __init__(

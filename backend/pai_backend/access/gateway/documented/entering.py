@@ -9,12 +9,12 @@ from typing import Any
 import asyncssh
 
 from pai_backend.access.broker.rights import Limits
-from pai_backend.access.gateway.activity import Request
-from pai_backend.access.gateway.documented.copying import ClientSession, End, TaskSession
+from pai_backend.access.gateway.activity import ChannelRequest
+from pai_backend.access.gateway.documented.copying import ChannelEnd, ClientSession, TaskSession
 from pai_backend.access.gateway.documented.permits import Permits
 from pai_backend.access.gateway.entering import Entering, reachable
 from pai_backend.access.gateway.legs import TaskLeg
-from pai_backend.access.gateway.names import Entry
+from pai_backend.access.gateway.names import EntryPoint
 from pai_backend.access.gateway.reading_only import ReadingOnly
 
 
@@ -24,7 +24,7 @@ class CopiedEntering(Entering):
     permits: Permits
     """Of the task that was entered."""
 
-    def _join(self, back: TaskLeg, entry: Entry, limits: Limits) -> None:
+    def _join(self, back: TaskLeg, entry: EntryPoint, limits: Limits) -> None:
         self.permits = Permits(limits, reachable(entry, limits))
         self.task = back.connection
 
@@ -40,7 +40,7 @@ class CopiedEntering(Entering):
         return ClientSession(self.activity, self._refusal, self._open_session, gone)
 
     def _refusal(self, name: str, subject: str) -> str:
-        self.activity.note(Request(name, subject))
+        self.activity.note(ChannelRequest(name, subject))
         return self.permits.request(name, subject)
 
     async def _open_session(self, client: ClientSession) -> TaskSession:
@@ -68,22 +68,22 @@ class CopiedEntering(Entering):
     # ---- forwarding ----------------------------------------------------------------------------
     async def connection(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int, gone: Callable[[], None]
-    ) -> End:
+    ) -> ChannelEnd:
         """The client's end of a connection to a port. Raises ChannelOpenError."""
         self.require(self.permits.connection(dest_host, dest_port))
-        far = End(self._to_client)
+        far = ChannelEnd(self._to_client)
         await self.task.create_connection(lambda: far, dest_host, dest_port, orig_host, orig_port, encoding=None)
         return self._near(far, "direct-tcpip", gone)
 
-    async def unix_connection(self, path: str, gone: Callable[[], None]) -> End:
+    async def unix_connection(self, path: str, gone: Callable[[], None]) -> ChannelEnd:
         """The client's end of a connection to a socket in the file system. Raises ChannelOpenError."""
         self.require(self.permits.sockets())
-        far = End(self._to_client)
+        far = ChannelEnd(self._to_client)
         await self.task.create_unix_connection(lambda: far, path, encoding=None)
         return self._near(far, "direct-streamlocal@openssh.com", gone)
 
-    def _near(self, far: End, kind: str, gone: Callable[[], None]) -> End:
-        self.activity.note(Request(kind))
+    def _near(self, far: ChannelEnd, kind: str, gone: Callable[[], None]) -> ChannelEnd:
+        self.activity.note(ChannelRequest(kind))
         return Near(far, self._to_task, gone)
 
     @staticmethod
@@ -98,8 +98,8 @@ class CopiedEntering(Entering):
         if self.permits.sockets():
             return False
 
-        def arrived(orig_host: str, orig_port: int) -> End:
-            async def offer(far: Arrived, near: End) -> None:
+        def arrived(orig_host: str, orig_port: int) -> ChannelEnd:
+            async def offer(far: Arrived, near: ChannelEnd) -> None:
                 await client.create_connection(
                     lambda: near, host, listener.get_port(), orig_host, orig_port, encoding=None
                 )
@@ -117,7 +117,7 @@ class CopiedEntering(Entering):
         if self.permits.sockets():
             return False
 
-        async def offer(far: Arrived, near: End) -> None:
+        async def offer(far: Arrived, near: ChannelEnd) -> None:
             await client.create_unix_connection(lambda: near, path, encoding=None)
 
         try:
@@ -125,14 +125,14 @@ class CopiedEntering(Entering):
         except asyncssh.ChannelListenError:
             return False
 
-    def _arrived(self, offer: Callable[[Arrived, End], Any]) -> Arrived:
-        return Arrived(self._to_client, End(self._to_task), offer)
+    def _arrived(self, offer: Callable[[Arrived, ChannelEnd], Any]) -> Arrived:
+        return Arrived(self._to_client, ChannelEnd(self._to_task), offer)
 
 
-class Near(End):
+class Near(ChannelEnd):
     """The client's end of a connection whose task's end is open already."""
 
-    def __init__(self, far: End, count: Callable[[int], None], gone: Callable[[], None]) -> None:
+    def __init__(self, far: ChannelEnd, count: Callable[[int], None], gone: Callable[[], None]) -> None:
         super().__init__(count, gone)
         self._far = far
 
@@ -141,13 +141,15 @@ class Near(End):
         self.meet(self._far)
 
 
-class Arrived(End):
+class Arrived(ChannelEnd):
     """The task's end of a connection to what the client listens with.
 
     Nothing is read before the client has taken it.
     """
 
-    def __init__(self, count: Callable[[int], None], near: End, offer: Callable[[Arrived, End], Any]) -> None:
+    def __init__(
+        self, count: Callable[[int], None], near: ChannelEnd, offer: Callable[[Arrived, ChannelEnd], Any]
+    ) -> None:
         super().__init__(count)
         self._near, self._offer = near, offer
 

@@ -9,21 +9,21 @@ from typing import Any, cast
 import asyncssh
 
 from pai_backend.access.gateway.activity import Activity
-from pai_backend.access.gateway.documented.copying import End
+from pai_backend.access.gateway.documented.copying import ChannelEnd
 from pai_backend.access.gateway.documented.entering import CopiedEntering
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.entering import SSH_PORT, Entering
 from pai_backend.access.gateway.legs import ClientLeg
 from pai_backend.access.gateway.login import Doors, Login
-from pai_backend.access.gateway.names import Refused
-from pai_backend.access.gateway.proof import Offer, line_of
-from pai_backend.access.gateway.reasons import Reason
+from pai_backend.access.gateway.names import LoginRefused
+from pai_backend.access.gateway.proof import ProvenCredential, line_of
+from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.refusing import RefusedSession
 from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.sessions import Message, Sessions
 
 
-class Client:
+class ClientConnection:
     """asyncssh's connection of a client, as a login wants it."""
 
     def __init__(self, connection: asyncssh.SSHServerConnection, address: Any) -> None:
@@ -65,7 +65,7 @@ class CopiedLogin(Login):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Called by asyncssh for a new client."""
         self._conn = conn
-        self.begin(Client(conn, self._address))
+        self.begin(ClientConnection(conn, self._address))
 
     # ---- who is it -----------------------------------------------------------------------------
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
@@ -88,13 +88,13 @@ class CopiedLogin(Login):
         crowd = self._doors.proved(self, offer.credential)
         if crowd:
             self.credential = offer.credential
-            self._doors.teller.refused(self, offer.credential, None, Refused(crowd, Reason.CROWDED))
+            self._doors.reporter.refused(self, offer.credential, None, LoginRefused(crowd, RefusalReason.CROWDED))
             self._conn.disconnect(asyncssh.DISC_BY_APPLICATION, crowd)
             return
         self.credential = offer.credential
         super().auth_completed()
 
-    def _entering(self, front: ClientLeg, who: Offer, door: Door) -> Entering:
+    def _entering(self, front: ClientLeg, who: ProvenCredential, door: Door) -> Entering:
         return CopiedEntering(self._doors.room, front, who, door, self._task_lost)
 
     # ---- what it asks for ----------------------------------------------------------------------
@@ -146,7 +146,7 @@ class CopiedLogin(Login):
             self._give_channel()
             raise
 
-    def _jump(self, host: str) -> End:
+    def _jump(self, host: str) -> ChannelEnd:
         way = self._inside.take_way(host, SSH_PORT) if self._inside is not None else None
         if way is None or self._inside is None:
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
@@ -183,7 +183,7 @@ class CopiedLogin(Login):
         return False if task is None else await task.listen_on_socket(self._conn, listen_path)
 
 
-class Jump(End):
+class Jump(ChannelEnd):
     """The client's end of a stream to a task's own SSH server."""
 
     def __init__(self, ride: Ride, activity: Activity, gone: Callable[[], None]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncssh
 
 from pai_backend.access.gateway.legs import TaskLeg
-from pai_backend.access.gateway.upstream import TaskClient, Upstream
+from pai_backend.access.gateway.upstream import TaskClient, TaskConnector
 from pai_backend.engine.base import Connection
 from pai_backend.engine.splicing import spliced
 
 
-class Task:
+class TaskServerConnection:
     """asyncssh's connection to a task, as a login wants it."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
@@ -23,7 +23,7 @@ class Task:
         return not self.connection.is_closed()
 
 
-class CopiedUpstream(Upstream):
+class CopiedUpstream(TaskConnector):
     """The way to tasks, by ``asyncssh.connect``."""
 
     async def _connected(
@@ -31,7 +31,9 @@ class CopiedUpstream(Upstream):
     ) -> TaskLeg:
         sock = await spliced(connection)
         try:
-            return Task(await asyncssh.connect("task", sock=sock, options=settings, client_factory=lambda: client))
+            return TaskServerConnection(
+                await asyncssh.connect("task", sock=sock, options=settings, client_factory=lambda: client)
+            )
         except BaseException:
             sock.close()
             raise

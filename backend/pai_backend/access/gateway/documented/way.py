@@ -12,7 +12,7 @@ import asyncssh
 from pai_backend.access.gateway.documented.login import CopiedLogin
 from pai_backend.access.gateway.documented.upstream import CopiedUpstream
 from pai_backend.access.gateway.login import Doors
-from pai_backend.access.gateway.way import Way
+from pai_backend.access.gateway.way import GatewayMode
 from pai_backend.engine.splicing import Spliced
 
 log = logging.getLogger(__name__)
@@ -39,4 +39,4 @@ async def _serve(
         log.debug("a client did not log in: %s", exc)
 
 
-COPIED = Way(CopiedUpstream, CopiedLogin, _protocols)
+COPIED = GatewayMode(CopiedUpstream, CopiedLogin, _protocols)

@@ -12,7 +12,7 @@ from pai_backend.access.gateway.joined.front import Front
 from pai_backend.access.gateway.joined.pipe import JumpChannel, Pipe, jump_channel
 from pai_backend.access.gateway.legs import ClientLeg
 from pai_backend.access.gateway.login import Login
-from pai_backend.access.gateway.proof import Offer
+from pai_backend.access.gateway.proof import ProvenCredential
 from pai_backend.access.gateway.refusing import RefusedSession
 
 
@@ -38,7 +38,7 @@ class JoinedLogin(Login):
         assert isinstance(self._front, Front)
         self._front.enter, self._front.jumps = self._enter, self._jumps
 
-    def _entering(self, front: ClientLeg, who: Offer, door: Door) -> Entering:
+    def _entering(self, front: ClientLeg, who: ProvenCredential, door: Door) -> Entering:
         return JoinedEntering(self._doors.room, front, who, door, self._task_lost)
 
     # ---- while there is no task to go to -------------------------------------------------------

@@ -9,7 +9,7 @@ came. What is not passed on as it is:
 - the maximum packet size that an end offers, which is lowered to what this relay accepts;
 - answers to the gateway's own keepalives;
 - what the rules of the login (``guard``) do not allow;
-- a little of each session's first window, in jobs with an idle timeout (``asides``).
+- a little of each session's first window, in jobs with an idle timeout (``terminal_lines``).
 
 Only the kernel and the transports buffer: when one end is full, reading from the other stops (TCP), and windows keep
 channels apart (RFC 4254 §5.2) as they would without a gateway.

@@ -9,11 +9,11 @@ import asyncssh
 from pai_backend.access.gateway.joined.relay import Back
 from pai_backend.access.gateway.legs import TaskLeg
 from pai_backend.access.gateway.transport import StreamTransport
-from pai_backend.access.gateway.upstream import TaskClient, Upstream
+from pai_backend.access.gateway.upstream import TaskClient, TaskConnector
 from pai_backend.engine.base import Connection
 
 
-class JoinedUpstream(Upstream):
+class JoinedUpstream(TaskConnector):
     """The way to tasks, by legs that can be joined."""
 
     async def _connected(

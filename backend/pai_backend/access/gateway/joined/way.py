@@ -13,7 +13,7 @@ from pai_backend.access.gateway.joined.front import Front
 from pai_backend.access.gateway.joined.login import JoinedLogin
 from pai_backend.access.gateway.joined.upstream import JoinedUpstream
 from pai_backend.access.gateway.login import Doors
-from pai_backend.access.gateway.way import Way
+from pai_backend.access.gateway.way import GatewayMode
 
 _HOST_KEY_ALGORITHMS = (b"ssh-ed25519", b"rsa-sha2-256")  # of RFC 8332's two for RSA the recommended one
 _OLD_HOST_KEY_ALGORITHMS = (b"ecdsa-sha2-nistp256",)
@@ -27,4 +27,4 @@ def _protocols(settings: asyncssh.SSHServerConnectionOptions, doors: Doors) -> C
     return lambda: cast("asyncio.Protocol", Front(loop, settings))
 
 
-JOINED = Way(JoinedUpstream, JoinedLogin, _protocols)
+JOINED = GatewayMode(JoinedUpstream, JoinedLogin, _protocols)

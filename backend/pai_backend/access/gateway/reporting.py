@@ -9,7 +9,7 @@ from pai_backend.access.broker.rights import Credential
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.counters import Counters
 from pai_backend.access.gateway.folding import Fact, What
-from pai_backend.access.gateway.names import Entry, Refused
+from pai_backend.access.gateway.names import EntryPoint, LoginRefused
 from pai_backend.access.gateway.record import Record
 from pai_backend.model.ids import JobUid
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Teller:
+class LoginReporter:
     """What one gateway process tells. Nothing that a client sent is told raw, and of keys the fingerprint only."""
 
     def __init__(self, record: Record, counters: Counters) -> None:
@@ -31,12 +31,12 @@ class Teller:
         self.counters.logins.labels(credential.kind.value).inc()
         self.record.used(credential, login.address)
 
-    def entered(self, login: Login, credential: Credential, entry: Entry) -> None:
+    def entered(self, login: Login, credential: Credential, entry: EntryPoint) -> None:
         """They have reached a task."""
         words = {"task": entry.task_name, "client": login.client, "key": key_of(credential)}
         self.record.note(Fact(What.LOGIN, entry.job, credential.user, login.address, words))
 
-    def refused(self, login: Login, credential: Credential, job: JobUid | None, refused: Refused) -> None:
+    def refused(self, login: Login, credential: Credential, job: JobUid | None, refused: LoginRefused) -> None:
         """They have proved who they are, and may not or cannot go on. ``job``: whose door it was, if anybody's."""
         text = names.plain(str(refused), 400)
         log.info(

@@ -31,7 +31,7 @@ _LEAST_WINDOW = 16 * ROOM_BYTES  # of a smaller one nothing is withheld; OpenSSH
 
 
 @dataclass(slots=True)
-class _Room:
+class _Window:
     """What is withheld of one session's window."""
 
     client: int
@@ -41,12 +41,12 @@ class _Room:
     ended: bool = False
 
 
-class Asides:
+class TerminalLines:
     """The sessions of one login that can be told something. Raises PacketDecodeError on a message that is cut short."""
 
     def __init__(self) -> None:
-        self._by_client: dict[int, _Room] = {}
-        self._by_task: dict[int, _Room] = {}
+        self._by_client: dict[int, _Window] = {}
+        self._by_task: dict[int, _Window] = {}
 
     def from_client(self, kind: int, payload: bytes) -> bytes | None:
         """What to pass on instead of a message on its way to the task; None for nothing."""
@@ -72,7 +72,7 @@ class Asides:
         kind, client, window = packet.get_string(), packet.get_uint32(), packet.get_uint32()
         if kind != b"session" or window < _LEAST_WINDOW:
             return payload
-        self._by_client[client] = _Room(client)
+        self._by_client[client] = _Window(client)
         return string(kind) + uint32(client) + uint32(window - ROOM_BYTES) + packet.get_remaining_payload()
 
     def from_task(self, kind: int, payload: bytes) -> None:

@@ -18,7 +18,7 @@ from asyncssh.packet import Boolean, SSHPacket, String, UInt32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_backend.access.gateway.asides import ROOM_BYTES, Asides
+from pai_backend.access.gateway.terminal_lines import ROOM_BYTES, TerminalLines
 
 CLIENT, TASK, WINDOW = 3, 70, 64 * 1024
 
@@ -29,23 +29,23 @@ def opening(window: int, kind: bytes = b"session") -> bytes:
 
 @dataclass
 class Ends:
-    """A client and a task that keep to the protocol, with the asides between them."""
+    """A client and a task that keep to the protocol, with the terminal lines between them."""
 
-    asides: Asides = field(default_factory=Asides)
+    lines: TerminalLines = field(default_factory=TerminalLines)
     client_takes: int = WINDOW
     unread: int = 0
     task_may_send: int = 0
 
     def open(self, *, terminal: bool = True) -> None:
-        passed = self.asides.from_client(MSG_CHANNEL_OPEN, opening(self.client_takes))
+        passed = self.lines.from_client(MSG_CHANNEL_OPEN, opening(self.client_takes))
         assert passed is not None
         packet = SSHPacket(passed)
         assert (packet.get_string(), packet.get_uint32()) == (b"session", CLIENT)
         self.task_may_send = packet.get_uint32()
         assert packet.get_remaining_payload() == UInt32(32768)
-        self.asides.from_task(MSG_CHANNEL_OPEN_CONFIRMATION, UInt32(CLIENT) + UInt32(TASK) + UInt32(0) + UInt32(0))
+        self.lines.from_task(MSG_CHANNEL_OPEN_CONFIRMATION, UInt32(CLIENT) + UInt32(TASK) + UInt32(0) + UInt32(0))
         request = UInt32(TASK) + String(b"pty-req" if terminal else b"exec") + Boolean(True)
-        assert self.asides.from_client(MSG_CHANNEL_REQUEST, request) == request
+        assert self.lines.from_client(MSG_CHANNEL_REQUEST, request) == request
 
     def arrive(self, count: int) -> None:
         assert count <= self.client_takes, "the client's window is overrun"
@@ -55,21 +55,21 @@ class Ends:
     def send(self, count: int) -> None:
         count = min(count, self.task_may_send)
         self.task_may_send -= count
-        self.asides.from_task(MSG_CHANNEL_DATA, UInt32(CLIENT) + String(b""))
+        self.lines.from_task(MSG_CHANNEL_DATA, UInt32(CLIENT) + String(b""))
         self.arrive(count)
 
     def read(self, count: int) -> None:
         count = min(count, self.unread)
         self.unread -= count
         self.client_takes += count
-        if passed := self.asides.from_client(MSG_CHANNEL_WINDOW_ADJUST, UInt32(TASK) + UInt32(count)):
+        if passed := self.lines.from_client(MSG_CHANNEL_WINDOW_ADJUST, UInt32(TASK) + UInt32(count)):
             packet = SSHPacket(passed)
             assert packet.get_uint32() == TASK
             self.task_may_send += packet.get_uint32()
 
     def say(self, text: str) -> int:
         said = 0
-        for kind, payload in self.asides.say(text):
+        for kind, payload in self.lines.say(text):
             packet = SSHPacket(payload)
             assert (kind, packet.get_uint32()) == (MSG_CHANNEL_EXTENDED_DATA, CLIENT)
             packet.get_uint32()
@@ -112,15 +112,15 @@ def test_nothing_is_said_where_no_person_reads() -> None:
     assert ends.say("hello") == 0
     ends = Ends()
     ends.open()
-    ends.asides.from_task(MSG_CHANNEL_EOF, UInt32(CLIENT))
+    ends.lines.from_task(MSG_CHANNEL_EOF, UInt32(CLIENT))
     assert ends.say("hello") == 0
-    ends.asides.from_task(MSG_CHANNEL_CLOSE, UInt32(CLIENT))
+    ends.lines.from_task(MSG_CHANNEL_CLOSE, UInt32(CLIENT))
     assert ends.say("hello") == 0
 
 
 def test_other_channels_and_small_windows_are_left_as_they_are() -> None:
-    asides = Asides()
+    lines = TerminalLines()
     for payload in (opening(WINDOW, b"direct-tcpip"), opening(ROOM_BYTES)):
-        assert asides.from_client(MSG_CHANNEL_OPEN, payload) == payload
+        assert lines.from_client(MSG_CHANNEL_OPEN, payload) == payload
     adjust = UInt32(TASK) + UInt32(10)
-    assert asides.from_client(MSG_CHANNEL_WINDOW_ADJUST, adjust) == adjust
+    assert lines.from_client(MSG_CHANNEL_WINDOW_ADJUST, adjust) == adjust
