@@ -35,8 +35,8 @@ const (
 	peerKey        = stateDirectory + "/peer_key"
 	sshConfigFile  = stateDirectory + "/ssh_config" // what ssh in the task is told of its peers; follows the job info
 	emptyDirectory = stateDirectory + "/empty"      // where the server's part without rights is locked in: accounts.c
-	ridesSocket    = stateDirectory + "/rides"      // pai_backend.engine.rides.RIDES
-	ridesKeys      = stateDirectory + "/rides.keys"
+	jumpSocket     = stateDirectory + "/rides"      // pai_backend.engine.jumps.JUMP_SOCKET
+	jumpKeys       = stateDirectory + "/rides.keys"
 	serverPipe     = stateDirectory + "/sshd.pipe"
 	serverLog      = stateDirectory + "/sshd.log"
 

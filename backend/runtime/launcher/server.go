@@ -54,7 +54,7 @@ func (s *server) prepare(port int) error {
 	}
 	s.port, s.came, s.serving = port, make(chan arrival), map[int]string{}
 	go keepWords(s.pipe)
-	return s.rides()
+	return s.jumps()
 }
 
 // tend begins to listen when that is to be tried: the port may be somebody else's, who may leave it.
@@ -125,13 +125,13 @@ func (s *server) left(pid int) {
 	delete(s.serving, pid)
 }
 
-// forget removes the file of a ride's key.
+// forget removes the file of a jump's key.
 func forget(keys string) {
 	if keys == "" {
 		return
 	}
 	if err := os.Remove(keys); err != nil {
-		say("the key of a ride stays: %v", err)
+		say("the key of a jump stays: %v", err)
 	}
 }
 

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from pai_backend.engine.local.forwarding import Forwarder
-from pai_backend.engine.local.ssh_server import Rides, TaskServer
+from pai_backend.engine.local.ssh_server import Jumps, TaskServer
 from pai_backend.engine.local.ssh_session import TaskWorld
 from pai_backend.testing.free_ports import free_port
 
@@ -45,13 +45,13 @@ async def client(
     task = TaskWorld("uid", tmp_path, {})
     key = asyncssh.generate_private_key("ssh-ed25519")
 
-    async def no_ride(_: str) -> asyncio.BaseProtocol:
-        raise ValueError("nobody rides here")
+    async def no_jump(_: str) -> asyncio.BaseProtocol:
+        raise ValueError("no jump is expected")
 
-    rides = Rides(no_ride)
+    jumps = Jumps(no_jump)
     async with (
         asyncssh.listen(
-            "127.0.0.1", 0, server_factory=lambda: Server(task, logins, rides), server_host_keys=[key], encoding=None
+            "127.0.0.1", 0, server_factory=lambda: Server(task, logins, jumps), server_host_keys=[key], encoding=None
         ) as listening,
         asyncssh.connect("127.0.0.1", listening.get_port(), known_hosts=None, config=None) as connection,
     ):

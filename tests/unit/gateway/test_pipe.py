@@ -135,7 +135,7 @@ class _Outlet(asyncio.Transport):
         """Of what is written the test says how much is unsent."""
 
 
-class _Ride:
+class _Jump:
     """A task's end that notes whether it is read."""
 
     def __init__(self) -> None:
@@ -151,18 +151,18 @@ class _Ride:
 async def test_a_task_is_not_read_while_its_client_takes_nothing_whatever_window_it_offers() -> None:
     channel, _ = await open_channel()
     channel._send_window = 1 << 31
-    leg, ride, outlet = cast("Front", channel._conn), _Ride(), _Outlet()
-    pipe = Pipe(cast("Any", ride), Activity(), lambda: None)
+    leg, jump, outlet = cast("Front", channel._conn), _Jump(), _Outlet()
+    pipe = Pipe(cast("Any", jump), Activity(), lambda: None)
     pipe._channel, pipe._outlet = channel, cast("Any", FlushingTransport(outlet))
     pipe.from_task(b"x")
-    assert not ride.held
+    assert not jump.held
     outlet.unsent = OUTLET_BYTES + 1
     pipe.from_task(b"x")
-    assert ride.held
+    assert jump.held
     pipe.pause_writing()
     outlet.unsent = 0
     leg._transport = None  # the stand-in cannot be read again
     leg.resume_writing()
-    assert ride.held, "the window is used up, too"
+    assert jump.held, "the window is used up, too"
     pipe.resume_writing()
-    assert not ride.held
+    assert not jump.held

@@ -10,7 +10,7 @@ transport and authentication layers of both and passes the connection layer thro
   that pass. No I/O.
 - ``way``: how connections are made and passed on. ``joined``: message by message, by parts of asyncssh that it does not
   document. ``documented``: channel by channel, for releases that lack those (ADR 0032). ``legs``: what both share.
-- ``transport``: byte transports below the legs. ``upstream``: opening the back leg. ``ride``: a jump's end in the task.
+- ``transport``: byte transports below the legs. ``upstream``: opening the back leg. ``jump``: a jump's end in the task.
 - ``login``: one client from its first byte to its last; ``proof`` and ``door`` say who it is and whether it may
   come in, ``entering`` joins it to its task. ``watch``: ends logins whose right has ended.
 - ``reporting``, ``record``, ``counters``: log, events and figures of logins. ``usage``, ``noting``: which of them use

@@ -12,12 +12,12 @@ from pai_backend.access.broker.rights import EVERYTHING, Limits
 from pai_backend.access.gateway import names
 from pai_backend.access.gateway.activity import Activity, ChannelRequest
 from pai_backend.access.gateway.door import Door
+from pai_backend.access.gateway.jump import TaskJump
 from pai_backend.access.gateway.legs import ClientLeg, TaskLeg
 from pai_backend.access.gateway.names import EntryPoint, LoginRefused
 from pai_backend.access.gateway.options import GatewayOptions
 from pai_backend.access.gateway.proof import ProvenCredential
 from pai_backend.access.gateway.reasons import RefusalReason
-from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.sessions import Sessions
 from pai_backend.access.gateway.upstream import TaskConnector
 from pai_backend.model.ids import JobUid, TaskUid
@@ -66,7 +66,7 @@ class Entering(ABC):
         self._back: TaskLeg | None = None
         self._main: tuple[EntryPoint, Limits] | None = None
         self._jumps: list[tuple[EntryPoint, Limits]] = []
-        self._ways: dict[str, tuple[EntryPoint, Ride]] = {}
+        self._ways: dict[str, tuple[EntryPoint, TaskJump]] = {}
         """Streams that were opened for a host, and are taken by the channel that asked for it."""
 
     @property
@@ -148,23 +148,23 @@ class Entering(ABC):
             raise LoginRefused(
                 "This login is restricted, and jumps cannot be. Connect without a jump.", RefusalReason.DENIED
             )
-        ride = await self._room.upstream.ride(entry, self._public_key)
+        channel = await self._room.upstream.open_jump(entry, self._public_key)
         if host in self._ways:  # opened for a channel that never was
             self._ways[host][1].close()
-        self._ways[host] = entry, ride
+        self._ways[host] = entry, channel
         if not self._front.alive:
             self.close()
 
-    def take_way(self, host: str, port: int) -> tuple[Ride, Callable[[], None]] | None:
+    def take_way(self, host: str, port: int) -> tuple[TaskJump, Callable[[], None]] | None:
         """The way that was opened for a host, and what to call at its end; None where there is none."""
         if port != SSH_PORT or host not in self._ways:
             return None
-        entry, ride = self._ways.pop(host)
+        entry, channel = self._ways.pop(host)
         jump = entry, EVERYTHING
         self.visited[entry.task] = entry
         self._jumps.append(jump)
         self.activity.note(ChannelRequest("jump"))
-        return ride, lambda: self._jumps.remove(jump)
+        return channel, lambda: self._jumps.remove(jump)
 
     @property
     def terminal_job(self) -> tuple[JobUid, int] | None:
@@ -179,8 +179,8 @@ class Entering(ABC):
         """The client is gone."""
         if self._back is not None:
             self._back.close()
-        for _, ride in self._ways.values():
-            ride.close()
+        for _, channel in self._ways.values():
+            channel.close()
 
 
 def reachable(entry: EntryPoint, limits: Limits) -> set[int]:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import asyncssh
 
+from pai_backend.access.gateway.jump import TaskJump
 from pai_backend.access.gateway.legs import TaskLeg
 from pai_backend.access.gateway.names import EntryPoint, LoginRefused
 from pai_backend.access.gateway.options import REKEY_BYTES, REKEY_S, GatewayOptions
 from pai_backend.access.gateway.reasons import RefusalReason
-from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.keys import public_line
 from pai_backend.engine.base import Connection, Engine, EngineError
 from pai_backend.store.base import Store
@@ -83,16 +83,16 @@ class TaskConnector(ABC):
             log.warning("no SSH to task %s: %s", entry.task, type(exc).__name__)
             raise _unreachable(f"The SSH server of {entry.name} refused the gateway ({type(exc).__name__}).") from exc
 
-    async def ride(self, entry: EntryPoint, public_key: str) -> Ride:
+    async def open_jump(self, entry: EntryPoint, public_key: str) -> TaskJump:
         """A way for a client's own SSH to the task, which accepts this key (a line of authorized_keys) there alone.
 
         Raises LoginRefused with a sentence for the user. Cancellation-safe.
         """
-        ride = Ride()
-        back = await self.open(entry, ride.lost)
+        jump = TaskJump()
+        back = await self.open(entry, jump.lost)
         try:
             async with asyncio.timeout(self._options.connect_timeout_s):
-                await ride.begin(back, public_key)
+                await jump.begin(back, public_key)
         except (asyncssh.Error, OSError, TimeoutError) as exc:
             back.close()
             log.warning("no jump to task %s: %s", entry.task, exc)
@@ -104,7 +104,7 @@ class TaskConnector(ABC):
         except BaseException:
             back.close()
             raise
-        return ride
+        return jump
 
     async def _answered(self, entry: EntryPoint, task_key: asyncssh.SSHKey, lost: Callable[[], None]) -> TaskLeg:
         """Log in, again for ``REDIAL_S`` where nothing answers or the connection breaks."""

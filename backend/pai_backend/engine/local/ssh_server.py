@@ -1,6 +1,6 @@
 """The SSH server of one task: its host key, its authorised keys, and what a login may do.
 
-It knows the gateway and the task's peers, and no user: see ``engine.rides`` for clients whose own SSH comes here.
+It knows the gateway and the task's peers, and no user: see ``engine.jumps`` for clients whose own SSH comes here.
 
 A login has exactly the rights of the task's own processes, so forwarding is as free as a shell is:
 connections go anywhere the task could connect to, and listeners are on loopback only.
@@ -18,13 +18,13 @@ import asyncssh
 
 from pai_backend.engine import asyncssh_parts
 from pai_backend.engine.algorithms import SPEAKS, algorithms
+from pai_backend.engine.jumps import JUMP_SOCKET
 from pai_backend.engine.local.accepting import Acceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
+from pai_backend.engine.local.jumps import MakeServer, jump_session
 from pai_backend.engine.local.layout import LOOPBACK
-from pai_backend.engine.local.rides import MakeServer, ridden
 from pai_backend.engine.local.ssh_process import Process
 from pai_backend.engine.local.ssh_session import TaskWorld, serve
-from pai_backend.engine.rides import RIDES
 from pai_backend.engine.splicing import Spliced
 
 _log = logging.getLogger(__name__)
@@ -36,8 +36,8 @@ _LOOPBACK_NAMES = frozenset({"", "*", "localhost", LOOPBACK, "::1", "0.0.0.0", "
 
 
 @dataclass
-class Rides:
-    """The rides of one task: what makes their servers, and what brings a client to one."""
+class Jumps:
+    """The jumps into one task: ``make`` makes a server for one, ``serving`` are the servers that start."""
 
     make: MakeServer
     serving: set[asyncio.Task[None]] = field(default_factory=set)
@@ -50,11 +50,11 @@ class TaskServer(asyncssh.SSHServer):
         self,
         task: TaskWorld,
         connections: set[asyncssh.SSHServerConnection],
-        rides: Rides,
+        jumps: Jumps,
         changed: Callable[[int], None] = lambda _: None,
     ) -> None:
         """``changed`` is called with the number of connections whenever that has changed."""
-        self._task, self._connections, self._rides, self._changed = task, connections, rides, changed
+        self._task, self._connections, self._jumps, self._changed = task, connections, jumps, changed
         self._connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -84,9 +84,9 @@ class TaskServer(asyncssh.SSHServer):
         return connected_to(dest_host, dest_port)
 
     def unix_connection_requested(self, dest_path: str) -> Awaitable[asyncssh.SSHUNIXSession[bytes]]:
-        """Connections to sockets in the file system, and rides."""
-        if dest_path == RIDES:
-            return ridden(self._rides.make, self._rides.serving)
+        """Connections to sockets in the file system, and jumps."""
+        if dest_path == JUMP_SOCKET:
+            return jump_session(self._jumps.make, self._jumps.serving)
         return connected_to_socket(dest_path)
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
@@ -114,9 +114,9 @@ class Listener:
         listening: socket.socket,
         factory: Callable[[], asyncio.BaseProtocol],
         connections: set[asyncssh.SSHServerConnection],
-        rides: Rides,
+        jumps: Jumps,
     ) -> None:
-        self._factory, self._connections, self._rides = factory, connections, rides
+        self._factory, self._connections, self._jumps = factory, connections, jumps
         self.listen_again(listening)
 
     def listen_again(self, listening: socket.socket) -> None:
@@ -141,7 +141,7 @@ class Listener:
     async def aclose(self) -> None:
         """Stop listening and end every connection; returns when they are ended."""
         await self.hand_over()
-        coming = list(self._rides.serving)
+        coming = list(self._jumps.serving)
         for task in coming:
             task.cancel()
         await asyncio.gather(*coming, return_exceptions=True)
@@ -178,16 +178,16 @@ async def listen_on(
     """Serve the task on a socket; ``changed`` is called with the number of connections. Raises ValueError."""
     connections: set[asyncssh.SSHServerConnection] = set()
 
-    async def make_ride(authorized_key: str) -> asyncio.BaseProtocol:
+    async def make_jump(authorized_key: str) -> asyncio.BaseProtocol:
         known = asyncssh.import_authorized_keys(authorized_key)
         alone = await asyncssh.SSHServerConnectionOptions.construct(options=options, authorized_client_keys=known)
         return _protocol(alone)
 
-    rides = Rides(make_ride)
+    jumps = Jumps(make_jump)
 
     options = await asyncssh.SSHServerConnectionOptions.construct(
         config=None,
-        server_factory=lambda: TaskServer(task, connections, rides, changed),
+        server_factory=lambda: TaskServer(task, connections, jumps, changed),
         server_host_keys=[_host_key(host_key, host_certificate)],
         authorized_client_keys=asyncssh.import_authorized_keys("\n".join(authorized_keys)),
         **algorithms(),
@@ -203,7 +203,7 @@ async def listen_on(
         keepalive_count_max=KEEPALIVE_COUNT,
         login_timeout=LOGIN_TIMEOUT_S,
     )
-    return Listener(bound, lambda: _protocol(options), connections, rides)
+    return Listener(bound, lambda: _protocol(options), connections, jumps)
 
 
 def _protocol(options: asyncssh.SSHServerConnectionOptions) -> asyncio.BaseProtocol:

@@ -13,13 +13,13 @@ from pai_backend.access.gateway.documented.copying import ChannelEnd
 from pai_backend.access.gateway.documented.entering import CopiedEntering
 from pai_backend.access.gateway.door import Door
 from pai_backend.access.gateway.entering import SSH_PORT, Entering
+from pai_backend.access.gateway.jump import TaskJump
 from pai_backend.access.gateway.legs import ClientLeg
 from pai_backend.access.gateway.login import Doors, Login
 from pai_backend.access.gateway.names import LoginRefused
 from pai_backend.access.gateway.proof import ProvenCredential, line_of
 from pai_backend.access.gateway.reasons import RefusalReason
 from pai_backend.access.gateway.refusing import RefusedSession
-from pai_backend.access.gateway.ride import Ride
 from pai_backend.access.gateway.sessions import Message, Sessions
 
 
@@ -150,15 +150,15 @@ class CopiedLogin(Login):
         way = self._inside.take_way(host, SSH_PORT) if self._inside is not None else None
         if way is None or self._inside is None:
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
-        ride, gone = way
+        task, gone = way
         activity = self._inside.activity
 
         def over() -> None:
             gone()
-            ride.close()
+            task.close()
             self._give_channel()
 
-        return Jump(ride, activity, over)
+        return Jump(task, activity, over)
 
     async def unix_connection_requested(self, dest_path: str) -> asyncssh.SSHUNIXSession[bytes]:
         """Called by asyncssh for direct-streamlocal."""
@@ -186,35 +186,35 @@ class CopiedLogin(Login):
 class Jump(ChannelEnd):
     """The client's end of a stream to a task's own SSH server."""
 
-    def __init__(self, ride: Ride, activity: Activity, gone: Callable[[], None]) -> None:
+    def __init__(self, task: TaskJump, activity: Activity, gone: Callable[[], None]) -> None:
         super().__init__(lambda size: activity.add(size, to_task=True), gone)
-        self._ride, self._activity = ride, activity
+        self._task, self._activity = task, activity
 
     def session_started(self) -> None:
         """Called by asyncssh when data may flow."""
-        self._ride.start(self)
+        self._task.start(self)
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Called by asyncssh with bytes of the client."""
         self._count(len(data))
-        self._ride.write(data)
+        self._task.write(data)
 
     def eof_received(self) -> bool:
         """Called by asyncssh when the client's own SSH has ended; one that was killed takes nothing any more."""
-        self._ride.close()
+        self._task.close()
         if self.chan is not None:
             self.chan.abort()
         return False
 
     def pause_writing(self) -> None:
         """Called by asyncssh when the client's window is used up."""
-        self._ride.pause_reading()
+        self._task.pause_reading()
 
     def resume_writing(self) -> None:
         """Called by asyncssh when it takes again."""
-        self._ride.resume_reading()
+        self._task.resume_reading()
 
-    # ---- the task's end (``ride.Rider``) -------------------------------------------------------
+    # ---- the task's end (``jump.JumpClient``) --------------------------------------------------
     def from_task(self, data: bytes) -> None:
         """Bytes of the task."""
         self._activity.add(len(data), to_task=False)

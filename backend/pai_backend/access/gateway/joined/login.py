@@ -53,8 +53,8 @@ class JoinedLogin(Login):
         way = self._inside.take_way(dest_host, dest_port) if self._inside is not None else None
         if way is None or self._inside is None or not isinstance(self._front, Front):
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, self._refusal())
-        ride, gone = way
-        return jump_channel(self._front), Pipe(ride, self._inside.activity, gone)
+        channel, gone = way
+        return jump_channel(self._front), Pipe(channel, self._inside.activity, gone)
 
     def unix_connection_requested(self, dest_path: str) -> bool:
         """Called by asyncssh for direct-streamlocal when the task was refused."""

@@ -1,7 +1,7 @@
 """Jump mode, the client's end: a forwarded connection that is the raw stream to an SSH server of the task.
 
 The client's own SSH runs through it to the task, so the gateway sees ciphertext only. What the gateway decides
-is whether there is a stream at all: a login with limits gets none, for limits cannot be kept there. ``ride`` is the
+is whether there is a stream at all: a login with limits gets none, for limits cannot be kept there. ``jump`` is the
 task's end.
 """
 
@@ -14,7 +14,7 @@ import asyncssh
 
 from pai_backend.access.gateway.activity import Activity
 from pai_backend.access.gateway.joined.relay import Leg
-from pai_backend.access.gateway.ride import Ride
+from pai_backend.access.gateway.jump import TaskJump
 from pai_backend.access.gateway.transport import FlushingTransport, gathered
 from pai_backend.engine.ssh_wire import MSG_CHANNEL_DATA, uint32
 
@@ -46,16 +46,16 @@ def jump_channel(conn: asyncssh.SSHServerConnection) -> JumpChannel:
 
 
 class Pipe(asyncssh.SSHTCPSession[bytes]):
-    """The client's end of a ride. Each end holds the other back when it is full.
+    """The client's end of a jump. Each end holds the other back when it is full.
 
     ``gone`` is called once when the channel is.
     """
 
-    def __init__(self, ride: Ride, activity: Activity, gone: Callable[[], None]) -> None:
+    def __init__(self, task: TaskJump, activity: Activity, gone: Callable[[], None]) -> None:
         self._activity, self._gone = activity, gone
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._outlet: FlushingTransport | None = None
-        self._ride = ride
+        self._task = task
         self._is_full = self._waits = False
         """Whether the channel is full, and whether the connection is."""
 
@@ -65,20 +65,20 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
 
     def session_started(self) -> None:
         """Called by asyncssh when data may flow."""
-        self._ride.start(self)
+        self._task.start(self)
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Called by asyncssh with bytes of the client."""
         self._activity.bytes_in += len(data)
         self._activity.uses += 1
-        self._ride.write(data)
+        self._task.write(data)
 
     def eof_received(self) -> bool:
         """Called by asyncssh at the client's end of file: its own SSH has ended, and half a connection is useless.
 
         Bytes that it has not read yet are dropped: a client that was killed reads nothing and would never be closed.
         """
-        self._ride.close()
+        self._task.close()
         if self._channel is not None:
             self._channel.abort()
         return False
@@ -86,13 +86,13 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh when the channel is gone."""
         self._channel = self._outlet = None
-        self._ride.close()
+        self._task.close()
         self._gone()
 
     def pause_writing(self) -> None:
         """Called by asyncssh when the client's window is used up."""
         self._is_full = True
-        self._ride.pause_reading()
+        self._task.pause_reading()
 
     def resume_writing(self) -> None:
         """Called by asyncssh when the client takes again."""
@@ -103,7 +103,7 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
         """Read nothing more of the task before what is written has left."""
         if not self._waits and self._channel is not None:
             self._waits = True
-            self._ride.pause_reading()
+            self._task.pause_reading()
             cast("Leg", self._channel.get_connection()).drained.append(self._drained)
 
     def _drained(self) -> None:
@@ -112,7 +112,7 @@ class Pipe(asyncssh.SSHTCPSession[bytes]):
 
     def _go_on(self) -> None:
         if not (self._is_full or self._waits):
-            self._ride.resume_reading()
+            self._task.resume_reading()
 
     def from_task(self, data: bytes) -> None:
         """Bytes of the task."""

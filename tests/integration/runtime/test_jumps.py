@@ -1,4 +1,4 @@
-"""A client's own SSH rides through the gateway's login to a task, as ``pai_backend.engine.rides`` has it."""
+"""A client's own SSH jumps through the gateway's login to a task, as ``pai_backend.engine.jumps`` has it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.engine.rides import RIDES
+from pai_backend.engine.jumps import JUMP_SOCKET
 from pai_backend.testing.free_ports import free_port
 from tests.integration.runtime.rooms import Client, Room, run, running, until
 from tests.integration.runtime.test_logins import servers_of
 
-RIDE = """
+JUMP = """
 import os, select, socket, sys
 way = socket.socket(socket.AF_UNIX)
 way.connect(sys.argv[1])
@@ -39,9 +39,9 @@ def room(request: pytest.FixtureRequest, busybox: Path, bundle: Path, directory:
 
 @contextmanager
 def way(room: Room, gateway: Client) -> Iterator[Path]:
-    """The gateway's login, with its channel to rides as a socket of this machine."""
+    """The gateway's login, with its channel to jumps as a socket of this machine."""
     near = gateway.directory / "way"
-    options = [*gateway.options(room), "-o", "ExitOnForwardFailure=yes", "-L", f"{near}:{RIDES}", "-N"]
+    options = [*gateway.options(room), "-o", "ExitOnForwardFailure=yes", "-L", f"{near}:{JUMP_SOCKET}", "-N"]
     with subprocess.Popen(["ssh", *options, "x@127.0.0.1"], stdin=subprocess.DEVNULL) as login:
         try:
             until(near.exists, "the way to open")
@@ -50,41 +50,41 @@ def way(room: Room, gateway: Client) -> Iterator[Path]:
             login.kill()
 
 
-def riding(room: Room, rider: Client, near: Path, key: str, *command: str) -> list[str]:
-    """The rider's own SSH, on a way for this key."""
-    words = [sys.executable, "-c", RIDE, str(near), key]
-    return ["ssh", *rider.options(room), "-o", f"ProxyCommand={shlex.join(words)}", "x@127.0.0.1", *command]
+def jumping(room: Room, jumper: Client, near: Path, key: str, *command: str) -> list[str]:
+    """The client's own SSH, on a way for this key."""
+    words = [sys.executable, "-c", JUMP, str(near), key]
+    return ["ssh", *jumper.options(room), "-o", f"ProxyCommand={shlex.join(words)}", "x@127.0.0.1", *command]
 
 
-def test_a_rider_is_let_in_by_the_key_that_the_gateway_names_and_by_no_other_way(
+def test_a_client_is_let_in_by_the_key_that_the_gateway_names_and_by_no_other_way(
     room: Room, client: Client, directory: Path
 ) -> None:
-    for name in ("rider", "stranger"):
+    for name in ("jumper", "stranger"):
         (directory / name).mkdir()
-    rider, stranger = Client(directory / "rider"), Client(directory / "stranger")
+    jumper, stranger = Client(directory / "jumper"), Client(directory / "stranger")
     with running(room) as container:
         container.until_up()
         with way(room, client) as near:
-            done = run(*riding(room, rider, near, rider.public, "echo $UID"))
+            done = run(*jumping(room, jumper, near, jumper.public, "echo $UID"))
             assert (done.returncode, done.stdout) == (0, f"{room.uid}\n"), (done.stderr, container.said())
-            for other in (stranger, client):  # not even the gateway's own key: the ride is for one
-                refused = run(*riding(room, other, near, rider.public, "echo in"))
+            for other in (stranger, client):  # not even the gateway's own key: the jump is for one
+                refused = run(*jumping(room, other, near, jumper.public, "echo in"))
                 assert "Permission denied (publickey)" in refused.stderr, container.said()
-            broken = run(*riding(room, rider, near, "no key", "echo in"))
+            broken = run(*jumping(room, jumper, near, "no key", "echo in"))
             assert "Permission denied (publickey)" in broken.stderr
-        assert "Permission denied (publickey)" in rider.ssh(room, "x@127.0.0.1", "true").stderr
-        until(lambda: not list((room.directory / "state/rides.keys").iterdir()), "the keys of rides to go with them")
+        assert "Permission denied (publickey)" in jumper.ssh(room, "x@127.0.0.1", "true").stderr
+        until(lambda: not list((room.directory / "state/rides.keys").iterdir()), "the keys of jumps to go with them")
 
 
 def test_a_ride_ends_with_the_gateways_login(room: Room, client: Client, directory: Path) -> None:
-    (directory / "rider").mkdir()
-    rider = Client(directory / "rider")
+    (directory / "jumper").mkdir()
+    jumper = Client(directory / "jumper")
     with running(room) as container:
         container.until_up()
         with way(room, client) as near:
-            command = riding(room, rider, near, rider.public, "echo here; exec cat")
+            command = jumping(room, jumper, near, jumper.public, "echo here; exec cat")
             riders = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             assert riders.stdout is not None
             assert riders.stdout.readline() == "here\n"
         assert riders.wait(60) == 255
-        until(lambda: not servers_of(container), "the servers of the ride to end")
+        until(lambda: not servers_of(container), "the servers of the jump to end")

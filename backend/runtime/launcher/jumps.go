@@ -21,18 +21,18 @@ type arrival struct {
 	keys       string
 }
 
-// rides lets in clients of the gateway's whose own SSH comes here. Counterpart: pai_backend.engine.rides.
-func (s *server) rides() error {
-	if err := os.Remove(ridesSocket); err != nil && !os.IsNotExist(err) {
+// jumps accepts clients of the gateway whose own SSH comes here. Counterpart: pai_backend.engine.jumps.
+func (s *server) jumps() error {
+	if err := os.Remove(jumpSocket); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	if err := os.RemoveAll(ridesKeys); err != nil {
+	if err := os.RemoveAll(jumpKeys); err != nil {
 		return err
 	}
-	if err := os.Mkdir(ridesKeys, 0o700); err != nil {
+	if err := os.Mkdir(jumpKeys, 0o700); err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", ridesSocket)
+	listener, err := net.Listen("unix", jumpSocket)
 	if err != nil {
 		return err
 	}
@@ -40,24 +40,24 @@ func (s *server) rides() error {
 		for number := 0; ; number++ {
 			connection, err := listener.Accept()
 			if err != nil {
-				say("a ride could not come in: %v", err)
+				say("a jump could not come in: %v", err)
 				time.Sleep(firstPause)
 				continue
 			}
-			go s.ride(connection.(*net.UnixConn), filepath.Join(ridesKeys, fmt.Sprint(number)))
+			go s.jump(connection.(*net.UnixConn), filepath.Join(jumpKeys, fmt.Sprint(number)))
 		}
 	}()
 	return nil
 }
 
-// ride reads the line with the key, and not a byte of what follows, and hands the rest over.
-func (s *server) ride(connection *net.UnixConn, keys string) {
+// jump reads the line with the key, and not a byte of what follows, and hands the rest over.
+func (s *server) jump(connection *net.UnixConn, keys string) {
 	defer connection.Close()
 	connection.SetDeadline(time.Now().Add(firstLine))
 	line, one := []byte{}, make([]byte, 1)
 	for len(line) < lineBytes {
 		if _, err := connection.Read(one); err != nil {
-			say("a ride ended before its key: %v", err)
+			say("a jump ended before its key: %v", err)
 			return
 		}
 		if one[0] == '\n' {
@@ -66,17 +66,17 @@ func (s *server) ride(connection *net.UnixConn, keys string) {
 		line = append(line, one[0])
 	}
 	if len(line) == lineBytes || strings.ContainsAny(string(line), "\r\x00") {
-		say("a ride was refused: its first line is no key")
+		say("a jump was refused: its first line is no key")
 		return
 	}
 	connection.SetDeadline(time.Time{})
 	if err := os.WriteFile(keys, append(line, '\n'), 0o600); err != nil {
-		say("a ride could not be served: %v", err)
+		say("a jump could not be served: %v", err)
 		return
 	}
 	file, err := connection.File()
 	if err != nil {
-		say("a ride could not be served: %v", err)
+		say("a jump could not be served: %v", err)
 		os.Remove(keys)
 		return
 	}

@@ -1,4 +1,4 @@
-"""Jump mode, the task's end: a channel of the gateway's own login, to a server for one key (``engine.rides``)."""
+"""Jump mode, the task's end: a channel of the gateway's own login, to a server for one key (``engine.jumps``)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Protocol
 import asyncssh
 
 from pai_backend.access.gateway.legs import TaskLeg
-from pai_backend.engine.rides import RIDES
+from pai_backend.engine.jumps import JUMP_SOCKET
 
 WINDOW_BYTES = 1 << 21  # as at the client's end
 
 
-class Rider(Protocol):
+class JumpClient(Protocol):
     """The client's end."""
 
     def from_task(self, data: bytes) -> None:
@@ -28,7 +28,7 @@ class Rider(Protocol):
         ...
 
 
-class Ride(asyncssh.SSHUNIXSession[bytes]):
+class TaskJump(asyncssh.SSHUNIXSession[bytes]):
     """The channel, and the login to the task that it alone uses: both end together.
 
     Nothing is read before ``start``.
@@ -37,13 +37,13 @@ class Ride(asyncssh.SSHUNIXSession[bytes]):
     def __init__(self) -> None:
         self._back: TaskLeg | None = None
         self._channel: asyncssh.SSHUNIXChannel[bytes] | None = None
-        self._rider: Rider | None = None
+        self._client: JumpClient | None = None
         self._is_lost = False
 
     async def begin(self, back: TaskLeg, public_key: str) -> None:
         """Open the channel on a login to the task. Raises asyncssh.Error."""
         self._back = back
-        await back.connection.create_unix_connection(lambda: self, RIDES, encoding=None, window=WINDOW_BYTES)
+        await back.connection.create_unix_connection(lambda: self, JUMP_SOCKET, encoding=None, window=WINDOW_BYTES)
         self.write(f"{public_key}\n".encode("ascii"))
 
     def connection_made(self, chan: asyncssh.SSHUNIXChannel[bytes]) -> None:
@@ -54,11 +54,11 @@ class Ride(asyncssh.SSHUNIXSession[bytes]):
         """Called by asyncssh before it reads."""
         self.pause_reading()
 
-    def start(self, rider: Rider) -> None:
+    def start(self, client: JumpClient) -> None:
         """Deliver what has come, and what comes, to the client's end."""
-        self._rider = rider
+        self._client = client
         if self._is_lost:
-            rider.task_gone()
+            client.task_gone()
         else:
             self.resume_reading()
 
@@ -78,15 +78,15 @@ class Ride(asyncssh.SSHUNIXSession[bytes]):
             self._channel.resume_reading()
 
     def close(self) -> None:
-        """End the login to the task, and all that rides on it. Idempotent."""
+        """End the login to the task, and the jump with it. Idempotent."""
         if self._back is not None:
             self._back.close()
 
     # ---- asyncssh's callbacks for the task's end -----------------------------------------------
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Called by asyncssh with bytes of the task."""
-        if self._rider is not None:
-            self._rider.from_task(data)
+        if self._client is not None:
+            self._client.from_task(data)
 
     def eof_received(self) -> bool:
         """Called by asyncssh at the end of file of the task's server: it has ended."""
@@ -94,13 +94,13 @@ class Ride(asyncssh.SSHUNIXSession[bytes]):
 
     def pause_writing(self) -> None:
         """Called by asyncssh when the task is full."""
-        if self._rider is not None:
-            self._rider.hold_client(hold=True)
+        if self._client is not None:
+            self._client.hold_client(hold=True)
 
     def resume_writing(self) -> None:
         """Called by asyncssh when it takes again."""
-        if self._rider is not None:
-            self._rider.hold_client(hold=False)
+        if self._client is not None:
+            self._client.hold_client(hold=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh when the channel is gone."""
@@ -112,5 +112,5 @@ class Ride(asyncssh.SSHUNIXSession[bytes]):
         self._channel = None
         if not self._is_lost:
             self._is_lost = True
-            if self._rider is not None:
-                self._rider.task_gone()
+            if self._client is not None:
+                self._client.task_gone()

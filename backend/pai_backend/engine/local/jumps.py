@@ -1,6 +1,6 @@
-"""Rides of clients' own SSH through the gateway: a server of the task for one connection and one key.
+"""Clients' own SSH through the gateway (jumps): a server of the task for one connection and one key.
 
-The counterpart in a pod is ``backend/runtime/launcher/rides.go``; the rules are in ``engine.rides``.
+The counterpart in a pod is ``backend/runtime/launcher/jumps.go``; the rules are in ``engine.jumps``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import cast
 
 import asyncssh
 
+from pai_backend.engine.jumps import MOST_LINE_BYTES
 from pai_backend.engine.local.forwarding import Forwarder
-from pai_backend.engine.rides import MOST_LINE_BYTES
 
 _log = logging.getLogger(__name__)
 
@@ -24,12 +24,12 @@ MakeServer = Callable[[str], Awaitable[asyncio.BaseProtocol]]
 """Makes the server's end of a connection that accepts this line of authorized_keys alone. Raises ValueError."""
 
 
-async def ridden(make: MakeServer, tasks: set[asyncio.Task[None]]) -> asyncssh.SSHUNIXSession[bytes]:
+async def jump_session(make: MakeServer, tasks: set[asyncio.Task[None]]) -> asyncssh.SSHUNIXSession[bytes]:
     """A session whose bytes, after the first line, go to a server of their own. ``tasks`` keeps what serves it."""
     near, far = socket.socketpair()
     for end in (near, far):
         end.setblocking(False)
-    serving = asyncio.create_task(_serve(far, make), name="ride")
+    serving = asyncio.create_task(_serve(far, make), name="jump")
     tasks.add(serving)
     serving.add_done_callback(tasks.discard)
     _, peer = await asyncio.get_running_loop().create_unix_connection(Forwarder, sock=near)
@@ -43,7 +43,7 @@ async def _serve(far: socket.socket, make: MakeServer) -> None:
             protocol = await make(await _first_line(far))
         await loop.connect_accepted_socket(lambda: protocol, far)
     except (OSError, ValueError, TimeoutError) as error:
-        _log.warning("a ride was refused: %s", error)
+        _log.warning("a jump was refused: %s", error)
         far.close()
     except BaseException:
         far.close()
