@@ -68,6 +68,9 @@ def service_hop(handler: JupyterHandler) -> Hop:
 def _headers(handler: JupyterHandler, client: AsyncClient, hop: Hop) -> HTTPHeaders:
     headers = relay.request_headers(handler.request.headers, client.endpoint.token, keep_browser=hop.service)
     if hop.service:
+        # The backend writes redirects, cookies and Jupyters' pages for the address that the browser has.
+        headers["X-Forwarded-Prefix"] = hop.prefix
+        headers["X-Forwarded-Proto"] = handler.request.protocol
         login = handler.identity_provider.get_cookie_name(handler)
         cookies = relay.foreign_cookies(handler.request.headers.get("Cookie", ""), {login})
         if cookies:
@@ -105,10 +108,6 @@ class _Answer:
         for name, value in relay.response_headers(self._headers):
             if self._hop.service and name.lower() in OF_ORIGIN:
                 continue
-            if self._hop.service and name.lower() == "location":
-                value = relay.moved_location(value, self._hop.prefix)
-            if self._hop.service and name.lower() == "set-cookie":
-                value = relay.moved_cookie(value, self._hop.prefix)
             if name.lower() in single:
                 self._handler.add_header(name, value)
             else:

@@ -7,7 +7,7 @@ its XSRF cookie, ``Authorization``, a ``token`` in the query) is Jupyter's and g
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tornado.httputil import HTTPHeaders
 
@@ -28,6 +28,8 @@ _JUPYTERS = frozenset({"authorization", "cookie"})
 _REMADE = frozenset({"content-length", "expect"})  # the next hop's client writes these itself
 _OF_BROWSER = frozenset({"host", "origin", "referer", "x-xsrftoken"})
 _WEBSOCKET = "sec-websocket-"
+_FORWARDING = "x-forwarded-"
+_OWN = frozenset({"same-origin", "none"})
 XSRF_COOKIE = "_xsrf"
 _LOGIN_COOKIES = ("username-", "jupyterhub-")
 
@@ -42,7 +44,7 @@ def request_headers(headers: HTTPHeaders, token: str, *, keep_browser: bool) -> 
     dropped = HOP_BY_HOP | _JUPYTERS | _REMADE | named | (frozenset() if keep_browser else _OF_BROWSER)
     passed = HTTPHeaders()
     for name, value in headers.get_all():
-        if name.lower() not in dropped and not name.lower().startswith(_WEBSOCKET):
+        if name.lower() not in dropped and not name.lower().startswith((_WEBSOCKET, _FORWARDING)):
             passed.add(name, value)
     passed["Authorization"] = f"Bearer {token}"
     return passed
@@ -54,6 +56,20 @@ def response_headers(headers: HTTPHeaders) -> Iterator[tuple[str, str]]:
     for name, value in headers.get_all():
         if name.lower() not in HOP_BY_HOP and name.lower() not in named:
             yield name, value
+
+
+def is_of_own_page(headers: HTTPHeaders) -> bool:
+    """Whether a request comes from a page of this server, or from no page at all.
+
+    Jupyter's own check lets every origin through for a request with a token and for ``allow_origin='*'``, and a
+    service behind this server sees only this server's token. Browsers that send ``Sec-Fetch-Site`` say it best, also
+    behind a proxy that replaces ``Host``.
+    """
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site in _OWN
+    origin = headers.get("Origin")
+    return origin is None or urlsplit(origin.lower()).netloc == headers.get("Host", "").lower()
 
 
 def foreign_cookies(cookie: str, ours: Iterable[str]) -> str:
@@ -80,18 +96,3 @@ def without_token(query: str) -> str:
     if all(name != "token" for name, _ in pairs):
         return query
     return urlencode([(name, value) for name, value in pairs if name != "token"])
-
-
-def moved_location(location: str, prefix: str) -> str:
-    """A ``Location`` below ``/s/`` as it is seen from outside, where ``prefix`` comes first."""
-    return prefix + location if location.startswith("/s/") else location
-
-
-def moved_cookie(cookie: str, prefix: str) -> str:
-    """A ``Set-Cookie`` value whose path ``/s/…`` is as seen from outside; others are left as they are."""
-    parts = cookie.split(";")
-    for number, part in enumerate(parts):
-        name, _, value = part.strip().partition("=")
-        if name.lower() == "path" and value.startswith("/s/"):
-            parts[number] = f" Path={prefix}{value}"
-    return ";".join(parts)

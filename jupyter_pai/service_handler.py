@@ -14,7 +14,7 @@ from typing import Any
 from jupyter_server.base.handlers import JupyterHandler
 from tornado.web import HTTPError
 
-from jupyter_pai import passing
+from jupyter_pai import passing, relay
 from jupyter_pai.errors import ClientError
 from jupyter_pai.guard import authenticated, authorized
 from jupyter_pai.handlers import SERVICES
@@ -22,7 +22,6 @@ from jupyter_pai.passing_socket import PassingSocket
 from pai_backend.model.shared_origin import asks_for_worker
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_FOREIGN = frozenset({"cross-site", "same-site"})
 
 
 class ServiceHandler(PassingSocket):
@@ -45,8 +44,15 @@ class ServiceHandler(PassingSocket):
         """Refuse what a foreign page sends. Jupyter's own XSRF cookie means nothing to a service's pages."""
         if not hasattr(self, "_jupyter_current_user"):
             return  # tornado asks before anybody is known; Jupyter's prepare() asks again
-        foreign = self.request.headers.get("Sec-Fetch-Site", "") in _FOREIGN
-        if self.request.method not in _SAFE_METHODS and (foreign or not self.check_origin()):
+        if self.request.method not in _SAFE_METHODS:
+            self._refuse_foreign()
+
+    def check_origin(self, origin: str | None = None) -> bool:
+        """Called by tornado for a WebSocket. It was checked before the service's side was opened."""
+        return relay.is_of_own_page(self.request.headers)
+
+    def _refuse_foreign(self) -> None:
+        if not relay.is_of_own_page(self.request.headers):
             raise HTTPError(403, "A page of another site may not send this")
 
     async def relay(self) -> None:
@@ -63,6 +69,7 @@ class ServiceHandler(PassingSocket):
         if not self.upgrading:
             await self.relay()
             return
+        self._refuse_foreign()
         try:
             self.passage = await passing.websocket(self, self.link, passing.service_hop(self))
         except ClientError as error:

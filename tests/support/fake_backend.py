@@ -459,14 +459,19 @@ class _LogStream(_Socket):
 class _Service(_Base):
     """A service that says what reached it, streams, redirects and sets cookies."""
 
+    @property
+    def outer(self) -> str:
+        """Where the relay in front has put our root."""
+        return self.request.headers["X-Forwarded-Prefix"]
+
     async def get(self, path: str) -> None:
         if path.endswith("/redirect"):
-            self.redirect(f"/s/{path.removesuffix('/redirect')}/there")
+            self.redirect(f"{self.outer}/s/{path.removesuffix('/redirect')}/there")
             return
         if path.endswith("/refused"):
             self.fail(503, "UnavailableError", "The task does not listen yet.")
             return
-        self.set_header("Set-Cookie", f"_xsrf=inner; Path=/s/{path.split('/')[0]}/")
+        self.set_header("Set-Cookie", f"_xsrf=inner; Path={self.outer}/s/{path.split('/')[0]}/")
         self.set_header("Content-Security-Policy", "default-src 'self'")
         for name in ("Service-Worker-Allowed", "Clear-Site-Data", "Alt-Svc", "Strict-Transport-Security", "NEL"):
             self.set_header(name, "/")  # what a service would say to own the origin it shares

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,7 +109,7 @@ def _environment(root: Path, extra: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, **own, **extra}
 
 
-def _command(root: Path) -> list[str]:
+def _command(root: Path, options: Sequence[str]) -> list[str]:
     return [
         sys.executable,
         "-m",
@@ -123,6 +123,7 @@ def _command(root: Path) -> list[str]:
         "--LabApp.expose_app_in_browser=True",
         "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.news_url=None",
+        *options,
     ]
 
 
@@ -140,8 +141,12 @@ def _wait_until_up(process: subprocess.Popen[bytes], root: Path, log: Path) -> L
 
 
 @contextmanager
-def running_lab(root: Path, extra_environment: Mapping[str, str] | None = None) -> Iterator[LabSite]:
+def running_lab(
+    root: Path, extra_environment: Mapping[str, str] | None = None, options: Sequence[str] = ()
+) -> Iterator[LabSite]:
     """JupyterLab in `root` until the block ends; then its jobs, itself and its backend are ended.
+
+    `options` are more of its command line.
 
     Raises LabDidNotStart. `root` must be empty.
     """
@@ -149,7 +154,7 @@ def running_lab(root: Path, extra_environment: Mapping[str, str] | None = None) 
     log = root / "lab.log"
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            _command(root), env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            _command(root, options), env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
         site = _wait_until_up(process, root, log)

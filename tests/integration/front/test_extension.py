@@ -197,16 +197,19 @@ async def test_a_refused_stream_is_refused_here_too(site: Site) -> None:
 
 
 def test_a_service_sees_the_page_and_its_own_cookies_only(site: Site) -> None:
-    headers = {**SIGNED_IN, "Cookie": "theme=dark; username-127-0-0-1=login; _xsrf=jupyters", "Origin": "http://x"}
+    hubs = "jupyterhub-user-ann=h; jupyterhub-session-id=h; jupyterhub-user-ann-oauth-state=h"
+    cookies = f"theme=dark; username-127-0-0-1=login; _xsrf=jupyters; {hubs}"
+    headers = {**SIGNED_IN, "Cookie": cookies, "Origin": "http://x", "X-Forwarded-Prefix": "/elsewhere"}
     answer = site.request("GET", f"pai/s/x--web/a%20b?q=1&token={TOKEN}", headers=headers)
     seen = answer.json()
     assert (seen["path"], seen["query"]) == ("/s/x--web/a%20b", "q=1")
     passed = seen["headers"]
     assert isinstance(passed, dict)
     assert passed["Origin"] == "http://x"
+    assert (passed["X-Forwarded-Prefix"], passed["X-Forwarded-Proto"]) == ("/hub%40x/pai", "http")
     assert passed["Host"] == urlsplit(site.server.url).netloc
     assert TOKEN not in json.dumps(passed)
-    assert "jupyters" not in json.dumps(passed)
+    assert passed["Cookie"] == "theme=dark"
     # Jupyter's own cookie for signing in by token is there too.
     assert "_xsrf=inner; Path=/hub%40x/pai/s/x--web/" in answer.headers["set-cookie"].split(", ")
 
@@ -244,6 +247,16 @@ def test_a_foreign_page_may_not_send_to_a_service(site: Site) -> None:
     assert site.request("POST", "pai/s/x--web/", b"x", foreign).status == 403
     answer = site.request("POST", "pai/s/x--web/", b"x" * 100_000)
     assert (answer.status, len(answer.body)) == (201, 100_000)
+
+
+@pytest.mark.asyncio
+async def test_a_foreign_page_may_not_open_a_services_websocket_even_with_a_token(site: Site) -> None:
+    with pytest.raises(HTTPClientError) as caught:
+        await site.connect("pai/s/x--web/echo?by=a-foreign-page", {**SIGNED_IN, "Origin": "http://evil.example"})
+    assert caught.value.code == 403
+    assert not [seen for seen in site.fake.backend.requests if "a-foreign-page" in seen[1]]
+    own = {**SIGNED_IN, "Origin": site.server.url.removesuffix("/hub%40x/")}
+    (await site.connect("pai/s/x--web/echo", own)).close()
 
 
 @pytest.mark.asyncio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tornado.httputil import HTTPHeaders
 
 from jupyter_pai import relay
@@ -60,12 +61,28 @@ def test_jupyters_token_is_taken_out_of_the_query() -> None:
     assert relay.without_token("a=%2F&b") == "a=%2F&b"
 
 
-def test_redirects_and_cookies_of_a_service_are_moved_below_jupyter() -> None:
-    assert relay.moved_location("/s/a--web/tree", "/hub/pai") == "/hub/pai/s/a--web/tree"
-    assert relay.moved_location("https://elsewhere/s/x", "/hub/pai") == "https://elsewhere/s/x"
-    moved = relay.moved_cookie("k=v; Path=/s/a--web/; HttpOnly", "/hub/pai")
-    assert moved == "k=v; Path=/hub/pai/s/a--web/; HttpOnly"
-    assert relay.moved_cookie("k=path=/s/; Secure", "/p") == "k=path=/s/; Secure"
+@pytest.mark.parametrize(
+    ("headers", "own"),
+    [
+        ({}, True),
+        ({"Origin": "https://Hub.example.org"}, True),
+        ({"Origin": "https://evil.example"}, False),
+        ({"Origin": "https://hub.example.org:8443"}, False),
+        ({"Origin": "null"}, False),
+        ({"Sec-Fetch-Site": "none"}, True),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://behind.a.proxy"}, True),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "https://hub.example.org"}, False),
+        ({"Sec-Fetch-Site": "cross-site"}, False),
+    ],
+)
+def test_requests_of_other_sites_pages_are_told_apart(headers: dict[str, str], own: bool) -> None:
+    assert relay.is_of_own_page(HTTPHeaders({"Host": "hub.example.org", **headers})) is own
+
+
+def test_what_a_client_says_of_forwarding_ends_here() -> None:
+    headers = browser_headers()
+    headers["X-Forwarded-Prefix"] = "/elsewhere"
+    assert "X-Forwarded-Prefix" not in relay.request_headers(headers, "t", keep_browser=True)
 
 
 def test_answers_lose_the_headers_of_their_hop() -> None:

@@ -262,3 +262,10 @@ def test_targets_stay_byte_for_byte_and_bytes_outside_ascii_are_encoded() -> Non
     address = Address("lab--web", "", "/a%2Fb/\xe4\xb8\xad?q=%zz&token=x")
     assert request_target(address, drop_token=False) == b"/a%2Fb/%E4%B8%AD?q=%zz&token=x"
     assert request_target(address, drop_token=True) == b"/a%2Fb/%E4%B8%AD?q=%zz"
+
+
+def test_a_jupyter_whose_token_is_not_known_is_asked_for_plain_pages_by_its_local_name() -> None:
+    fields = sent({"Accept-Encoding": "br", "Origin": "http://x"}, replace(BY_PATH, is_jupyter=True))
+    assert (fields["accept-encoding"], fields["host"]) == ("identity", "localhost:15000")
+    assert fields["origin"] == "http://localhost:15000"
+    assert "authorization" not in fields

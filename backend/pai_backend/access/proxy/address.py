@@ -1,9 +1,9 @@
 """Reading the address of a service out of a request: by host name, or by path. Pure.
 
 A path address cuts its prefix off before the task sees the path. Applications that write absolute paths into their
-pages (``/static/app.js``) therefore work at host-name addresses only; relative links, redirects and
-cookie paths work at both. All path addresses of a site share one browser origin, so pages of one service could act
-on another service of the same user: sites with several users should have host-name addresses.
+pages (``/static/app.js``) therefore work at host-name addresses only; relative links, redirects, cookie paths and
+Jupyter servers (``rewriting``) work at both. All path addresses of a site share one browser origin, so pages of one
+service could act on another service of the same user: sites with several users should have host-name addresses.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from tornado.httputil import HTTPHeaders, HTTPInputError, HTTPOutputError, Reque
 
 from pai_backend.access.proxy.headers import Upstream, response_headers
 from pai_backend.access.proxy.refusal import Notice, Refused
+from pai_backend.access.proxy.rewriting import Rewriter, rewrite_for
 from pai_backend.access.proxy.scrub import TokenScrubber
 from pai_backend.access.proxy.tunnel import tunnel
 from pai_backend.access.proxy.upstream import NoResponse, UpstreamRequest
@@ -80,30 +81,39 @@ class Answer:
         code, bodiless = head.status_code, self._line.method == "HEAD" or head.status_code in _NO_BODY
         if code == 204:
             headers.pop("Content-Length", None)
-        scrubber = None if bodiless else self._scrubber(headers)
-        first = self._request.chunk_at_hand()
-        if scrubber:
-            first = scrubber.feed(first)
+        filters = self._filters(headers)
+        if bodiless:
+            filters = []
+        first = _fed(filters, self._request.chunk_at_hand())
         self.begun = True
         self._client.stream.set_nodelay(True)  # pieces of a stream of events must not wait for each other
         await self._client.write_headers(ResponseStartLine("HTTP/1.1", code, _reason(head)), headers, first or None)
         async for chunk in self._request.chunks():
             if self._used is not None:
                 self._used()
-            if data := scrubber.feed(chunk) if scrubber else chunk:
+            if data := _fed(filters, chunk):
                 await self._client.write(data)
-        if scrubber and (rest := scrubber.flush()):
+        if rest := _flushed(filters):
             await self._client.write(rest)
         self._client.finish()
         if self._line.version == "HTTP/1.0" and not bodiless and "Content-Length" not in headers:
             self._client.close()  # the one way that HTTP/1.0 has to end such a body, even if it asked to keep open
 
-    def _scrubber(self, headers: HTTPHeaders) -> TokenScrubber | None:
-        if self._to.token is None or not headers.get("Content-Type", "").lower().startswith("text/html"):
-            return None
-        if headers.get("Content-Encoding", "identity").lower() != "identity":
+    def _filters(self, headers: HTTPHeaders) -> list[TokenScrubber | Rewriter]:
+        """What the body of a Jupyter's page passes through: without its token, and below the path of its address."""
+        found: list[TokenScrubber | Rewriter] = []
+        content_type = headers.get("Content-Type", "")
+        if self._to.token is not None and content_type.lower().startswith("text/html"):
+            found.append(TokenScrubber(self._to.token))
+        is_whole = "Content-Range" not in headers and "attachment" not in headers.get("Content-Disposition", "")
+        if self._to.is_jupyter and self._to.prefix and is_whole:
+            rewrite = rewrite_for(self._to.address.path, content_type)
+            if rewrite is not None:
+                found.append(Rewriter(rewrite, self._to.prefix))
+                headers.pop("Content-Length", None)
+        if found and headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Refused(Notice.NO_ANSWER, "The page came compressed although it was asked for plain.")
-        return TokenScrubber(self._to.token)
+        return found
 
     async def _switch(self, head: h11.Response | h11.InformationalResponse) -> None:
         headers = response_headers(head.headers, self._to, upgraded=True)
@@ -118,6 +128,19 @@ class Answer:
         early_lines = "\r\n".join([*lines, "", ""]).encode("latin-1")
         await stream.write(early_lines)
         await tunnel(stream, reader, writer, early, self._used)
+
+
+def _fed(filters: list[TokenScrubber | Rewriter], data: bytes) -> bytes:
+    for each in filters:
+        data = each.feed(data)
+    return data
+
+
+def _flushed(filters: list[TokenScrubber | Rewriter]) -> bytes:
+    data = b""
+    for each in filters:
+        data = each.feed(data) + each.flush()
+    return data
 
 
 def _reason(head: h11.Response | h11.InformationalResponse) -> str:

@@ -54,6 +54,12 @@ class Upstream:
     """The token of a Jupyter server, presented for the user."""
     outer_prefix: str = ""
     """Where a relay in front has put our root, e.g. ``/user/ann/pai``; empty without one."""
+    is_jupyter: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """The path below which the browser finds the service; empty for a host-name address."""
+        return self.outer_prefix + self.address.prefix if self.address.prefix else ""
 
 
 def connection_options(headers: HTTPHeaders) -> frozenset[str]:
@@ -75,8 +81,8 @@ def wants_upgrade(headers: HTTPHeaders) -> bool:
 def request_fields(headers: HTTPHeaders, to: Upstream, *, drop_token: bool = False) -> Fields:
     """The header fields for the task; ``drop_token`` also from the address of the page that asks."""
     dropped = _HOP_BY_HOP | _CREDENTIALS | _OURS | connection_options(headers)
-    if to.token is not None:
-        # Pages of a Jupyter are searched for its token, which a compressed page would hide.
+    if to.is_jupyter or to.token is not None:
+        # Pages of a Jupyter are searched for its token and its addresses, which a compressed page would hide.
         dropped |= {"accept-encoding", "origin"}
     fields: list[tuple[str, str]] = []
     for name, value in headers.get_all():
@@ -109,13 +115,15 @@ def _identity_fields(headers: HTTPHeaders, to: Upstream) -> list[tuple[str, str]
         ("X-Forwarded-Proto", to.scheme),
     ]
     if to.address.prefix:
-        fields.append(("X-Forwarded-Prefix", to.outer_prefix + to.address.prefix))
-    if to.token is None:
+        fields.append(("X-Forwarded-Prefix", to.prefix))
+    if not to.is_jupyter and to.token is None:
         return [("Host", to.host), *fields]
     # A Jupyter bound to loopback answers local host names only, and it compares Origin with Host. The origin has
     # been checked here, and these two agree with each other.
     local = f"localhost:{to.port}"
-    fields += [("Host", local), ("Authorization", f"token {to.token}"), ("Accept-Encoding", "identity")]
+    fields += [("Host", local), ("Accept-Encoding", "identity")]
+    if to.token is not None:
+        fields.append(("Authorization", f"token {to.token}"))
     if "Origin" in headers:
         fields.append(("Origin", f"http://{local}"))
     return fields
@@ -231,6 +239,6 @@ def browser_cookie(cookie: str, to: Upstream) -> str | None:
         if name.lower() == "domain":
             continue  # a wider cookie would reach the services of others
         if name.lower() == "path" and to.address.prefix:
-            attribute = f"Path={to.outer_prefix}{to.address.prefix}{value if value.startswith('/') else '/'}"
+            attribute = f"Path={to.prefix}{value if value.startswith('/') else '/'}"
         kept.append(attribute)
     return "; ".join(kept)

@@ -244,11 +244,12 @@ def _presentation(incoming: Incoming, visitor: Visitor, place: Place) -> Upstrea
     return Upstream(
         address=incoming.address,
         host=incoming.host,
-        scheme=incoming.scheme,
+        scheme=incoming.scheme if visitor.ambient else _given_scheme(incoming),
         remote_ip=incoming.remote_ip,
         port=place.port,
         token=place.token,
         outer_prefix="" if visitor.ambient else _given_prefix(incoming),
+        is_jupyter=place.is_jupyter,
     )
 
 
@@ -262,6 +263,12 @@ async def _outer_prefix(incoming: Incoming, entrants: Entrants) -> str:
 def _given_prefix(incoming: Incoming) -> str:
     prefix = incoming.headers.get("X-Forwarded-Prefix", "").rstrip("/")
     return prefix if prefix.startswith("/") and _local_path(prefix) == prefix and ";" not in prefix else ""
+
+
+def _given_scheme(incoming: Incoming) -> str:
+    """How the browser reaches a relay that shows a user's token."""
+    told = incoming.headers.get("X-Forwarded-Proto", "")
+    return told if told in ("http", "https") else incoming.scheme
 
 
 def _local_path(path: str) -> str:

@@ -1,0 +1,129 @@
+"""*Open* from wherever the browser is: the Jupyter of the seeds' document, unmodified, at each kind of address.
+
+Names and ports that are mapped in the browser stand for other machines. The Jupyter server of all rows has a base URL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import BrowserContext, Page, Playwright, Response, expect, sync_playwright
+
+from tests.support.chromium import ARGUMENTS, OwnNetwork, executable
+from tests.support.lab_site import ROOT, LabSite, running_lab
+
+JUPYTER = ROOT / "examples" / "scm-jupyter.json"
+NAME = "jupyter_16be8b71"
+SERVICE = "jupyter-16be8b71--jupyter"
+BASE = "/base/"
+TIMEOUT_MS = 60_000
+MISSING = 404
+
+expect.set_options(timeout=TIMEOUT_MS)
+
+
+@dataclass
+class Visit:
+    """A browser that sees the site in one way, and what it asked for in vain."""
+
+    context: BrowserContext
+    page: Page
+    missing: list[str] = field(default_factory=list)
+
+    def saw(self, answer: Response) -> None:
+        """Called by the browser."""
+        if answer.status == MISSING:
+            self.missing.append(answer.url)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, network: OwnNetwork) -> Iterator[LabSite]:
+    """A Jupyter server that answers to any host name below ``/base/``, with a running job of the seeds."""
+    options = [f"--ServerApp.base_url={BASE}", "--ServerApp.allow_remote_access=True"]
+    with ExitStack() as stack:
+        with network.entered():
+            found = stack.enter_context(running_lab(tmp_path_factory.mktemp("far-lab"), options=options))
+            submit(found)
+        yield found
+        with network.entered():
+            stack.close()
+
+
+@pytest.fixture(scope="module")
+def playwright(network: OwnNetwork) -> Iterator[Playwright]:
+    with network.entered(), sync_playwright() as found:
+        yield found
+
+
+def submit(site: LabSite) -> None:
+    headers = {"Authorization": f"token {site.token}", "Content-Type": "application/json"}
+    answer = httpx.post(f"{site.url}pai/api/v2/jobs", content=JUPYTER.read_bytes(), headers=headers, timeout=60)
+    answer.raise_for_status()
+
+
+@contextmanager
+def visit(playwright: Playwright, site: LabSite, root: str, rules: str) -> Iterator[Visit]:
+    """The panel in a browser for which the server is at ``root``, and other names are as ``rules`` map them."""
+    browser = playwright.chromium.launch(
+        executable_path=executable(), args=[*ARGUMENTS, f"--host-resolver-rules={rules}"]
+    )
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(TIMEOUT_MS)
+    found = Visit(context, context.new_page())
+    context.on("response", found.saw)
+    found.page.goto(f"{root}lab/workspaces/test?reset&token={site.token}")
+    found.page.locator("#jupyterlab-splash").wait_for(state="detached")
+    found.page.get_by_role("tab", name="PAI jobs").click()
+    yield found
+    browser.close()
+
+
+def open_service(visit: Visit) -> Page:
+    """Press *Open* on the job's service; returns its page."""
+    row = visit.page.get_by_role("region", name="PAI jobs").get_by_text(NAME, exact=True).first
+    row.dblclick()
+    job = visit.page.locator(".jp-pai-JobPage:visible")
+    with visit.page.expect_popup() as popup:
+        job.get_by_role("button", name="Open jupyter").click()
+    return popup.value
+
+
+def use_jupyter(visit: Visit, service: Page) -> None:
+    """Run a cell and a terminal of the job's Jupyter, from the page that *Open* led to."""
+    expect(service.get_by_role("tab", name="Files")).to_be_visible()
+    with visit.context.expect_page() as opened:
+        _new(service, "Python 3")
+    notebook = opened.value
+    notebook.locator(".jp-Notebook .cm-content").first.click()
+    notebook.keyboard.type("1+1")
+    notebook.keyboard.press("Shift+Enter")
+    expect(notebook.locator(".jp-OutputArea-output").first).to_have_text("2")
+    with visit.context.expect_page() as opened:
+        _new(service, "Terminal")
+    terminal = opened.value
+    terminal.locator(".jp-Terminal .xterm-helper-textarea").wait_for(state="attached")
+    terminal.locator(".jp-Terminal").click()
+    terminal.keyboard.type("mkdir by-the-terminal\n")
+    expect(service.get_by_text("by-the-terminal")).to_be_visible()
+    assert not visit.missing
+
+
+def _new(service: Page, what: str) -> None:
+    service.get_by_text("New", exact=True).click()
+    service.get_by_role("menuitem", name=re.compile(what)).click()
+
+
+def test_a_server_at_another_host_shows_the_jobs_jupyter_below_its_own_path(
+    site: LabSite, playwright: Playwright
+) -> None:
+    port = urlsplit(site.url).port
+    with visit(playwright, site, f"http://host:{port}{BASE}", "MAP host 127.0.0.1") as found:
+        service = open_service(found)
+        service.wait_for_url(f"http://host:{port}{BASE}pai/s/{SERVICE}/tree")
+        use_jupyter(found, service)
