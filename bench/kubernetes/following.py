@@ -73,7 +73,7 @@ async def _follow(port: int, idle_s: float) -> dict[str, float]:
     from pai_backend.engine.kubernetes.access import Access
     from pai_backend.engine.kubernetes.calls import Calls
     from pai_backend.engine.kubernetes.client import connect
-    from pai_backend.engine.kubernetes.handover import Handover, Listed, Seen
+    from pai_backend.engine.kubernetes.handover import Handover, ResourceListed, Seen
     from pai_backend.engine.kubernetes.objects import slim_pod, version_of
     from pai_backend.engine.kubernetes.reflector import Reflector, Resource
 
@@ -93,7 +93,7 @@ async def _follow(port: int, idle_s: float) -> dict[str, float]:
         for change in await handover.take():
             if isinstance(change, Seen):
                 latest = max(latest, int(version_of(change.object)))
-            listed = listed or isinstance(change, Listed)
+            listed = listed or isinstance(change, ResourceListed)
     await asyncio.sleep(idle_s)  # the time that is measured
     found = {**use.figures(), "pods": float(len(reflector.objects))}
     task.cancel()

@@ -15,7 +15,7 @@ from typing import Any
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.pods.job import attempt_map
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import task_secret
 from pai_backend.model.ids import JobUid, task_uid
@@ -74,7 +74,7 @@ class Bench:
 
     kubernetes: Kubernetes
     kubectl: Kubectl
-    owner: Owner
+    owner: PodOwner
     started: int = 0
 
     async def start(
@@ -151,12 +151,12 @@ def _ask_for_little(pod: Json) -> None:
 
 async def bench_in(kubernetes: Kubernetes, kubectl: Kubectl) -> Bench:
     """A bench in an empty namespace, with the attempt's ConfigMap made."""
-    maker = Bench(kubernetes, kubectl, Owner("", "", "", ""))
+    maker = Bench(kubernetes, kubectl, PodOwner("", "", "", ""))
     shared = attempt_map(maker.plan("true"), kubectl.namespace, "cases")
     await kubectl.create(shared)
     name = shared["metadata"]["name"]
     uid = (await kubectl.get("configmap", name))["metadata"]["uid"]
-    return Bench(kubernetes, kubectl, Owner(kubectl.namespace, name, uid, "cases"))
+    return Bench(kubernetes, kubectl, PodOwner(kubectl.namespace, name, uid, "cases"))
 
 
 def state_of(pod: Json, kind: str, container: str = "task") -> Json:

@@ -13,15 +13,15 @@ from aiohttp import web
 from pai_backend.engine.kubernetes import access as access_module
 from pai_backend.engine.kubernetes.access import Access, find_cluster
 from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.client import Client, connect
+from pai_backend.engine.kubernetes.client import ApiClient, connect
 from pai_backend.engine.kubernetes.failures import (
     AlreadyExists,
+    ApiConflict,
+    ApiForbidden,
+    ApiNotFound,
+    ApiUnauthorized,
     Busy,
-    Conflict,
-    Forbidden,
     Invalid,
-    NotFound,
-    Unauthorized,
     Unreachable,
     Untrusted,
 )
@@ -98,20 +98,20 @@ async def test_all_kinds_of_patch_are_understood_by_the_server(worlds: Worlds) -
         with pytest.raises(Invalid):
             await world.calls.patch(path, [{"op": "remove", "path": "/data/nothing"}], Patch.JSON)
         stale = {"metadata": {"resourceVersion": "1"}, "data": {"d": "4"}}
-        with pytest.raises(Conflict):
+        with pytest.raises(ApiConflict):
             await world.calls.patch(path, stale, Patch.MERGE)
 
 
 @pytest.mark.asyncio
 async def test_what_the_server_refuses_is_told_in_its_words(worlds: Worlds, tmp_path: Path) -> None:
     async with worlds.open() as world:
-        with pytest.raises(NotFound, match='configmaps "nothing" not found'):
+        with pytest.raises(ApiNotFound, match='configmaps "nothing" not found'):
             await world.calls.get(f"{world.resource.path}/nothing")
         with pytest.raises(Invalid, match="422 Invalid"):
             await world.calls.create(world.resource.path, config_map("Not A Name", 1))
         stranger = await connect(Access(world.server.kubeconfig(tmp_path / "stranger", token="stranger")))
         try:
-            with pytest.raises(Forbidden, match='User "stranger" cannot list resource "configmaps"'):
+            with pytest.raises(ApiForbidden, match='User "stranger" cannot list resource "configmaps"'):
                 await Calls(stranger).page(world.resource.path)
         finally:
             await stranger.aclose()
@@ -132,7 +132,7 @@ async def test_a_request_gives_up_at_its_deadline(worlds: Worlds, fault: Answer 
         assert world.client.counts.total("get") <= 60
 
 
-async def version(client: Client) -> str:
+async def version(client: ApiClient) -> str:
     try:
         return str((await Calls(client, backoff=QUICK).get("/version", deadline_s=5.0))["gitVersion"])
     finally:
@@ -169,7 +169,7 @@ async def test_a_token_that_is_refused_is_fetched_again_from_its_program(
     (tmp_path / "config").write_text(yaml.safe_dump(document))
     monkeypatch.setattr(access_module, "REFUSED_S", 0.0)
     client = await connect(Access(tmp_path / "config"))
-    with pytest.raises(Unauthorized):
+    with pytest.raises(ApiUnauthorized):
         await Calls(client).get("/version")
     (tmp_path / "token").write_text(TOKEN)
     assert (await version(client)).startswith("v1.")
@@ -181,7 +181,7 @@ async def test_a_pod_connects_with_what_it_was_given(api_server: ApiServer, tmp_
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "ca.crt").write_bytes(api_server.authority.read_bytes())
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api_server.port)}
-    client = Client(await find_cluster(Access(), environ, tmp_path))
+    client = ApiClient(await find_cluster(Access(), environ, tmp_path))
     assert (await version(client)).startswith("v1.")
 
 

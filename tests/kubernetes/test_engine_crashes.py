@@ -20,7 +20,7 @@ from pai_backend.engine.kubernetes.client import connect
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.places import ApiPaths
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, task_uid
@@ -69,7 +69,7 @@ class Site:
         client = await connect(self.access)
         try:
             calls = CutOff(client, verb, part)
-            starter = Starter(calls, Places(client.namespace), INSTANCE, self.pods, Policies(calls))
+            starter = Starter(calls, ApiPaths(client.namespace), INSTANCE, self.pods, Policies(calls))
             with pytest.raises(Unreachable):
                 await starter.start(plan)
         finally:
@@ -81,7 +81,7 @@ class Site:
         client = await connect(self.access)
         try:
             calls = Sleeper(client)
-            starter = Starter(calls, Places(client.namespace), INSTANCE, self.pods, Policies(calls))
+            starter = Starter(calls, ApiPaths(client.namespace), INSTANCE, self.pods, Policies(calls))
             starting = asyncio.create_task(starter.start(plan))
             await calls.sleeps.wait()
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from pai_backend.engine.base import EngineError, StartRefused
-from pai_backend.engine.kubernetes.failures import Forbidden
+from pai_backend.engine.kubernetes.failures import ApiForbidden
 from pai_backend.engine.kubernetes.objects import slim_pod
 from pai_backend.engine.kubernetes.pods.job import network_policy, service
 from pai_backend.engine.kubernetes.pods.pod import build_pod
@@ -155,7 +155,7 @@ async def test_the_standard_that_settings_keep_is_the_one_they_say(
     said = await dry_run(namespace, build_pod(bench.plan("true"), bench.owner, settings))
     assert (said == "") == (order.index(settings.standard) >= order.index(standard)), said
     if said:
-        error = start_error(Forbidden(said, status=403))
+        error = start_error(ApiForbidden(said, status=403))
         assert not isinstance(error, StartRefused)
         assert "Pod Security Standard" in str(error)
 
@@ -170,7 +170,7 @@ async def test_a_quota_that_is_used_up_is_waited_for(kubernetes: Kubernetes, nam
 
     await until(counted, "the quota to be counted", 60)
     said = await dry_run(namespace, build_pod(bench.plan("true"), bench.owner, settings))
-    error = start_error(Forbidden(said, status=403))
+    error = start_error(ApiForbidden(said, status=403))
     assert not isinstance(error, StartRefused)
     assert isinstance(error, EngineError)
     assert "quota of its namespace is used up" in str(error)

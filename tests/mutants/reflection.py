@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_backend.engine.kubernetes.handover import Change, Gone, Seen
+from pai_backend.engine.kubernetes.handover import Change, ObjectGone, Seen
 from pai_backend.engine.kubernetes.objects import Object, uid_of, version_of
 from pai_backend.engine.kubernetes.reflection import End, Reflection, Step
 
@@ -11,7 +11,7 @@ class ForgetsTheVanished(Reflection):
     """Does not say what a new list no longer holds."""
 
     def _replace(self, version: str) -> list[Change]:
-        return [change for change in super()._replace(version) if not isinstance(change, Gone)]
+        return [change for change in super()._replace(version) if not isinstance(change, ObjectGone)]
 
 
 class KeepsTheVanished(Reflection):
@@ -66,7 +66,7 @@ class TellsTheNewFirst(Reflection):
     """Says what a new list has before it says what is gone."""
 
     def _replace(self, version: str) -> list[Change]:
-        return sorted(super()._replace(version), key=lambda change: isinstance(change, Gone))
+        return sorted(super()._replace(version), key=lambda change: isinstance(change, ObjectGone))
 
 
 class SkipsWhatChanged(Reflection):

@@ -29,7 +29,7 @@ from pai_backend.auth.limits import Limits, limits
 from pai_backend.auth.tokens import TokenTable
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine, LogStream
-from pai_backend.engine.local.accounts import Accounts as TaskAccounts
+from pai_backend.engine.local.accounts import SystemAccounts as TaskAccounts
 from pai_backend.launch.directories import TaskReach
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Gpu, Node

@@ -12,7 +12,7 @@ import pytest
 
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.client import Client, connect
+from pai_backend.engine.kubernetes.client import ApiClient, connect
 from pai_backend.engine.kubernetes.reflector import Resource
 from pai_backend.engine.kubernetes.retrying import Backoff
 from tests.support.api_server import ApiServer, programs, serve
@@ -37,7 +37,7 @@ class World:
     proxy: FaultProxy
     direct: Calls
     calls: Calls
-    client: Client
+    client: ApiClient
     resource: Resource
 
     async def there(self) -> Known:

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.counts import Health
-from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed, Seen
+from pai_backend.engine.kubernetes.counts import ReflectorHealth
+from pai_backend.engine.kubernetes.handover import Change, Handover, ObjectGone, ResourceListed, Seen
 from pai_backend.engine.kubernetes.objects import Object, name_of, uid_of, version_of
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource, Timing
 from pai_backend.engine.kubernetes.retrying import Backoff
@@ -25,7 +25,7 @@ class Followed:
     def __init__(self, reflector: Reflector, handover: Handover) -> None:
         self.reflector = reflector
         self.known: Known = {}
-        self.gone: list[Gone] = []
+        self.gone: list[ObjectGone] = []
         self.listed = 0
         self.resurrected: list[str] = []  # seen after they were gone: must stay empty
         self._handover = handover
@@ -52,7 +52,7 @@ class Followed:
             ) from None
         assert self.resurrected == []
 
-    async def until_health(self, wanted: Callable[[Health], bool]) -> None:
+    async def until_health(self, wanted: Callable[[ReflectorHealth], bool]) -> None:
         """Return once the reflector is as wanted; nobody is told of that, so it is looked at again and again."""
         async with asyncio.timeout(PATIENCE_S):
             while not wanted(self.reflector.health):  # noqa: ASYNC110
@@ -68,10 +68,10 @@ class Followed:
                 if any(uid_of(gone.last) == uid_of(obj) for gone in self.gone):
                     self.resurrected.append(name_of(obj))
                 self.known[uid_of(obj)] = version_of(obj)
-            case Gone(_, last):
+            case ObjectGone(_, last):
                 self.gone.append(change)
                 self.known.pop(uid_of(last), None)
-            case Listed():
+            case ResourceListed():
                 self.listed += 1
 
 

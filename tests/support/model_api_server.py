@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_backend.engine.kubernetes.failures import ApiGone as VersionGone
 from pai_backend.engine.kubernetes.failures import Busy, Unreachable
-from pai_backend.engine.kubernetes.failures import Gone as VersionGone
-from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed, Seen
+from pai_backend.engine.kubernetes.handover import Change, Handover, ObjectGone, ResourceListed, Seen
 from pai_backend.engine.kubernetes.objects import INITIAL_EVENTS_END, Object, name_of, uid_of, version_of
 from pai_backend.engine.kubernetes.reflection import Closed, End, Reflection, Silent, Step, StreamFault
 
@@ -163,7 +163,7 @@ class Reader:
         yield _bookmark(self.server.version, ends=True)
 
     def _put(self, changes: list[Change]) -> None:
-        self.lists += sum(isinstance(change, Listed) for change in changes)
+        self.lists += sum(isinstance(change, ResourceListed) for change in changes)
         self._handover.put(changes)
 
 
@@ -180,7 +180,7 @@ def check(reader: Reader) -> None:
                 case Seen(_, obj):
                     assert uid_of(obj) not in ended, "what is gone is never seen again"
                     known[uid_of(obj)] = version_of(obj)
-                case Gone(_, last, witnessed):
+                case ObjectGone(_, last, witnessed):
                     assert uid_of(last) not in ended, "what is gone is gone once"
                     ended.add(uid_of(last))
                     known.pop(uid_of(last), None)
@@ -198,7 +198,7 @@ def _check_names(batch: list[Change]) -> None:
     for change in batch:
         if isinstance(change, Seen):
             new.add(name_of(change.object))
-        elif isinstance(change, Gone):
+        elif isinstance(change, ObjectGone):
             later = [
                 other for other in batch if isinstance(other, Seen) and name_of(other.object) == name_of(change.last)
             ]

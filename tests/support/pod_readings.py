@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from pai_backend.engine.base import TaskState
-from pai_backend.engine.kubernetes.status.task import Reading
+from pai_backend.engine.kubernetes.status.task import PodReading
 from pai_backend.model.job import Causer
 
 USER, PLATFORM, RESOURCE = Causer.USER, Causer.PLATFORM, Causer.RESOURCE
@@ -85,7 +85,7 @@ READINGS = {
 """Case -> its reading, at the instant it was recorded, with the patience that is the default."""
 
 
-def assert_reads(reading: Reading, expected: Expected) -> None:
+def assert_reads(reading: PodReading, expected: Expected) -> None:
     """Fail unless the reading is as expected."""
     seen = reading.seen
     assert seen.state is expected.state, seen

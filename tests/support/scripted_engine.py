@@ -24,7 +24,7 @@ from pai_backend.engine.base import (
     TaskSeen,
     TaskState,
 )
-from pai_backend.engine.holding import Claim, Holder, claimed, handed_over
+from pai_backend.engine.holding import ControllerClaim, EngineHolder, claimed, handed_over
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.job import TaskExit
 from pai_backend.model.node import Gpu, Node, Placement
@@ -55,17 +55,17 @@ class ScriptedEngine:
         self.erased: list[JobUid] = []
         self.busy: set[int] = set()
         self.trouble: list[EngineError] = []
-        self.held: Holder | None = None
+        self.held: EngineHolder | None = None
         self.carried: dict[TaskUid, Records] = {}
         self.ended: dict[TaskUid, TaskSeen] = {}
         """Ends of forgotten tasks that are still known."""
         self._watchers: list[asyncio.Queue[EngineEvent]] = []
         self._changed = asyncio.Condition()
 
-    async def holder(self) -> Holder | None:
+    async def holder(self) -> EngineHolder | None:
         return self.held
 
-    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+    async def hold(self, claim: ControllerClaim, *, renewing: bool = False) -> EngineHolder:
         self.held = claimed(self.held, claim, datetime.now(UTC), "the scripted engine", renewing=renewing)
         return self.held
 

@@ -20,7 +20,7 @@ from pai_backend.auth.identity import Identity
 from pai_backend.auth.limits import Limits
 from pai_backend.auth.users import User
 from pai_backend.engine.base import Engine
-from pai_backend.engine.local.accounts import Accounts, NoAccount
+from pai_backend.engine.local.accounts import NoAccount, SystemAccounts
 from pai_backend.engine.log_place import LogPlace
 from pai_backend.launch.directories import TaskReach
 from pai_backend.model.alias import Target
@@ -156,7 +156,7 @@ class ApiContext:
     default_fs_uri: str = ""
     cells: CellRules = CellRules()
     task_reach: TaskReach = field(default_factory=TaskReach)
-    accounts: Accounts | None = None
+    accounts: SystemAccounts | None = None
     """Of this machine, where tasks run as one of their user."""
     clock: Callable[[], datetime] = utc_now
 

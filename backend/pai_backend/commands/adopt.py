@@ -14,7 +14,7 @@ from pai_backend.config.files import ConfigError
 from pai_backend.config.load import load
 from pai_backend.config.settings import Settings
 from pai_backend.engine.base import EngineError
-from pai_backend.engine.holding import ALIVE_S, HeldByAnother, Holder
+from pai_backend.engine.holding import ALIVE_S, EngineHolder, HeldByAnother
 from pai_backend.model.errors import InvalidParameters, Unavailable
 from pai_backend.processes.components import Components, RoleError, key_source
 from pai_backend.processes.observed_engine import ObservedEngine
@@ -80,7 +80,7 @@ async def adopt(store: SqlStore, engine: ObservedEngine, *, force: bool) -> int:
     return 0
 
 
-async def _found(engine: ObservedEngine) -> Holder | None:
+async def _found(engine: ObservedEngine) -> EngineHolder | None:
     """The record; one that cannot be read counts as none, since this is how it is replaced."""
     try:
         return await engine.holder()

@@ -30,7 +30,7 @@ from pai_backend.controller.plans import Planner
 from pai_backend.controller.ports import Placing
 from pai_backend.controller.reconciler import SAFETY_S, Reconciler
 from pai_backend.engine.base import Engine, EngineError
-from pai_backend.engine.holding import BEAT_S, Claim, HeldByAnother
+from pai_backend.engine.holding import BEAT_S, ControllerClaim, HeldByAnother
 from pai_backend.lifecycle.derive import KEEP
 from pai_backend.model.errors import Unavailable
 from pai_backend.model.ids import JobUid
@@ -222,7 +222,7 @@ class Controller:
     async def _tenure(self) -> None:
         """From the lease to its loss."""
         epoch = await self._lease.acquire()
-        claim = Claim(await self._planner.records.identity(), self._options.holder, epoch)
+        claim = ControllerClaim(await self._planner.records.identity(), self._options.holder, epoch)
         await self._engine.hold(claim)
         configuring = Configuring(self._store, self._options.cluster, epoch=epoch, clock=self._clock)
         history = History(await self._store.run_times(MOST_KINDS))
@@ -261,7 +261,7 @@ class Controller:
         finally:
             await tenure.aclose()
 
-    async def _beat(self, claim: Claim) -> None:
+    async def _beat(self, claim: ControllerClaim) -> None:
         """Keep the holder's heartbeat going. Raises HeldByAnother when a copy of this database has taken over.
 
         A cluster that is away for a while is no reason to stop: nothing can be done to its tasks either.

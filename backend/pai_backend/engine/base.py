@@ -20,7 +20,7 @@ from pai_backend.model.plan import SshPlan as SshPlan
 from pai_backend.model.plan import TaskPlan as TaskPlan
 
 if TYPE_CHECKING:
-    from pai_backend.engine.holding import Claim, Holder
+    from pai_backend.engine.holding import ControllerClaim, EngineHolder
 
 
 class TaskState(StrEnum):
@@ -111,11 +111,11 @@ class Records:
 class Engine(Protocol):
     """What runs tasks. See ``pai_backend.testing.engine_contract`` for the tests that define it."""
 
-    async def holder(self) -> Holder | None:
+    async def holder(self) -> EngineHolder | None:
         """The record of the database that this engine belongs to; None before the first claim. Raises EngineError."""
         ...
 
-    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+    async def hold(self, claim: ControllerClaim, *, renewing: bool = False) -> EngineHolder:
         """Write the claim unless the engine belongs to another database; atomic among controllers, durable on return.
 
         Raises HeldByAnother (see ``engine.holding.claimed``), EngineError when a later try may succeed.

@@ -27,7 +27,7 @@ class HeldByAnother(EngineError):
 
 
 @dataclass(frozen=True)
-class Claim:
+class ControllerClaim:
     """The controller that wants to act: the identity of its database, its process, and the epoch of its lease."""
 
     identity: str
@@ -35,7 +35,7 @@ class Claim:
     epoch: int
 
 
-class Holder(Model):
+class EngineHolder(Model):
     """The record at the engine."""
 
     identity: str
@@ -50,7 +50,7 @@ class Holder(Model):
         """Whose tasks belong to the holder."""
         return frozenset((self.identity, *self.previous))
 
-    def is_written_by(self, claim: Claim) -> bool:
+    def is_written_by(self, claim: ControllerClaim) -> bool:
         """Whether this controller, in this lease, wrote the record."""
         return (self.identity, self.holder, self.epoch) == (claim.identity, claim.holder, claim.epoch)
 
@@ -70,7 +70,9 @@ class Holder(Model):
             ) from None
 
 
-def claimed(found: Holder | None, claim: Claim, now: datetime, place: str, *, renewing: bool = False) -> Holder:
+def claimed(
+    found: EngineHolder | None, claim: ControllerClaim, now: datetime, place: str, *, renewing: bool = False
+) -> EngineHolder:
     """The record after this controller's claim.
 
     ``renewing``: this controller wrote the record before, in this lease. ``place`` names the record, for errors.
@@ -85,10 +87,10 @@ def claimed(found: Holder | None, claim: Claim, now: datetime, place: str, *, re
             "the two, and start the one to keep again"
         )
     previous = found.previous if found is not None else ()
-    return Holder(identity=claim.identity, previous=previous, holder=claim.holder, epoch=claim.epoch, beat_at=now)
+    return EngineHolder(identity=claim.identity, previous=previous, holder=claim.holder, epoch=claim.epoch, beat_at=now)
 
 
-def is_contested(found: Holder | None, claim: Claim, now: datetime) -> bool:
+def is_contested(found: EngineHolder | None, claim: ControllerClaim, now: datetime) -> bool:
     """Whether a living controller that this database does not know holds the record with the same identity.
 
     The database knows the controllers of its own leases, all of which have an epoch below that of the claim. Any other
@@ -99,16 +101,16 @@ def is_contested(found: Holder | None, claim: Claim, now: datetime) -> bool:
     return found.epoch >= claim.epoch and not found.is_written_by(claim)
 
 
-def handed_over(found: Holder | None, identity: str, now: datetime) -> Holder:
+def handed_over(found: EngineHolder | None, identity: str, now: datetime) -> EngineHolder:
     """The record after ``pai_backend adopt``: the tasks of earlier holders belong to ``identity`` from now on."""
     earlier = () if found is None else (*found.previous, found.identity)
     previous = tuple(dict.fromkeys(each for each in earlier if each != identity))
     # Not a heartbeat: a controller that starts next need not wait for one to grow old.
     beat = now if found is None else found.beat_at
-    return Holder(identity=identity, previous=previous, beat_at=beat)
+    return EngineHolder(identity=identity, previous=previous, beat_at=beat)
 
 
-def refusal(found: Holder, identity: str, now: datetime, place: str) -> str:
+def refusal(found: EngineHolder, identity: str, now: datetime, place: str) -> str:
     """Why a database with this identity may not act, and both ways out."""
     return (
         f"{place} belongs to another database (identity {found.identity}; its controller {found.holder or 'unknown'} "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pai_backend.engine.base import Engine
-    from pai_backend.engine.local.accounts import Accounts
+    from pai_backend.engine.local.accounts import SystemAccounts
     from pai_backend.engine.local.retention import Folder
     from pai_backend.model.ids import JobUid
     from pai_backend.model.node import Node
@@ -56,7 +56,7 @@ class Host:
     """The whole configuration, ``pai_backend.config.settings.Settings``; an engine reads its own keys of it."""
     nodes: Sequence[Node]
     """The nodes of ``engine.nodes``, or this machine; empty for an engine whose tasks run elsewhere."""
-    accounts: Accounts | None
+    accounts: SystemAccounts | None
     reserve: DiskReserve
     owner_of: OwnerOf
 

@@ -21,7 +21,7 @@ from pai_backend.platform.runtime_files import read_json
 if TYPE_CHECKING:
     import socket
 
-    from pai_backend.engine.local.accounts import Accounts
+    from pai_backend.engine.local.accounts import SystemAccounts
     from pai_backend.engine.log_place import LogPlace
     from pai_backend.launch.directories import TaskReach
     from pai_backend.model.ids import JobUid
@@ -237,7 +237,7 @@ class Components:
         return LogPlace(self.provider.logs(self.settings))
 
     @cached_property
-    def accounts(self) -> Accounts | None:
+    def accounts(self) -> SystemAccounts | None:
         """The accounts that local tasks run as; None where that is the backend's own. Raises RoleError."""
         if not self.settings.engine.accounts.given:
             return None

@@ -20,7 +20,7 @@ from pai_backend.engine.base import (
     TaskPlan,
     TaskSeen,
 )
-from pai_backend.engine.holding import Claim, Holder
+from pai_backend.engine.holding import ControllerClaim, EngineHolder
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
 
@@ -105,11 +105,11 @@ class ObservedEngine:
             self.nodes.clear()
             self.listed = False
 
-    async def holder(self) -> Holder | None:
+    async def holder(self) -> EngineHolder | None:
         """As the engine."""
         return await self._engine.holder()
 
-    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+    async def hold(self, claim: ControllerClaim, *, renewing: bool = False) -> EngineHolder:
         """As the engine."""
         return await self._engine.hold(claim, renewing=renewing)
 

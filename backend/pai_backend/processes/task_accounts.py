@@ -18,8 +18,8 @@ from typing import Final
 from pai_backend.config.settings import Settings
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.account import Account
-from pai_backend.engine.local.accounts import Accounts
+from pai_backend.engine.local.account import SystemAccount
+from pai_backend.engine.local.accounts import SystemAccounts
 from pai_backend.engine.local.owners import PASSABLE, close_but, take_over
 from pai_backend.engine.local.reading import read_record
 from pai_backend.storage.areas import OUTPUT, parts_of
@@ -77,7 +77,7 @@ class _Storage:
             close_but(self.root, (OUTPUT, *self.shared))
 
 
-def accounts_of(settings: Settings, root: Path) -> Accounts | None:
+def accounts_of(settings: Settings, root: Path) -> SystemAccounts | None:
     """The accounts as configured; None where all tasks run as the backend's. ``root`` is the engine's.
 
     Raises EngineError where this process cannot give tasks accounts.
@@ -90,12 +90,12 @@ def accounts_of(settings: Settings, root: Path) -> Accounts | None:
     if os.geteuid() != 0:
         raise EngineError("only root can run tasks as other accounts; start the backend as root, or leave it out")
     storage = _storage(settings)
-    return Accounts(
+    return SystemAccounts(
         root, named=given.map, pool=given.for_all, prepare=storage.prepare if storage is not None else lambda *_: None
     )
 
 
-def open_to(accounts: Accounts, settings: Settings, root: Path) -> None:
+def open_to(accounts: SystemAccounts, settings: Settings, root: Path) -> None:
     """Have all that the configuration names accounts, and let these into their own and nothing else. Blocks.
 
     Raises EngineError, with the remedy, when that cannot be.
@@ -151,7 +151,7 @@ def _storage(settings: Settings) -> _Storage | None:
     return _Storage(root, settings.storage.shared, ours)
 
 
-def _look(account: Account, python: str, directories: list[str]) -> None:
+def _look(account: SystemAccount, python: str, directories: list[str]) -> None:
     """Raises EngineError when the account cannot run our programs and ``python``, or reach a directory."""
     try:
         done = subprocess.run(

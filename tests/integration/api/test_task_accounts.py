@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.engine.local.accounts import Accounts
+from pai_backend.engine.local.accounts import SystemAccounts
 from tests.attack.site import document
 from tests.support.api_site import BOB, running_api
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_a_user_without_an_account_submits_and_writes_nothing(tmp_path: Path) -> None:
-    accounts = Accounts(tmp_path / "engine", named={"alice": "nobody"}, pool=())
+    accounts = SystemAccounts(tmp_path / "engine", named={"alice": "nobody"}, pool=())
     async with running_api(tmp_path, task_accounts=accounts) as site, site.client(BOB) as client:
         submitted = await client.post("/api/v2/jobs", content=document("train", "true"))
         written = await client.put("/api/v2/fs/bob/a.txt", content=b"a")

@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from pai_backend.engine.local.accepting import Acceptor
+from pai_backend.engine.local.accepting import TaskAcceptor
 from pai_backend.engine.local.ssh_server import listen
 from pai_backend.engine.local.ssh_session import TaskWorld
 from pai_backend.testing.free_ports import free_port
@@ -46,7 +46,7 @@ async def test_a_client_that_comes_while_the_server_closes_is_greeted_or_turned_
 ) -> None:
     bound = socket.socket(family)
     bound.bind(("127.0.0.1", 0) if family == socket.AF_INET else str(tmp_path / "socket"))
-    acceptor = Acceptor(bound, Hello)
+    acceptor = TaskAcceptor(bound, Hello)
     client = come(bound)
     for _ in range(turns):
         await asyncio.sleep(0)  # one turn of the loop, which is what is counted here
@@ -73,7 +73,7 @@ async def test_an_ssh_server_that_is_closed_has_ended_every_connection(
 
 SHORT_OF_DESCRIPTORS = """
 import asyncio, logging, os, resource, socket, sys
-from pai_backend.engine.local.accepting import Acceptor
+from pai_backend.engine.local.accepting import TaskAcceptor
 from tests.integration.engine.test_accepting import Hello
 
 async def main():
@@ -81,7 +81,7 @@ async def main():
     told, loop = asyncio.Queue(), asyncio.get_running_loop()
     loop.add_reader(0, lambda: told.put_nowait(os.read(0, 100)))
     bound = socket.create_server(("127.0.0.1", 0))
-    acceptor = Acceptor(bound, Hello)
+    acceptor = TaskAcceptor(bound, Hello)
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     taken = []
     try:

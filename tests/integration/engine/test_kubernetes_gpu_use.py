@@ -22,7 +22,7 @@ from pai_backend.engine.base import EngineError, GpuUse
 from pai_backend.engine.kubernetes import gpu_use as module
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.channels import EXEC, RESULT, STDOUT
-from pai_backend.engine.kubernetes.client import Client, connect
+from pai_backend.engine.kubernetes.client import ApiClient, connect
 from pai_backend.engine.kubernetes.gpu_use import LATE, OUTPUT_MAX, TOO_MUCH, command, gpu_use
 from tests.support.backend_process import until
 from tests.support.kubeconfigs import kubeconfig
@@ -72,7 +72,7 @@ async def server() -> ApiServer:
 
 
 @pytest_asyncio.fixture
-async def client(server: ApiServer, tmp_path: Path) -> AsyncIterator[Client]:
+async def client(server: ApiServer, tmp_path: Path) -> AsyncIterator[ApiClient]:
     application = web.Application()
     application.add_routes([web.get(f"{POD}/exec", server.serve)])
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
@@ -88,7 +88,7 @@ async def client(server: ApiServer, tmp_path: Path) -> AsyncIterator[Client]:
 
 
 @pytest.mark.asyncio
-async def test_one_command_in_the_container_tells_the_use(server: ApiServer, client: Client) -> None:
+async def test_one_command_in_the_container_tells_the_use(server: ApiServer, client: ApiClient) -> None:
     server.output = [b"0, 1", b"2\n1, 7\n"]
     assert await gpu_use(client, POD) == GpuUse(12)
     assert server.asked == [list(command())]
@@ -139,7 +139,7 @@ def refused(status: int) -> Callable[[ApiServer], None]:
 )
 async def test_what_fails_is_told_in_words(
     server: ApiServer,
-    client: Client,
+    client: ApiClient,
     happens: Callable[[ApiServer], None],
     why: str,
     monkeypatch: pytest.MonkeyPatch,

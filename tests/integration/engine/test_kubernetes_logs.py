@@ -19,7 +19,7 @@ from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import connect
 from pai_backend.engine.kubernetes.logs import Collector, Sources, TaskLogs, collecting
-from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.places import ApiPaths
 from pai_backend.model.ids import TaskUid
 from tests.kubernetes.cluster import commands
 from tests.support.kubelet_answers import Written, answer
@@ -152,8 +152,8 @@ async def sources(kubelet: Kubelet, tmp_path: Path) -> AsyncIterator[Sources]:
     kubeconfig.write_text(json.dumps(config))
     client = await connect(Access(kubeconfig))
 
-    async def places(_: TaskUid) -> Places:
-        return Places("n")
+    async def places(_: TaskUid) -> ApiPaths:
+        return ApiPaths("n")
 
     yield Sources(client, Calls(client), places, tmp_path / "logs", 1000)
     await client.aclose()

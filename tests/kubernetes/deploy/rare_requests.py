@@ -11,12 +11,12 @@ import pytest
 from pai_backend.engine.base import EngineError, LogStream
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.client import Ask, Client, Stream, connect
+from pai_backend.engine.kubernetes.client import ApiClient, Ask, LineStream, connect
 from pai_backend.engine.kubernetes.ending import Ender
 from pai_backend.engine.kubernetes.engine import EngineOptions, KubernetesEngine
 from pai_backend.engine.kubernetes.failures import Unreachable
 from pai_backend.engine.kubernetes.marks import marks_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import JobUid, TaskUid, task_uid
@@ -33,7 +33,7 @@ LIMIT_S = 120.0
 class Forgetful:
     """A client that loses the first answer to each kind of creation, as a connection does that breaks."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ApiClient) -> None:
         self._client, self.time = client, client.time
         self._lost: set[str] = set()
 
@@ -45,7 +45,7 @@ class Forgetful:
             raise Unreachable(f"{ask.request}: the answer is lost", sent=True)
         return answer
 
-    def stream(self, ask: Ask) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, ask: Ask) -> AbstractAsyncContextManager[LineStream]:
         """As the client."""
         return self._client.stream(ask)
 
@@ -61,7 +61,7 @@ async def ask_what_is_rarely_asked(kubeconfig: Path, namespace: str, runtime_ima
     """
     client = await connect(Access(kubeconfig))
     try:
-        calls, places = Calls(Forgetful(client)), Places(namespace)
+        calls, places = Calls(Forgetful(client)), ApiPaths(namespace)
         settings = PodSettings(runtime_image=runtime_image, names=Names.DNS, cpu_limits=False, grace_s=1)
         starter = Starter(calls, places, INSTANCE, settings, Policies(calls))
         ender = Ender(calls, places, INSTANCE)

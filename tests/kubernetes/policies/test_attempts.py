@@ -16,7 +16,7 @@ from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import connect
 from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender
 from pai_backend.engine.kubernetes.marks import marks_of
-from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.places import ApiPaths
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
 from tests.kubernetes.cluster.cluster import Cluster
@@ -127,7 +127,7 @@ async def sweep(kubectl: Kubectl, now: datetime) -> None:
     marks = [found for each in (await kubectl.get("secrets"))["items"] if (found := marks_of(each)) is not None]
     client = await connect(Access(kubectl.kubeconfig, namespace=kubectl.namespace))
     try:
-        await Ender(Calls(client), Places(kubectl.namespace), "policies").sweep(marks, now)
+        await Ender(Calls(client), ApiPaths(kubectl.namespace), "policies").sweep(marks, now)
     finally:
         await client.aclose()
 

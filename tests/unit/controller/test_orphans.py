@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_backend.engine.base import Records, TaskSeen, TaskState
-from pai_backend.engine.holding import Holder
+from pai_backend.engine.holding import EngineHolder
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import State, TaskExit
 from pai_backend.model.spec import PortSpec
@@ -221,7 +221,7 @@ async def test_a_record_of_another_job_is_not_believed(tmp_path: Path) -> None:
 
 async def test_another_database_does_nothing_at_all(tmp_path: Path) -> None:
     engine = ScriptedEngine()
-    engine.held = Holder(identity="theirs", holder="their-laptop-7", epoch=3, beat_at=datetime.now(UTC))
+    engine.held = EngineHolder(identity="theirs", holder="their-laptop-7", epoch=3, beat_at=datetime.now(UTC))
     engine.tasks[STRAY] = running(STRAY)
     async with opened(tmp_path) as store:
         lab = Cluster(store, engine)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pai_backend.engine.base import EngineError
-from pai_backend.engine.local.accounts import Accounts, NoAccount, resolve
+from pai_backend.engine.local.accounts import NoAccount, SystemAccounts, resolve
 from pai_backend.engine.local.owners import close_but, take_over
 from pai_backend.engine.local.retention import _remove_tree
 from tests.support.other_accounts import FIRST_UID
@@ -20,9 +20,9 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fil
 POOL = tuple(str(FIRST_UID + number) for number in range(3))
 
 
-def accounts(root: Path, pool: tuple[str, ...] = POOL, **named: str) -> Accounts:
+def accounts(root: Path, pool: tuple[str, ...] = POOL, **named: str) -> SystemAccounts:
     root.mkdir(exist_ok=True)
-    return Accounts(root, named=named, pool=() if named else pool)
+    return SystemAccounts(root, named=named, pool=() if named else pool)
 
 
 @root_only

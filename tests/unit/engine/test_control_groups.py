@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_backend.engine.local.control_groups import ControlGroups, Limits, control_groups
+from pai_backend.engine.local.control_groups import ControlGroups, TaskLimits, control_groups
 from pai_backend.model.ids import TaskUid
 
 UID = TaskUid("j0-0-0-0")
@@ -38,7 +38,7 @@ def test_groups_of_version_1_are_below_the_one_that_the_backend_is_in(tmp_path: 
     bases = {name: group(tmp_path / name / "own") for name in ("memory", "cpu", "pids")}
     found = system(tmp_path, list(map(v1_mount, bases)), ["3:memory:/own", "2:cpu:/own", "1:pids:/own"])
     assert (found.v1, found.v2, found.reasons) == (bases, None, {})
-    made = found.make(UID, Limits(memory_mb=5, cpus=2, pids=7))
+    made = found.make(UID, TaskLimits(memory_mb=5, cpus=2, pids=7))
     assert made == [base / "pai-task-j0-0-0-0" for base in bases.values()]
     assert {path.name: path.read_text() for place in made for path in place.iterdir()} == {
         "memory.limit_in_bytes": str(5 * 2**20),  # no file of swap here, so no limit of it
@@ -59,7 +59,7 @@ def test_what_is_not_asked_for_has_no_group(tmp_path: Path) -> None:
         group(tmp_path / name)
     mounts = list(map(v1_mount, ("memory", "cpu", "pids")))
     found = system(tmp_path, mounts, ["3:memory:/", "2:cpu:/", "1:pids:/"])
-    assert found.make(UID, Limits(0, 0, 0)) == []
+    assert found.make(UID, TaskLimits(0, 0, 0)) == []
 
 
 def test_a_controller_that_is_not_there_is_named_with_the_reason(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_delegated_group_of_version_2_gives_its_controllers_to_groups_below(
     assert (found.v2, set(found.v2_controllers), dict(found.reasons)) == (base, {"memory", "cpu", "pids"}, {})
     assert (base / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
     assert (base / "pai-backend" / "cgroup.procs").read_text() == str(os.getpid())
-    (made,) = found.make(UID, Limits(memory_mb=1, cpus=3, pids=9))
+    (made,) = found.make(UID, TaskLimits(memory_mb=1, cpus=3, pids=9))
     assert {path.name: path.read_text() for path in made.iterdir()} == {
         "memory.max": "1048576",
         "cpu.max": "300000 100000",

@@ -14,7 +14,7 @@ from pai_backend.engine.base import EngineError, StartRefused, TaskPlan, TaskSta
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.builder import build_task, build_tombstone
 from pai_backend.engine.local.layout import take_lock
-from pai_backend.engine.local.ledger import Ledger, read_exit
+from pai_backend.engine.local.ledger import TaskDirectories, read_exit
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.model.plan import PeerAccess, SshPlan, StagedInput
@@ -24,8 +24,8 @@ UID = TaskUid("j0-0-0-0")
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    made = Ledger(tmp_path, 1000)
+def ledger(tmp_path: Path) -> TaskDirectories:
+    made = TaskDirectories(tmp_path, 1000)
     made.prepare_folders()
     return made
 
@@ -37,7 +37,7 @@ def plan() -> TaskPlan:
     )
 
 
-def test_a_directory_half_built_by_a_killed_start_is_removed_and_never_seen(ledger: Ledger) -> None:
+def test_a_directory_half_built_by_a_killed_start_is_removed_and_never_seen(ledger: TaskDirectories) -> None:
     half = ledger.live(UID).parent / f".new-{UID}-0123abcd"
     half.mkdir()
     assert ledger.uids() == set()
@@ -45,7 +45,7 @@ def test_a_directory_half_built_by_a_killed_start_is_removed_and_never_seen(ledg
     assert not half.exists()
 
 
-def test_whoever_names_the_directory_first_wins(ledger: Ledger) -> None:
+def test_whoever_names_the_directory_first_wins(ledger: TaskDirectories) -> None:
     assert build_tombstone(ledger.live(UID), reason="stopped", message="m", causer="user")
     build_task(ledger.live(UID), plan(), 1000, PYTHON)
     assert not (ledger.live(UID) / layout.LAUNCH).exists()
@@ -56,7 +56,9 @@ def test_whoever_names_the_directory_first_wins(ledger: Ledger) -> None:
     assert os.listdir(ledger.live(UID).parent) == [UID]
 
 
-def test_a_start_that_loses_against_a_stop_is_no_error(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_loses_against_a_stop_is_no_error(
+    ledger: TaskDirectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The stop comes between the look for the directory and its making."""
     find = ledger.find
 
@@ -72,7 +74,7 @@ def test_a_start_that_loses_against_a_stop_is_no_error(ledger: Ledger, monkeypat
     assert ended.reason == "stopped"
 
 
-def test_a_stop_while_a_shim_is_starting_leaves_the_exit_to_the_shim(ledger: Ledger) -> None:
+def test_a_stop_while_a_shim_is_starting_leaves_the_exit_to_the_shim(ledger: TaskDirectories) -> None:
     build_task(ledger.live(UID), plan(), 1000, PYTHON)
     shim = take_lock(ledger.live(UID) / layout.LOCK)
     assert shim is not None
@@ -86,7 +88,7 @@ def test_a_stop_while_a_shim_is_starting_leaves_the_exit_to_the_shim(ledger: Led
     assert ended.reason == "stopped"
 
 
-def test_a_task_is_not_lost_while_somebody_holds_its_lock(ledger: Ledger) -> None:
+def test_a_task_is_not_lost_while_somebody_holds_its_lock(ledger: TaskDirectories) -> None:
     """A shim between its lock and its FIFO, or one being killed at this moment."""
     build_task(ledger.live(UID), plan(), 1000, PYTHON)
     (ledger.live(UID) / layout.STARTED).write_text('{"pid": 1, "at": 1.5}')
@@ -102,7 +104,7 @@ def test_a_task_is_not_lost_while_somebody_holds_its_lock(ledger: Ledger) -> Non
     assert (seen.state, seen.exit.reason) == (TaskState.EXITED, "lost")
 
 
-def test_a_start_record_emptied_by_a_machine_crash_never_runs_the_task_again(ledger: Ledger) -> None:
+def test_a_start_record_emptied_by_a_machine_crash_never_runs_the_task_again(ledger: TaskDirectories) -> None:
     build_task(ledger.live(UID), plan(), 1000, PYTHON)
     (ledger.live(UID) / layout.STARTED).touch()
     ledger.start(plan())
@@ -113,7 +115,7 @@ def test_a_start_record_emptied_by_a_machine_crash_never_runs_the_task_again(led
     assert seen.exit.reason == "start-failed"
 
 
-def test_the_secrets_of_a_plan_are_in_files_of_their_own_and_go_when_it_is_forgotten(ledger: Ledger) -> None:
+def test_the_secrets_of_a_plan_are_in_files_of_their_own_and_go_when_it_is_forgotten(ledger: TaskDirectories) -> None:
     peers = PeerAccess(key=SecretStr("hush-peers"), host_ca="ssh-ed25519 AAAA")
     ssh = SshPlan(port=22, host_key=SecretStr("hush-key"), authorized_keys=(), peers=peers)
     inputs = (StagedInput(uri="webhdfs://u:hush-pass@h/", name="code", max_bytes=1),)
@@ -143,7 +145,9 @@ def test_the_secrets_of_a_plan_are_in_files_of_their_own_and_go_when_it_is_forgo
         {"command": "hush\0"},
     ],
 )
-def test_what_no_process_can_be_given_is_refused_without_its_value(ledger: Ledger, update: dict[str, object]) -> None:
+def test_what_no_process_can_be_given_is_refused_without_its_value(
+    ledger: TaskDirectories, update: dict[str, object]
+) -> None:
     with pytest.raises(StartRefused) as refused:
         ledger.start(plan().model_copy(update=update))
     assert "hush" not in str(refused.value)
@@ -151,7 +155,7 @@ def test_what_no_process_can_be_given_is_refused_without_its_value(ledger: Ledge
 
 
 @pytest.mark.parametrize("uid", ["", "..", "a/b", ".hidden", "a b", "x" * 129, "é"])
-def test_uids_that_are_no_file_names_are_refused(ledger: Ledger, uid: str) -> None:
+def test_uids_that_are_no_file_names_are_refused(ledger: TaskDirectories, uid: str) -> None:
     with pytest.raises(StartRefused):
         ledger.start(plan().model_copy(update={"uid": uid}))
     with pytest.raises(EngineError):
@@ -159,7 +163,7 @@ def test_uids_that_are_no_file_names_are_refused(ledger: Ledger, uid: str) -> No
     assert ledger.find(TaskUid(uid)) is None
 
 
-def test_a_record_that_was_tampered_with_is_an_error_in_words(ledger: Ledger) -> None:
+def test_a_record_that_was_tampered_with_is_an_error_in_words(ledger: TaskDirectories) -> None:
     ledger.stop(UID, 0)
     (ledger.live(UID) / layout.EXIT).write_text("nonsense")
     for act in (lambda: ledger.stop(UID, 0), lambda: ledger.forget(UID)):
@@ -167,7 +171,7 @@ def test_a_record_that_was_tampered_with_is_an_error_in_words(ledger: Ledger) ->
             act()
 
 
-def test_a_root_that_is_gone_is_an_error_in_words(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_root_that_is_gone_is_an_error_in_words(ledger: TaskDirectories, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
     tmp_path.write_text("a file is in the way")
     with pytest.raises(EngineError, match="could not be started"):

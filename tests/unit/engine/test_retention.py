@@ -10,14 +10,14 @@ import pytest
 
 from pai_backend.engine.base import EngineError
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.ledger import Ledger
+from pai_backend.engine.local.ledger import TaskDirectories
 from pai_backend.engine.local.records import write_exit
 from pai_backend.engine.local.retention import (
     UNUSED_S,
     Finished,
     Folder,
-    Keep,
-    Retention,
+    FolderRetention,
+    KeepRule,
     done_folder,
     erase,
     expired,
@@ -35,15 +35,15 @@ def names(found: list[Finished]) -> list[str]:
 @pytest.mark.parametrize(
     ("keep", "gone"),
     [
-        (Keep(0, 0, 0), []),
-        (Keep(250, 0, 0), ["a", "b"]),
-        (Keep(0, 1, 0), ["a", "b", "c"]),
-        (Keep(0, 0, 20), ["a", "b"]),
-        (Keep(0, 0, 5), ["a", "b", "c", "d"]),
-        (Keep(350, 2, 30), ["a", "b"]),
+        (KeepRule(0, 0, 0), []),
+        (KeepRule(250, 0, 0), ["a", "b"]),
+        (KeepRule(0, 1, 0), ["a", "b", "c"]),
+        (KeepRule(0, 0, 20), ["a", "b"]),
+        (KeepRule(0, 0, 5), ["a", "b", "c", "d"]),
+        (KeepRule(350, 2, 30), ["a", "b"]),
     ],
 )
-def test_the_oldest_go_first_by_age_number_and_bytes(keep: Keep, gone: list[str]) -> None:
+def test_the_oldest_go_first_by_age_number_and_bytes(keep: KeepRule, gone: list[str]) -> None:
     found = [Finished(name, NOW - age, 10) for name, age in (("c", 200), ("a", 400), ("d", 100), ("b", 300))]
     assert names(expired(found, keep, NOW)) == gone
 
@@ -71,14 +71,14 @@ def test_a_task_keeps_how_it_ended_and_nothing_else(tmp_path: Path) -> None:
         (root / layout.JOBS).mkdir(exist_ok=True)
         (root / layout.JOBS / job).write_text("sealed")
         os.utime(root / layout.JOBS / job, (time.time() - UNUSED_S - 60,) * 2)
-    retention = Retention(done_folder(root), Keep(seconds=50, tasks=0, bytes=0))
+    retention = FolderRetention(done_folder(root), KeepRule(seconds=50, tasks=0, bytes=0))
     assert retention.sweep() == 1
     assert retention.sweep() == 0
     assert {path.name for path in old.iterdir()} == {layout.EXIT}
     assert (new / "stdout-0.log").stat().st_size == 50_000
     assert (tmp_path / "outside" / "data").read_text() == "theirs"
     assert {path.name for path in (root / layout.JOBS).iterdir()} == {"j3"}
-    ledger = Ledger(root, 4096)
+    ledger = TaskDirectories(root, 4096)
     seen = ledger.recall(TaskUid("j1-0-0-0"))
     assert seen is not None
     assert seen.exit is not None
@@ -89,7 +89,7 @@ def test_a_task_keeps_how_it_ended_and_nothing_else(tmp_path: Path) -> None:
 def test_a_full_root_is_brought_below_its_bytes(tmp_path: Path) -> None:
     root = tmp_path / "engine"
     made = [finished(root, f"j{number}-0-0-0", 100 - number) for number in range(6)]
-    Retention(done_folder(root), Keep(seconds=0, tasks=0, bytes=200_000)).sweep()
+    FolderRetention(done_folder(root), KeepRule(seconds=0, tasks=0, bytes=200_000)).sweep()
     left = [path.name for path in made if (path / "stdout-0.log").exists()]
     assert left == [path.name for path in made[-len(left) :]]
     assert 0 < len(left) < 6
@@ -105,7 +105,7 @@ def test_logs_that_were_collected_from_pods_go_when_they_are_complete(tmp_path: 
             os.utime(tmp_path / name / COMPLETE, (time.time() - 100,) * 2)
     (tmp_path / "log-volume").write_text("mark")
 
-    Retention(Folder(tmp_path, COMPLETE), Keep(seconds=50, tasks=0, bytes=0)).sweep()
+    FolderRetention(Folder(tmp_path, COMPLETE), KeepRule(seconds=50, tasks=0, bytes=0)).sweep()
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["j2-0-0-0", "log-volume"]
 

@@ -20,17 +20,17 @@ from urllib.parse import quote
 
 from pydantic_core import from_json
 
-from pai_backend.engine.kubernetes.client import Ask, Query, Stream
+from pai_backend.engine.kubernetes.client import Ask, LineStream, Query
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.failures import (
     AlreadyExists,
+    ApiConflict,
+    ApiNotFound,
+    ApiUnauthorized,
     ClusterError,
-    Conflict,
+    FailedRequest,
     Malformed,
-    NotFound,
-    Request,
     RequestRefused,
-    Unauthorized,
     Unreachable,
 )
 from pai_backend.engine.kubernetes.objects import Object, metadata
@@ -52,7 +52,7 @@ class Patch(StrEnum):
 
 
 class Transport(Protocol):
-    """What carries single requests: :class:`~pai_backend.engine.kubernetes.client.Client`."""
+    """What carries single requests: :class:`~pai_backend.engine.kubernetes.client.ApiClient`."""
 
     @property
     def time(self) -> ClusterTime:
@@ -63,7 +63,7 @@ class Transport(Protocol):
         """The whole answer, or a typed error."""
         ...
 
-    def stream(self, ask: Ask) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, ask: Ask) -> AbstractAsyncContextManager[LineStream]:
         """An answer that goes on."""
         ...
 
@@ -107,7 +107,7 @@ class Calls:
         return self._transport.time.now()
 
     async def get(self, path: str, *, query: Query = (), deadline_s: float = DEADLINE_S) -> Object:
-        """One object. Raises NotFound and other ClusterErrors."""
+        """One object. Raises ApiNotFound and other ClusterErrors."""
         return _object(await self._ask(_ask("get", "GET", path, query), deadline_s=deadline_s))
 
     async def page(self, path: str, *, query: Query = (), rest: str = "", deadline_s: float = DEADLINE_S) -> Object:
@@ -156,7 +156,7 @@ class Calls:
     ) -> Object:
         """Change an object; a server-side apply names its ``fieldManager`` in the query. Returns it as it is then.
 
-        Raises NotFound, Conflict, Invalid and other ClusterErrors.
+        Raises ApiNotFound, ApiConflict, Invalid and other ClusterErrors.
         """
         ask = replace(_ask("patch", "PATCH", path, query, body), content_type=kind.value)
         return _object(await self._ask(ask, once=kind is Patch.JSON, deadline_s=deadline_s))
@@ -176,14 +176,14 @@ class Calls:
             body["gracePeriodSeconds"] = grace_s
         try:
             return _object(await self._ask(_ask("delete", "DELETE", path, body=body), deadline_s=deadline_s))
-        except NotFound:
+        except ApiNotFound:
             return None
-        except Conflict:
+        except ApiConflict:
             if uid is None:
                 raise
             return None  # the one that was meant is gone
 
-    def watch(self, path: str, query: Query) -> AbstractAsyncContextManager[Stream]:
+    def watch(self, path: str, query: Query) -> AbstractAsyncContextManager[LineStream]:
         """A stream of events, neither repeated nor counted among those at once. Raises as the client's."""
         return self._transport.stream(_ask("watch", "GET", path, query))
 
@@ -212,7 +212,7 @@ class Calls:
 
     async def _before_next(self, error: ClusterError, tries: _Tries, *, once: bool) -> float | None:
         """Note a failed try. The pause before the next one in seconds; None when there must be none."""
-        if isinstance(error, Unauthorized) and not tries.renewed:
+        if isinstance(error, ApiUnauthorized) and not tries.renewed:
             tries.renewed = True
             return 0.0 if await self._transport.renew_credentials() else None
         tries.failed += 1
@@ -225,7 +225,7 @@ class Calls:
 
 
 def _ask(verb: str, method: str, path: str, query: Query = (), body: Any = None) -> Ask:
-    return Ask(Request(verb, path), method, query, body, timeout_s=_TIMEOUT_S.get(verb, 30.0))
+    return Ask(FailedRequest(verb, path), method, query, body, timeout_s=_TIMEOUT_S.get(verb, 30.0))
 
 
 def _object(answer: bytes) -> Object:

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 
 import aiohttp
 
-from pai_backend.engine.kubernetes.client import Client, Query
-from pai_backend.engine.kubernetes.failures import Malformed, Request, Unreachable, refusal
+from pai_backend.engine.kubernetes.client import ApiClient, Query
+from pai_backend.engine.kubernetes.failures import FailedRequest, Malformed, Unreachable, refusal
 from pai_backend.engine.kubernetes.status.view import items, part
 
 OPEN_S = 10.0
@@ -27,7 +27,7 @@ OUTPUT_MAX = 65536  # bytes of an answer that is read; what we ask for is far sm
 
 @asynccontextmanager
 async def channel(
-    client: Client, request: Request, query: Query, protocol: str
+    client: ApiClient, request: FailedRequest, query: Query, protocol: str
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
     """An open WebSocket. Raises Refused with the server's answer, Unreachable, AccessError."""
     url = client.server + request.path
@@ -54,19 +54,21 @@ async def channel(
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandExit:
     """How a command in a container ended. ``code``: None when the container's runtime could not run it."""
 
     code: int | None
     output: str
 
 
-async def execute(client: Client, pod_path: str, container: str, command: Sequence[str], limit_s: float) -> Ran:
+async def execute(
+    client: ApiClient, pod_path: str, container: str, command: Sequence[str], limit_s: float
+) -> CommandExit:
     """How a short command in a container of the pod ended, and what it printed on standard output.
 
     Raises ClusterErrors, Unreachable also when it takes longer than ``limit_s``, and Malformed for too much output.
     """
-    request = Request("exec", f"{pod_path}/exec")
+    request = FailedRequest("exec", f"{pod_path}/exec")
     asked = [("container", container), ("stdout", "1"), ("stderr", "0"), *(("command", word) for word in command)]
     output = bytearray()
     try:
@@ -80,7 +82,7 @@ async def execute(client: Client, pod_path: str, container: str, command: Sequen
                     if len(output) > OUTPUT_MAX:
                         raise Malformed(f"{request}: it answers more than {OUTPUT_MAX} bytes")
                 elif number == RESULT:
-                    return Ran(_code(data), output.decode("utf-8", "replace"))
+                    return CommandExit(_code(data), output.decode("utf-8", "replace"))
     except TimeoutError:
         raise Unreachable(f"{request}: it did not answer within {limit_s:.0f} s", sent=True) from None
     # The server closes with 1006 in any case: only the result tells that the command has ended.

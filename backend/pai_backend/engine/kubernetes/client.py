@@ -18,7 +18,7 @@ import aiohttp
 from pai_backend.engine.kubernetes.access import Access, Credentials, find_cluster
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.counts import RequestCounts
-from pai_backend.engine.kubernetes.failures import AccessError, Request, Unreachable, Untrusted, refusal
+from pai_backend.engine.kubernetes.failures import AccessError, FailedRequest, Unreachable, Untrusted, refusal
 from pai_backend.engine.kubernetes.library import library
 from pai_backend.engine.kubernetes.proxies import proxy_for
 
@@ -38,7 +38,7 @@ Query = Sequence[tuple[str, str]]
 class Ask:
     """A request as it goes over the wire. ``body`` is its JSON, encoded by the client."""
 
-    request: Request
+    request: FailedRequest
     method: str
     query: Query = ()
     body: Mapping[str, Any] | Sequence[Any] | None = None
@@ -50,10 +50,10 @@ class LineTooLong(Exception):
     """A line of a stream exceeds LINE_MAX: this is no stream of events."""
 
 
-class Stream:
+class LineStream:
     """The lines of an answer that goes on."""
 
-    def __init__(self, response: aiohttp.ClientResponse, request: Request) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, request: FailedRequest) -> None:
         self._response = response
         self._request = request
 
@@ -77,7 +77,7 @@ class Stream:
             raise _unreachable(self._request, error) from None
 
 
-class Client:
+class ApiClient:
     """A session with the API server. Make it with :func:`connect`, close it with :meth:`aclose`."""
 
     def __init__(self, credentials: Credentials) -> None:
@@ -88,7 +88,7 @@ class Client:
         self.time = ClusterTime()
 
     def __repr__(self) -> str:
-        return f"Client({self.server})"
+        return f"ApiClient({self.server})"
 
     @property
     def server(self) -> str:
@@ -140,7 +140,7 @@ class Client:
         return answer
 
     @asynccontextmanager
-    async def stream(self, ask: Ask) -> AsyncIterator[Stream]:
+    async def stream(self, ask: Ask) -> AsyncIterator[LineStream]:
         """An answer that goes on until it is left or ends. Raises as :meth:`send` when it begins."""
         headers = {**await self.authorization(), "Accept": "application/json"}
         # No time limit on reading: how long silence may last is decided by the caller, who knows what should come.
@@ -154,7 +154,7 @@ class Client:
         async with response:
             self._judge(ask.request, response, b"" if response.ok else await _error_body(response, ask.request))
             try:
-                yield Stream(response, ask.request)
+                yield LineStream(response, ask.request)
             finally:
                 response.close()  # not back into the pool: the server would go on writing
 
@@ -189,7 +189,7 @@ class Client:
         self.time.heard(response.headers.get("Date"))
         return response
 
-    def _judge(self, request: Request, response: aiohttp.ClientResponse, body: bytes) -> None:
+    def _judge(self, request: FailedRequest, response: aiohttp.ClientResponse, body: bytes) -> None:
         """Count an answer, and raise what it means when it is an error."""
         self.counts.add(request.verb, str(response.status))
         if response.status >= 400:
@@ -210,20 +210,20 @@ def _opened(configuration: Configuration) -> Any:
     return api
 
 
-async def connect(access: Access) -> Client:
+async def connect(access: Access) -> ApiClient:
     """A client of the cluster that the settings mean. Raises AccessError naming place, reason and remedy.
 
     No request is made: a cluster that is away is no reason not to start.
     """
     credentials = await find_cluster(access)
     try:
-        return Client(credentials)
+        return ApiClient(credentials)
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror or type(error).__name__
         raise AccessError(f"{credentials.place}: a certificate or key in it cannot be used: {reason}") from None
 
 
-async def _error_body(response: aiohttp.ClientResponse, request: Request) -> bytes:
+async def _error_body(response: aiohttp.ClientResponse, request: FailedRequest) -> bytes:
     try:
         async with asyncio.timeout(OPEN_S):
             return await response.content.read(ERROR_MAX)
@@ -231,7 +231,7 @@ async def _error_body(response: aiohttp.ClientResponse, request: Request) -> byt
         raise _unreachable(request, error) from None
 
 
-def _unreachable(request: Request, error: aiohttp.ClientError | OSError) -> Unreachable:
+def _unreachable(request: FailedRequest, error: aiohttp.ClientError | OSError) -> Unreachable:
     """Say what broke in our own words: those of aiohttp may hold a proxy's URL with its password."""
     sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     if isinstance(error, aiohttp.ClientHttpProxyError):

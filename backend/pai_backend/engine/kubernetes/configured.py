@@ -12,7 +12,7 @@ from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patien
 from pai_backend.model.pod_settings import PodSettings
 
 
-class Keys(Protocol):
+class KubernetesKeys(Protocol):
     """The keys below ``kubernetes``: ``pai_backend.config.kubernetes.KubernetesSettings``."""
 
     @property
@@ -61,7 +61,9 @@ class Keys(Protocol):
         ...
 
 
-def engine_of(keys: Keys, instance: str, kept_logs: Path, log_bytes: int, owner_of: OwnerOf) -> KubernetesEngine:
+def engine_of(
+    keys: KubernetesKeys, instance: str, kept_logs: Path, log_bytes: int, owner_of: OwnerOf
+) -> KubernetesEngine:
     """The engine; nothing is connected to. ``owner_of`` is asked where each owner has a namespace."""
     options = EngineOptions(
         instance=instance,

@@ -34,7 +34,7 @@ CUT_OFF_S: Final = 10.0
 
 
 @dataclass(frozen=True)
-class Health:
+class ReflectorHealth:
     """How well a reflector knows its resource."""
 
     resource: str
@@ -62,7 +62,7 @@ class Health:
 class ClusterCollector(Collector):
     """The figures of one cluster for a Prometheus registry, read when they are scraped."""
 
-    def __init__(self, requests: RequestCounts, reflectors: Callable[[], Iterable[Health]]) -> None:
+    def __init__(self, requests: RequestCounts, reflectors: Callable[[], Iterable[ReflectorHealth]]) -> None:
         self._requests = requests
         self._reflectors = reflectors
 

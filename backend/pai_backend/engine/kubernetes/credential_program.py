@@ -23,14 +23,14 @@ _CLUSTER_KEYS = ("server", "tls-server-name", "insecure-skip-tls-verify", "certi
 
 
 @dataclass(frozen=True)
-class Given:
+class ProgramCredential:
     """What a program gave: the ``user`` of a kubeconfig that needs no program, and until when it is good."""
 
     user: dict[str, Any] = field(repr=False)
     expires: datetime | None
 
 
-async def run_program(config: dict[str, Any], cluster: dict[str, Any], folder: Path, place: str) -> Given:
+async def run_program(config: dict[str, Any], cluster: dict[str, Any], folder: Path, place: str) -> ProgramCredential:
     """Run the program that ``config`` (the value of ``exec``) names; a relative one is below ``folder``.
 
     Raises AccessError with the place, which never holds what the program wrote.
@@ -50,7 +50,7 @@ async def run_program(config: dict[str, Any], cluster: dict[str, Any], folder: P
         status = said["status"]
         if said["kind"] != "ExecCredential" or said["apiVersion"] != api:
             raise ValueError
-        return Given(_user(status), _expiry(status))
+        return ProgramCredential(_user(status), _expiry(status))
     except (ValueError, LookupError, TypeError):
         raise AccessError(f"{who} did not return an ExecCredential of {api or 'a named apiVersion'}") from None
 

@@ -19,9 +19,9 @@ from pai_backend.engine.base import Connection, EngineError
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.channels import channel
-from pai_backend.engine.kubernetes.client import Client
+from pai_backend.engine.kubernetes.client import ApiClient
 from pai_backend.engine.kubernetes.ending import find
-from pai_backend.engine.kubernetes.failures import Request
+from pai_backend.engine.kubernetes.failures import FailedRequest
 from pai_backend.engine.kubernetes.namespaces import Find
 from pai_backend.engine.kubernetes.places import ResourceKind
 from pai_backend.engine.kubernetes.status.view import part, words
@@ -37,10 +37,10 @@ CHUNK: Final = 65536
 INSIDE: Final = "KUBERNETES_SERVICE_HOST"  # set by the kubelet in every pod
 
 
-class Dialer:
+class PodDialer:
     """Connects to ports of tasks."""
 
-    def __init__(self, client: Client, calls: Calls, places: Find) -> None:
+    def __init__(self, client: ApiClient, calls: Calls, places: Find) -> None:
         self._client = client
         self._calls = calls
         self._places = places
@@ -98,7 +98,7 @@ class Dialer:
         path = f"{places.one(ResourceKind.POD, naming.task_name(uid))}/portforward"
         reader, writer = await asyncio.open_connection(sock=end)
         try:
-            async with channel(self._client, Request("forward", path), [("ports", str(port))], FORWARD) as stream:
+            async with channel(self._client, FailedRequest("forward", path), [("ports", str(port))], FORWARD) as stream:
                 first = await _opening(stream)
                 if not opened.done():
                     opened.set_result(None)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import aiohttp
 
-from pai_backend.engine.kubernetes.client import CONNECT_S, ERROR_MAX, Client, Query
-from pai_backend.engine.kubernetes.failures import Request, Unreachable, refusal
+from pai_backend.engine.kubernetes.client import CONNECT_S, ERROR_MAX, ApiClient, Query
+from pai_backend.engine.kubernetes.failures import FailedRequest, Unreachable, refusal
 
 BUFFER = 65536  # bytes that wait for a slow reader, twice at most, before the connection is told to pause
 ALIVE = ((("TCP_KEEPIDLE", "TCP_KEEPALIVE"), 30), (("TCP_KEEPINTVL",), 10), (("TCP_KEEPCNT",), 3))
@@ -20,13 +20,13 @@ side is there. A task may print nothing for days, and nothing else would tell.""
 
 @asynccontextmanager
 async def download(
-    client: Client, path: str, query: Query, silence_s: float | None
+    client: ApiClient, path: str, query: Query, silence_s: float | None
 ) -> AsyncIterator[AsyncGenerator[bytes, None]]:
     """The chunks of an answer that may go on. Raises Refused and Unreachable, also while it is read.
 
     ``silence_s``: how long nothing may come; None where that means nothing.
     """
-    request = Request("read", path)
+    request = FailedRequest("read", path)
     headers = await client.authorization()
     proxy, server_hostname = client.route
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=silence_s)
@@ -65,7 +65,7 @@ def _keep_alive(response: aiohttp.ClientResponse) -> None:
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-async def _chunks(response: aiohttp.ClientResponse, request: Request) -> AsyncGenerator[bytes, None]:
+async def _chunks(response: aiohttp.ClientResponse, request: FailedRequest) -> AsyncGenerator[bytes, None]:
     try:
         async for chunk in response.content.iter_any():
             yield chunk
@@ -73,6 +73,6 @@ async def _chunks(response: aiohttp.ClientResponse, request: Request) -> AsyncGe
         raise _cut(request, error) from None
 
 
-def _cut(request: Request, error: Exception) -> Unreachable:
+def _cut(request: FailedRequest, error: Exception) -> Unreachable:
     """In our own words: those of aiohttp may hold a proxy's URL with its password."""
     return Unreachable(f"{request}: the connection to the API server failed ({type(error).__name__})", sent=True)

@@ -13,12 +13,12 @@ from typing import Final
 from pai_backend.engine.base import EngineError, TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import DEADLINE_S, Calls, Patch
-from pai_backend.engine.kubernetes.failures import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound
+from pai_backend.engine.kubernetes.failures import AlreadyExists, ApiConflict, ApiForbidden, ApiNotFound, ClusterError
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, rfc3339, tombstone
 from pai_backend.engine.kubernetes.namespaces import is_missing
 from pai_backend.engine.kubernetes.nodes import away
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of, version_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind, node
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, node
 from pai_backend.engine.kubernetes.status.task import Around, read_task
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.cluster_settings import Patience
@@ -36,7 +36,7 @@ TOMBSTONE: Final = timedelta(hours=1)
 class Ender:
     """Stops and forgets tasks in one namespace."""
 
-    def __init__(self, calls: Calls, places: Places, instance: str) -> None:
+    def __init__(self, calls: Calls, places: ApiPaths, instance: str) -> None:
         self._calls = calls
         self._places = places
         self._instance = instance
@@ -73,12 +73,12 @@ class Ender:
                 elif (marks := marks_of(found)) is not None and not marks.stop and not marks.forgotten:
                     change = _at_version(found, {"annotations": {naming.STOP: asked}})
                     found = await self._calls.patch(path, change, Patch.MERGE)
-            except (AlreadyExists, Conflict):
+            except (AlreadyExists, ApiConflict):
                 continue  # another client was faster: look again
-            except (Forbidden, NotFound) as error:
+            except (ApiForbidden, ApiNotFound) as error:
                 if await is_missing(self._calls, self._places.namespace):
                     return None
-                if isinstance(error, Forbidden):
+                if isinstance(error, ApiForbidden):
                     raise
                 continue
             marks = marks_of(found)
@@ -103,7 +103,7 @@ class Ender:
         """
         try:
             await self._forget(uid, ended=ended, keep=keep, pod=pod)
-        except Forbidden:
+        except ApiForbidden:
             if not await is_missing(self._calls, self._places.namespace):
                 raise
 
@@ -138,7 +138,7 @@ class Ender:
         if ended is not None:
             # Without the message, which may repeat what the task wrote.
             written[naming.VERDICT] = ended.model_copy(update={"message": ""}).model_dump_json()
-        with contextlib.suppress(NotFound):  # its attempt was deleted as a whole meanwhile
+        with contextlib.suppress(ApiNotFound):  # its attempt was deleted as a whole meanwhile
             await self._calls.patch(path, {"metadata": {"annotations": written}, "data": None}, Patch.MERGE)
 
     async def _keep_log(self, uid: TaskUid, pod: Object, keep: Callable[[TaskUid], Awaitable[object]]) -> None:
@@ -171,7 +171,7 @@ async def erase(calls: Calls, of_job: Iterable[Marks]) -> None:
         if task.forgotten is None:
             raise EngineError(f"task {task.uid} is not forgotten yet, so its job is not erased")
     for task in marks:
-        places = Places(task.namespace)
+        places = ApiPaths(task.namespace)
         await calls.delete(places.one(ResourceKind.SECRET, naming.task_name(task.uid)))
         if task.owner is not None:
             await calls.delete(places.one(ResourceKind.CONFIG_MAP, task.owner[0]), uid=task.owner[1])
@@ -190,7 +190,7 @@ def _by_owner(secrets: list[Marks]) -> dict[tuple[str, str] | None, list[Marks]]
     return found
 
 
-async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: float) -> None:
+async def end_pod(calls: Calls, places: ApiPaths, pod: Object, asked: str, grace: float) -> None:
     """Write on the pod that it was asked to end, and delete it, which sends TERM now and KILL after the grace.
 
     Its finalizer keeps it. One that is over is left alone: it has ended by itself. Raises ClusterErrors.
@@ -201,13 +201,13 @@ async def end_pod(calls: Calls, places: Places, pod: Object, asked: str, grace: 
     try:
         if naming.STOP not in part(metadata(pod), "annotations"):
             await calls.patch(path, {"metadata": {"annotations": {naming.STOP: asked}}}, Patch.MERGE)
-    except NotFound:
+    except ApiNotFound:
         return
     # Never 0: the API server would drop the pod before its kubelet has ended it.
     await calls.delete(path, uid=uid_of(pod), grace_s=max(1, math.ceil(grace)))
 
 
-async def remove_pod(calls: Calls, places: Places, name: str, pod_uid: str) -> None:
+async def remove_pod(calls: Calls, places: ApiPaths, name: str, pod_uid: str) -> None:
     """Delete the pod of that uid and take our finalizer off it, and of no other pod. Raises EngineError."""
     path = places.one(ResourceKind.POD, name)
     pod = await calls.delete(path, uid=pod_uid, grace_s=KEPT_GRACE_S)
@@ -219,14 +219,14 @@ async def remove_pod(calls: Calls, places: Places, name: str, pod_uid: str) -> N
         try:
             await calls.patch(path, change, Patch.MERGE)
             return
-        except NotFound:
+        except ApiNotFound:
             return
-        except Conflict:
+        except ApiConflict:
             pod = await find(calls, path)  # its kubelet has written meanwhile
     raise EngineError(f"the pod {name} keeps changing while it is to be released; it is tried again")
 
 
-async def had_pod(calls: Calls, places: Places, name: str) -> bool:
+async def had_pod(calls: Calls, places: ApiPaths, name: str) -> bool:
     """Whether events tell of a pod of that name, which is not there. Raises ClusterErrors.
 
     Events are kept for an hour by default (``--event-ttl`` of the API server), and asked for seconds after a crash.
@@ -239,7 +239,7 @@ async def find(calls: Calls, path: str, *, deadline_s: float = DEADLINE_S) -> Ob
     """The object, None when it is not there. Raises other ClusterErrors."""
     try:
         return await calls.get(path, deadline_s=deadline_s)
-    except NotFound:
+    except ApiNotFound:
         return None
 
 

@@ -23,16 +23,24 @@ from pai_backend.engine.base import (
     TaskSeen,
     TaskState,
 )
-from pai_backend.engine.holding import ALIVE_S, Claim, HeldByAnother, Holder, claimed, handed_over, is_contested
+from pai_backend.engine.holding import (
+    ALIVE_S,
+    ControllerClaim,
+    EngineHolder,
+    HeldByAnother,
+    claimed,
+    handed_over,
+    is_contested,
+)
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.access import Access
 from pai_backend.engine.kubernetes.calls import PARALLEL, Calls
 from pai_backend.engine.kubernetes.channels import execute
-from pai_backend.engine.kubernetes.client import Client, connect
-from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
-from pai_backend.engine.kubernetes.dialing import Dialer
+from pai_backend.engine.kubernetes.client import ApiClient, connect
+from pai_backend.engine.kubernetes.counts import ClusterCollector, ReflectorHealth, RequestCounts
+from pai_backend.engine.kubernetes.dialing import PodDialer
 from pai_backend.engine.kubernetes.ending import Ender, erase, find
-from pai_backend.engine.kubernetes.failures import Forbidden, NotFound
+from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound
 from pai_backend.engine.kubernetes.gpu_use import gpu_use
 from pai_backend.engine.kubernetes.handover import Handover
 from pai_backend.engine.kubernetes.holder_map import HolderMap
@@ -43,7 +51,7 @@ from pai_backend.engine.kubernetes.mirrors import NODES_ALONE, Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, unknown
 from pai_backend.engine.kubernetes.node_ports import answering, node_address
 from pai_backend.engine.kubernetes.objects import Object, metadata, namespace_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind, places_of
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.policies import Policies
 from pai_backend.engine.kubernetes.refreshing import refresh
@@ -52,7 +60,7 @@ from pai_backend.engine.kubernetes.silence import Silences
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
 from pai_backend.engine.kubernetes.status.view import part
-from pai_backend.engine.kubernetes.watching import Watcher
+from pai_backend.engine.kubernetes.watching import PodWatcher
 from pai_backend.engine.local.retention import erase_folders
 from pai_backend.engine.providers import OwnerOf
 from pai_backend.model.cluster_settings import NamespacePer, NodeReading, Patience
@@ -97,12 +105,12 @@ class EngineOptions:
 class _Cluster:
     """What is there once the cluster was found."""
 
-    client: Client
+    client: ApiClient
     calls: Calls
     namespaces: Namespaces
     logs: TaskLogs
     collector: Collector
-    dialer: Dialer
+    dialer: PodDialer
     policies: Policies
 
 
@@ -118,7 +126,7 @@ class KubernetesEngine:
         self._options = options
         self._connecting = asyncio.Lock()
         self._cluster: _Cluster | None = None
-        self._watcher: Watcher | None = None
+        self._watcher: PodWatcher | None = None
         self._mirrors: Mirrors | None = None
         self._counts = RequestCounts()
         self._silences = Silences()
@@ -127,7 +135,7 @@ class KubernetesEngine:
         self._unheld = ""
         """Whose tasks this process acts on; empty before :meth:`hold`."""
 
-    async def holder(self) -> Holder | None:
+    async def holder(self) -> EngineHolder | None:
         """The record in the namespace of tasks. Raises EngineError."""
         with self._asking():
             return await (await self._holder_map()).read()
@@ -142,12 +150,12 @@ class KubernetesEngine:
             raise
         self._unheld = ""
 
-    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+    async def hold(self, claim: ControllerClaim, *, renewing: bool = False) -> EngineHolder:
         """Claim the name of this backend in its namespace. Raises HeldByAnother, EngineError."""
         with self._asking():
             record = await self._holder_map()
 
-        def change(found: Holder | None) -> Holder:
+        def change(found: EngineHolder | None) -> EngineHolder:
             now = datetime.now(UTC)
             if not renewing and is_contested(found, claim, now):
                 raise HeldByAnother(
@@ -160,7 +168,7 @@ class KubernetesEngine:
         try:
             with self._asking():
                 held = await record.change(change)
-        except (Forbidden, NotFound) as error:
+        except (ApiForbidden, ApiNotFound) as error:
             if self._options.namespace_per is NamespacePer.CLUSTER:
                 raise
             # Namespaces of users need not include the one that their names begin with. Labels still tell tasks apart.
@@ -172,14 +180,14 @@ class KubernetesEngine:
     async def hand_over(self, identity: str) -> None:
         """Let the name belong to another database. Raises EngineError."""
 
-        def change(found: Holder | None) -> Holder:
+        def change(found: EngineHolder | None) -> EngineHolder:
             return handed_over(found, identity, datetime.now(UTC))
 
         await (await self._holder_map()).change(change, unreadable_is_none=True)
 
     async def _holder_map(self) -> HolderMap:
         cluster = await self._found()
-        return HolderMap(cluster.calls, Places(cluster.client.namespace), self._options.instance)
+        return HolderMap(cluster.calls, ApiPaths(cluster.client.namespace), self._options.instance)
 
     async def records(self, uid: TaskUid) -> Records:
         """What the task's Secret and the owner of its attempt carry. Raises EngineError."""
@@ -202,13 +210,13 @@ class KubernetesEngine:
         marks = marks_of(secret) if secret is not None else None
         return recalled(marks) if marks is not None else None
 
-    def health(self) -> list[Health]:
+    def health(self) -> list[ReflectorHealth]:
         """How well pods and nodes are known now; empty while nothing is watched, unless the cluster could not be asked
         whose tasks it runs, which comes first.
         """
         if self._mirrors is not None:
             return self._mirrors.health()
-        return [Health("nodes", False, False, math.inf, 0, self._unheld)] if self._unheld else []
+        return [ReflectorHealth("nodes", False, False, math.inf, 0, self._unheld)] if self._unheld else []
 
     def troubles(self) -> list[str]:
         """Why what is known of the cluster cannot be relied on, in words; empty when it can, or nothing is watched."""
@@ -253,7 +261,7 @@ class KubernetesEngine:
         mirrors = Mirrors(cluster.calls, of_tasks(namespaces.watched, options.instance), self._is_ours)
         nodes, hosts = self._reported_nodes(), HostsKeeper(cluster.calls)
 
-        watcher = Watcher(
+        watcher = PodWatcher(
             cluster.calls,
             mirrors,
             nodes,
@@ -327,7 +335,7 @@ class KubernetesEngine:
         if now - self._swept_at > SWEEP_EVERY:
             self._swept_at = now
             marks = await self._marks()
-            for places in {Places(each.namespace) for each in marks}:
+            for places in {ApiPaths(each.namespace) for each in marks}:
                 ender = Ender(cluster.calls, places, self._options.instance)
                 await ender.sweep([each for each in marks if each.namespace == places.namespace], now)
 
@@ -390,7 +398,7 @@ class KubernetesEngine:
                     namespaces,
                     TaskLogs(sources),
                     Collector(sources, self._options.logs_followed),
-                    Dialer(client, calls, self._places),
+                    PodDialer(client, calls, self._places),
                     Policies(calls),
                 )
             return self._cluster
@@ -406,7 +414,7 @@ class KubernetesEngine:
                 found += [
                     marks_of(each) async for each in cluster.calls.list(places.all(ResourceKind.SECRET), query=query)
                 ]
-            except Forbidden as error:
+            except ApiForbidden as error:
                 if self._options.namespace_per is NamespacePer.CLUSTER:
                     raise
                 _log.warning("jobs of a namespace wait until the backend may work in it: %s", error)
@@ -422,7 +430,7 @@ class KubernetesEngine:
         """Whether tasks of this identity are the holder's. Those without one are of a version that had none."""
         return not database or not self._identities or database in self._identities
 
-    async def _places(self, uid: TaskUid) -> Places:
+    async def _places(self, uid: TaskUid) -> ApiPaths:
         """Where the objects of a task are, or would be."""
         pod = self._pod(uid)
         return places_of(pod) if pod is not None else await (await self._found()).namespaces.of_job(job_of(uid))

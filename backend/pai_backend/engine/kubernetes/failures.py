@@ -7,7 +7,7 @@
         ├── Unreachable    no answer: refused, cut, timed out (``sent``: it may have been carried out all the same)
         │   └── Untrusted  its certificate is not accepted
         └── Refused        the server answered no, with its status and reason
-            ├── Unauthorized, Forbidden, NotFound, AlreadyExists, Conflict, Gone, Invalid, NotAdmitted
+            ├── ApiUnauthorized, ApiForbidden, ApiNotFound, AlreadyExists, ApiConflict, ApiGone, Invalid, NotAdmitted
             └── Busy       429, or a fault of the server: another try may succeed
 
 Messages are fit for users. They hold the server's own words, never a header, a token or a body of ours.
@@ -64,15 +64,15 @@ class RequestRefused(ClusterError):
         self.retry_after_s = retry_after_s  # seconds after which the server wants to be asked again
 
 
-class Unauthorized(RequestRefused):
+class ApiUnauthorized(RequestRefused):
     """401: the credentials are not, or no longer, accepted."""
 
 
-class Forbidden(RequestRefused):
+class ApiForbidden(RequestRefused):
     """403: the role does not allow it, or a quota or admission rule forbids it."""
 
 
-class NotFound(RequestRefused):
+class ApiNotFound(RequestRefused):
     """404: no such object, or no such kind of object."""
 
 
@@ -80,11 +80,11 @@ class AlreadyExists(RequestRefused):
     """409 to a creation: the name is taken."""
 
 
-class Conflict(RequestRefused):
+class ApiConflict(RequestRefused):
     """409 to a change: the object is not the one, or not in the version, that was named."""
 
 
-class Gone(RequestRefused):
+class ApiGone(RequestRefused):
     """410: the version to go on from, or the rest of a list, is no longer kept."""
 
 
@@ -102,18 +102,18 @@ class NotAdmitted(RequestRefused):
 
 _BY_STATUS: dict[int, type[RequestRefused]] = {
     400: Invalid,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    410: Gone,
+    401: ApiUnauthorized,
+    403: ApiForbidden,
+    404: ApiNotFound,
+    409: ApiConflict,
+    410: ApiGone,
     422: Invalid,
     429: Busy,
 }
 
 
 @dataclass(frozen=True)
-class Request:
+class FailedRequest:
     """What an error says it was about."""
 
     verb: str  # get, list, watch, create, patch, delete
@@ -123,12 +123,12 @@ class Request:
         return f"{self.verb} {self.path}"
 
 
-def refusal(request: Request, status: int, body: bytes, retry_after: str | None, now: datetime) -> RequestRefused:
+def refusal(request: FailedRequest, status: int, body: bytes, retry_after: str | None, now: datetime) -> RequestRefused:
     """The error for an answer with that status. ``retry_after`` is the header, ``now`` the aware time of the answer."""
     said = _status_object(body)
     reason = str(said.get("reason") or "")
     kind = _BY_STATUS.get(status, Busy if status >= 500 else RequestRefused)
-    if kind is Conflict and reason == "AlreadyExists":
+    if kind is ApiConflict and reason == "AlreadyExists":
         kind = AlreadyExists
     if kind is Busy and "failed calling webhook" in str(said.get("message") or ""):
         kind = NotAdmitted
@@ -174,7 +174,7 @@ def _seconds_of(said: dict[str, Any]) -> float | None:
     return float(seconds) if isinstance(seconds, int) and seconds > 0 else None
 
 
-def _words(request: Request, status: int, said: dict[str, Any]) -> str:
+def _words(request: FailedRequest, status: int, said: dict[str, Any]) -> str:
     if status in _ECHOING and "/secrets" in request.path:
         return "its words are left out, since they may quote the secret"
     words = " ".join(str(said.get("message") or "").split())

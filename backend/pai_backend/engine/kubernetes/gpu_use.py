@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Final
 
 from pai_backend.engine.base import EngineError, GpuUse
-from pai_backend.engine.kubernetes.channels import Ran, execute
-from pai_backend.engine.kubernetes.client import Client
-from pai_backend.engine.kubernetes.failures import ClusterError, Forbidden, Malformed, NotFound, Unreachable
+from pai_backend.engine.kubernetes.channels import CommandExit, execute
+from pai_backend.engine.kubernetes.client import ApiClient
+from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound, ClusterError, Malformed, Unreachable
 from pai_backend.engine.kubernetes.pods import layout
 
 TELL_S: Final = 8  # for the program itself: without persistence mode it loads the driver first
@@ -74,7 +74,7 @@ def command(bash: str = layout.BASH, tell_s: float = TELL_S) -> tuple[str, ...]:
     return bash, "-c", _SCRIPT, "gpu-use", str(tell_s), str(OUTPUT_MAX)
 
 
-def told(ran: Ran) -> GpuUse:
+def told(ran: CommandExit) -> GpuUse:
     """The GPU use that the program printed. Raises EngineError with the reason.
 
     Lines of another form are remarks of the driver, such as on memory errors. For a GPU in MIG mode it writes ``[N/A]``
@@ -92,7 +92,7 @@ def told(ran: Ran) -> GpuUse:
     return GpuUse(max(numbers), unread)
 
 
-def _failure(ran: Ran, *, any_line: bool) -> str:
+def _failure(ran: CommandExit, *, any_line: bool) -> str:
     """Why what it told is not all; empty when it is."""
     if ran.code is None:
         return "no program can be run in its container now"
@@ -101,14 +101,14 @@ def _failure(ran: Ran, *, any_line: bool) -> str:
     return "" if any_line else "nvidia-smi reports no GPU"
 
 
-async def gpu_use(client: Client, pod_path: str) -> GpuUse:
+async def gpu_use(client: ApiClient, pod_path: str) -> GpuUse:
     """How much the GPUs of the pod's task work now. Raises EngineError with the reason when that cannot be known."""
     try:
         return told(await execute(client, pod_path, layout.TASK_CONTAINER, command(), LIMIT_S))
-    except Forbidden:
+    except ApiForbidden:
         words = "the backend may not run programs in its pod: the role needs `get` and `create` of pods/exec"
         raise EngineError(words) from None
-    except NotFound:
+    except ApiNotFound:
         raise EngineError("its pod is gone") from None
     except Malformed:
         raise EngineError("the program in its container is not nvidia-smi") from None

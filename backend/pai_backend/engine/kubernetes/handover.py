@@ -29,7 +29,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Gone:
+class ObjectGone:
     """An object is no longer there.
 
     ``last`` is its last state when ``witnessed``; else it vanished while it was not watched, and ``last`` is what was
@@ -42,13 +42,13 @@ class Gone:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ResourceListed:
     """The first list of this resource is complete: what has not been seen is not there. Comes once."""
 
     resource: str
 
 
-Change: TypeAlias = Seen | Gone | Listed
+Change: TypeAlias = Seen | ObjectGone | ResourceListed
 
 
 class Handover:
@@ -97,7 +97,7 @@ class Handover:
 
 def _key(change: Change) -> tuple[str, str]:
     match change:
-        case Seen(resource, obj) | Gone(resource, obj):
+        case Seen(resource, obj) | ObjectGone(resource, obj):
             return resource, uid_of(obj)
-        case Listed(resource):
+        case ResourceListed(resource):
             return resource, ""

@@ -19,9 +19,9 @@ from pai_backend.engine.base import EngineError
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import find
-from pai_backend.engine.kubernetes.failures import NotFound
+from pai_backend.engine.kubernetes.failures import ApiNotFound
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind, places_of
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import part
 
@@ -131,7 +131,7 @@ def addresses_in(text: str) -> dict[str, str]:
 class _Attempt:
     """An attempt whose list is kept."""
 
-    places: Places
+    places: ApiPaths
     roll: Roll = field(default_factory=Roll)
     written: str | None = None
     """What the ConfigMap has; None until that is known."""
@@ -213,7 +213,7 @@ class HostsKeeper:
             try:
                 path = attempt.places.one(ResourceKind.CONFIG_MAP, owner)
                 await self._calls.patch(path, {"data": {layout.HOSTS: text}}, Patch.MERGE)
-            except NotFound:
+            except ApiNotFound:
                 return  # the attempt is being removed
             attempt.written = text
         if attempt.roll.complete:
@@ -221,8 +221,8 @@ class HostsKeeper:
             touches = [self._touch(attempt.places, peer.pod, digest) for peer in attempt.roll.to_touch(digest)]
             await asyncio.gather(*touches)
 
-    async def _touch(self, places: Places, pod: str, digest: str) -> None:
-        with contextlib.suppress(NotFound):  # it went meanwhile
+    async def _touch(self, places: ApiPaths, pod: str, digest: str) -> None:
+        with contextlib.suppress(ApiNotFound):  # it went meanwhile
             path = places.one(ResourceKind.POD, pod)
             await self._calls.patch(path, {"metadata": {"annotations": {naming.HOSTS: digest}}}, Patch.MERGE)
 

@@ -10,8 +10,8 @@ from typing import Final, NoReturn
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.counts import Health
-from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed
+from pai_backend.engine.kubernetes.counts import ReflectorHealth
+from pai_backend.engine.kubernetes.handover import Change, Handover, ObjectGone, ResourceListed
 from pai_backend.engine.kubernetes.nodes import slim_node
 from pai_backend.engine.kubernetes.objects import (
     Object,
@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.objects import (
     uid_of,
     without_managed_fields,
 )
-from pai_backend.engine.kubernetes.places import NODES, Places, ResourceKind
+from pai_backend.engine.kubernetes.places import NODES, ApiPaths, ResourceKind
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource
 from pai_backend.engine.kubernetes.status.view import part
 
@@ -35,7 +35,7 @@ _SLIM: Final[dict[str, Slim]] = {"pods": slim_pod, "nodes": slim_node}
 NODES_ALONE: Final = (Resource("nodes", NODES),)
 
 
-def of_tasks(places: Places, instance: str) -> tuple[Resource, ...]:
+def of_tasks(places: ApiPaths, instance: str) -> tuple[Resource, ...]:
     """What to follow for the tasks of a backend."""
     tasks = naming.selector({**naming.ours(instance), naming.COMPONENT: naming.Component.TASK})
     return (
@@ -87,9 +87,9 @@ class Mirrors:
             news.cancel()
 
     def _counts(self, change: Change) -> bool:
-        if isinstance(change, Listed):
+        if isinstance(change, ResourceListed):
             return True
-        return self._ours(change.last if isinstance(change, Gone) else change.object)
+        return self._ours(change.last if isinstance(change, ObjectGone) else change.object)
 
     def slim(self, found: Object) -> Object:
         """What is kept of an object; of those that do not count no more than mirroring needs."""
@@ -104,7 +104,7 @@ class Mirrors:
         further = _SLIM.get(resource)
         return self.slim if further is None else lambda found: further(self.slim(found))
 
-    def health(self) -> list[Health]:
+    def health(self) -> list[ReflectorHealth]:
         """How well each resource is known now; empty while nothing is watched."""
         return [each.health for each in self._reflectors]
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.failures import Forbidden, NotFound
+from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound
 from pai_backend.engine.kubernetes.objects import name_of
-from pai_backend.engine.kubernetes.places import EVERYWHERE, NAMESPACES, Places, namespace
+from pai_backend.engine.kubernetes.places import EVERYWHERE, NAMESPACES, ApiPaths, namespace
 from pai_backend.engine.providers import JobOwner, OwnerOf
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid
@@ -22,7 +22,7 @@ from pai_backend.model.plan import TaskPlan
 
 REMEMBERED: Final = 10_000  # jobs whose owner is not asked for again, about 100 bytes each
 
-Find = Callable[[TaskUid], Awaitable[Places]]
+Find = Callable[[TaskUid], Awaitable[ApiPaths]]
 """Where the objects of a task are, or would be."""
 
 
@@ -40,49 +40,49 @@ class Namespaces:
         self._known: dict[JobUid, str] = {}
 
     @property
-    def watched(self) -> Places:
+    def watched(self) -> ApiPaths:
         """Where all that is to be followed is."""
-        return Places(self._base) if self._per is NamespacePer.CLUSTER else EVERYWHERE
+        return ApiPaths(self._base) if self._per is NamespacePer.CLUSTER else EVERYWHERE
 
     def has(self, namespace: str) -> bool:
         """Whether tasks of ours may be there; also true of what is in no namespace."""
         return self._per is NamespacePer.CLUSTER or not namespace or namespace.startswith(f"{self._base}-")
 
-    def of_plan(self, plan: TaskPlan) -> Places:
+    def of_plan(self, plan: TaskPlan) -> ApiPaths:
         """Where a task is to be made."""
         return self._of(JobOwner(plan.user, plan.virtual_cluster))
 
-    async def of_job(self, job: JobUid) -> Places:
+    async def of_job(self, job: JobUid) -> ApiPaths:
         """Where the tasks of a job are, or would be. Of an unknown job nothing is found."""
         if self._per is NamespacePer.CLUSTER:
-            return Places(self._base)
+            return ApiPaths(self._base)
         if job not in self._known:
             owner = await self._owner_of(job)
             if owner is None:
-                return Places(self._base)
+                return ApiPaths(self._base)
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             self._known[job] = self._of(owner).namespace
-        return Places(self._known[job])
+        return ApiPaths(self._known[job])
 
-    async def all(self, calls: Calls) -> list[Places]:
+    async def all(self, calls: Calls) -> list[ApiPaths]:
         """All namespaces that exist now. Raises ClusterErrors."""
         if self._per is NamespacePer.CLUSTER:
-            return [Places(self._base)]
+            return [ApiPaths(self._base)]
         names = [name_of(each) async for each in calls.list(NAMESPACES)]
-        return [Places(name) for name in names if self.has(name)]
+        return [ApiPaths(name) for name in names if self.has(name)]
 
-    def _of(self, owner: JobOwner) -> Places:
+    def _of(self, owner: JobOwner) -> ApiPaths:
         name = naming.namespace_of(self._base, self._per, virtual_cluster=owner.virtual_cluster, user=owner.user)
-        return Places(name)
+        return ApiPaths(name)
 
 
 async def is_missing(calls: Calls, name: str) -> bool:
     """Whether there is no namespace of this name; False where that may not be asked. Raises other ClusterErrors."""
     try:
         await calls.get(namespace(name))
-    except NotFound:
+    except ApiNotFound:
         return True
-    except Forbidden:
+    except ApiForbidden:
         return False
     return False

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of
 from pai_backend.engine.kubernetes.status.task import NodeAway
-from pai_backend.engine.kubernetes.status.view import Condition, items, part, time_of, words
+from pai_backend.engine.kubernetes.status.view import PodCondition, items, part, time_of, words
 from pai_backend.model.cluster_settings import NodeReading
 from pai_backend.model.labels import Taint, Toleration
 from pai_backend.model.node import Gpu, Node
@@ -130,12 +130,12 @@ def _taints(spec: Object, tolerations: Sequence[Toleration]) -> tuple[Taint, ...
     return tuple(taint for taint in taints if not any(each.tolerates(taint) for each in tolerations))
 
 
-def _ready(found: Object) -> Condition:
+def _ready(found: Object) -> PodCondition:
     conditions = items(part(found, "status"), "conditions")
     each = next((each for each in conditions if each.get("type") == "Ready"), None)
     if each is None:
-        return Condition(true=False, message="its kubelet has not said yet that it is ready")
-    return Condition(
+        return PodCondition(true=False, message="its kubelet has not said yet that it is ready")
+    return PodCondition(
         true=each.get("status") == "True",
         reason=str(each.get("reason") or ""),
         message=words(str(each.get("message") or "")),
@@ -143,7 +143,7 @@ def _ready(found: Object) -> Condition:
     )
 
 
-def _why(condition: Condition) -> str:
+def _why(condition: PodCondition) -> str:
     return condition.message or condition.reason or "no reason is given"
 
 

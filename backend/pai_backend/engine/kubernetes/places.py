@@ -24,7 +24,7 @@ class ResourceKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Places:
+class ApiPaths:
     """Paths in one namespace; without a name, those of collections in all namespaces."""
 
     namespace: str
@@ -41,12 +41,12 @@ class Places:
         return f"{self.all(kind)}/{quote(name, safe='')}"
 
 
-EVERYWHERE = Places("")
+EVERYWHERE = ApiPaths("")
 
 
-def places_of(found: Object) -> Places:
+def places_of(found: Object) -> ApiPaths:
     """Where an object is that was read."""
-    return Places(namespace_of(found))
+    return ApiPaths(namespace_of(found))
 
 
 def namespace(name: str) -> str:

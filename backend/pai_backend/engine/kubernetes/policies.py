@@ -11,7 +11,7 @@ from typing import Final
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.failures import AlreadyExists
 from pai_backend.engine.kubernetes.objects import Object, name_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
 
 SURE_S: Final = 60.0
 """For how long a policy that was there is taken to be: who deletes one opens tasks for that long, and not for good."""
@@ -26,7 +26,7 @@ class Policies:
         self._one_at_a_time = asyncio.Lock()
         self._sure_until: dict[tuple[str, str], float] = {}
 
-    async def ensure(self, body: Object, places: Places) -> None:
+    async def ensure(self, body: Object, places: ApiPaths) -> None:
         """Return once the policy is there; who comes meanwhile waits for the same request. Raises ClusterErrors."""
         key = (places.namespace, name_of(body))
         async with self._one_at_a_time:

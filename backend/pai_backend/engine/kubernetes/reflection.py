@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pai_backend.engine.kubernetes.failures import AccessError, ClusterError, Invalid, Malformed, Unreachable
-from pai_backend.engine.kubernetes.failures import Gone as VersionGone
-from pai_backend.engine.kubernetes.handover import Change, Gone, Listed, Seen
+from pai_backend.engine.kubernetes.failures import ApiGone as VersionGone
+from pai_backend.engine.kubernetes.handover import Change, ObjectGone, ResourceListed, Seen
 from pai_backend.engine.kubernetes.objects import (
     INITIAL_EVENTS_END,
     Object,
@@ -142,7 +142,7 @@ class Reflection:
         self.version = version
         if kind == "DELETED":
             self._objects.pop(uid, None)
-            return [Gone(self.resource, obj, witnessed=True)]
+            return [ObjectGone(self.resource, obj, witnessed=True)]
         self._objects[uid] = obj
         return [Seen(self.resource, obj)]
 
@@ -205,19 +205,19 @@ class Reflection:
         """The list is whole: what it says is now known, and the changes are those against what was known."""
         before, arrived = self._objects, self._arriving
         changes: list[Change] = [
-            Gone(self.resource, arrived.departed.get(uid, obj), witnessed=uid in arrived.departed)
+            ObjectGone(self.resource, arrived.departed.get(uid, obj), witnessed=uid in arrived.departed)
             for uid, obj in before.items()
             if uid not in arrived.objects
         ]
         changes += [
-            Gone(self.resource, obj, witnessed=True) for uid, obj in arrived.departed.items() if uid not in before
+            ObjectGone(self.resource, obj, witnessed=True) for uid, obj in arrived.departed.items() if uid not in before
         ]
         for uid, obj in arrived.objects.items():
             known = before.get(uid)
             if known is None or version_of(known) != version_of(obj):
                 changes.append(Seen(self.resource, obj))
         if not self.listed:
-            changes.append(Listed(self.resource))
+            changes.append(ResourceListed(self.resource))
         self._objects, self._arriving = arrived.objects, _Arriving()
         self.version, self.listed, self.step = version, True, Step.WATCH
         self._version_at_opening = (

@@ -18,9 +18,15 @@ from typing import NoReturn
 from pydantic_core import from_json
 
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.client import LineTooLong, Query, Stream
-from pai_backend.engine.kubernetes.counts import Health
-from pai_backend.engine.kubernetes.failures import AccessError, ClusterError, RequestRefused, Unauthorized, Unreachable
+from pai_backend.engine.kubernetes.client import LineStream, LineTooLong, Query
+from pai_backend.engine.kubernetes.counts import ReflectorHealth
+from pai_backend.engine.kubernetes.failures import (
+    AccessError,
+    ApiUnauthorized,
+    ClusterError,
+    RequestRefused,
+    Unreachable,
+)
 from pai_backend.engine.kubernetes.handover import Handover
 from pai_backend.engine.kubernetes.objects import Object, Slim, without_managed_fields
 from pai_backend.engine.kubernetes.reflection import Closed, End, Full, Reflection, Silent, Step, StreamFault
@@ -84,9 +90,9 @@ class Reflector:
         return self._reflection.objects
 
     @property
-    def health(self) -> Health:
+    def health(self) -> ReflectorHealth:
         """How well the resource is known now."""
-        return Health(
+        return ReflectorHealth(
             resource=self._resource.name,
             listed=self._reflection.listed,
             watching=self._watching,
@@ -116,7 +122,7 @@ class Reflector:
                 return await self._watch()
             await self._list()
             return None
-        except Unauthorized as error:
+        except ApiUnauthorized as error:
             return await self._renewed(error)
         except (ClusterError, AccessError, StreamFault) as error:
             return error
@@ -155,7 +161,7 @@ class Reflector:
                 pass  # a connection that broke is a watch that ended: how often that may be is counted by how it went
             return Closed(loop.time() - began)
 
-    async def _read(self, stream: Stream, patience: asyncio.Timeout) -> bool:
+    async def _read(self, stream: LineStream, patience: asyncio.Timeout) -> bool:
         """Read until the stream ends (True) or the consumer is behind (False). Raises StreamFault, Unreachable."""
         loop = asyncio.get_running_loop()
         try:
@@ -194,7 +200,7 @@ class Reflector:
             _log.warning("%s cannot be watched: %s", self._resource.name, trouble)
             self._trouble = trouble
 
-    async def _renewed(self, error: Unauthorized) -> End:
+    async def _renewed(self, error: ApiUnauthorized) -> End:
         try:
             await self._calls.renew_credentials()
         except AccessError as access:

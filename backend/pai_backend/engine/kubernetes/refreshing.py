@@ -7,16 +7,16 @@ import hashlib
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import find
-from pai_backend.engine.kubernetes.failures import NotFound
+from pai_backend.engine.kubernetes.failures import ApiNotFound
 from pai_backend.engine.kubernetes.objects import metadata
-from pai_backend.engine.kubernetes.places import Places, ResourceKind
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
 from pai_backend.engine.kubernetes.pods.job import attempt_files, info_file
 from pai_backend.engine.kubernetes.pods.volumes import JOB_VOLUME
 from pai_backend.engine.kubernetes.status.view import part
 from pai_backend.model.ids import TaskUid
 
 
-async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> None:
+async def refresh(calls: Calls, places: ApiPaths, uid: TaskUid, job_info: str) -> None:
     """Replace the job info where the task's pod has it from, and let the task's kubelet look at it at once.
 
     A task that has no pod, or whose pod is over, is left alone. Raises StartRefused when it is more than a ConfigMap
@@ -40,5 +40,5 @@ async def refresh(calls: Calls, places: Places, uid: TaskUid, job_info: str) -> 
             secret = places.one(ResourceKind.SECRET, naming.task_name(uid))
             await calls.patch(secret, {"data": info_file(job_info)}, Patch.MERGE)
         await calls.patch(path, {"metadata": {"annotations": {naming.REFRESHED: digest}}}, Patch.MERGE)
-    except NotFound:
+    except ApiNotFound:
         return  # it ended and was removed meanwhile

@@ -15,7 +15,7 @@ from pai_backend.engine.kubernetes.client import connect
 from pai_backend.engine.kubernetes.ending import remove_pod
 from pai_backend.engine.kubernetes.namespaces import Namespaces, unknown
 from pai_backend.engine.kubernetes.objects import name_of, uid_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
 from pai_backend.model.cluster_settings import NamespacePer
 
 KINDS: Final = (
@@ -40,7 +40,7 @@ async def remove_all(access: Access, per: NamespacePer, instance: str) -> int:
         await client.aclose()
 
 
-async def remove_in(calls: Calls, places: Places, instance: str) -> int:
+async def remove_in(calls: Calls, places: ApiPaths, instance: str) -> int:
     """The same in one namespace. Idempotent: what is gone already is as it should be."""
     query, count = (("labelSelector", naming.selector(naming.ours(instance))),), 0
     for kind in KINDS:

@@ -8,8 +8,8 @@ from datetime import datetime
 from pai_backend.engine.base import EngineEvent, Listed, NodeGone, NodeSeen
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.ending import find
-from pai_backend.engine.kubernetes.handover import Change, Gone
-from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
+from pai_backend.engine.kubernetes.handover import Change, ObjectGone
+from pai_backend.engine.kubernetes.handover import ResourceListed as ResourceListed
 from pai_backend.engine.kubernetes.nodes import away, node_of
 from pai_backend.engine.kubernetes.objects import Object, name_of
 from pai_backend.engine.kubernetes.places import node
@@ -56,8 +56,8 @@ class ReportedNodes:
             if isinstance(change, ResourceListed):
                 listed = True
             else:
-                gone = isinstance(change, Gone)
-                self.note(change.last if isinstance(change, Gone) else change.object, gone=gone, now=now)
+                gone = isinstance(change, ObjectGone)
+                self.note(change.last if isinstance(change, ObjectGone) else change.object, gone=gone, now=now)
         return [*self.take(), *([Listed()] if listed else [])]
 
     def take(self) -> list[EngineEvent]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.failures import ClusterError, Forbidden, NotFound
+from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound, ClusterError
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.places import lease
 from pai_backend.engine.kubernetes.status.view import part, time_of
@@ -51,12 +51,12 @@ class Silences:
             return known
         try:
             known = await calls.get(lease(name), deadline_s=ASK_S)
-        except Forbidden as error:
+        except ApiForbidden as error:
             self._forbidden = True
             _log.warning(
                 "leases of nodes may not be read, so a silent node is noticed only once it is not ready: %s", error
             )
-        except NotFound:
+        except ApiNotFound:
             known = {}
         except ClusterError:
             return {}  # that the cluster is away is reported for everything

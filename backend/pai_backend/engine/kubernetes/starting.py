@@ -11,13 +11,13 @@ from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.ending import find, had_pod
-from pai_backend.engine.kubernetes.failures import AlreadyExists, Forbidden, NotFound, RequestRefused
+from pai_backend.engine.kubernetes.failures import AlreadyExists, ApiForbidden, ApiNotFound, RequestRefused
 from pai_backend.engine.kubernetes.marks import Marks, marks_of
 from pai_backend.engine.kubernetes.namespaces import is_missing
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, uid_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind, node
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, node
 from pai_backend.engine.kubernetes.pods.job import attempt_map, network_policy, service
-from pai_backend.engine.kubernetes.pods.owner import Owner, owned
+from pai_backend.engine.kubernetes.pods.owner import PodOwner, owned
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.engine.kubernetes.pods.secret import is_alone, login_secret, mark_secret, task_secret
 from pai_backend.engine.kubernetes.policies import Policies
@@ -42,7 +42,7 @@ class Starter:
     def __init__(
         self,
         calls: Calls,
-        places: Places,
+        places: ApiPaths,
         instance: str,
         settings: PodSettings,
         policies: Policies,
@@ -80,7 +80,7 @@ class Starter:
             raise await self._explained(refused) from None
         return made.marks
 
-    async def _built(self, plan: TaskPlan, owner: Owner) -> tuple[Object, Object]:
+    async def _built(self, plan: TaskPlan, owner: PodOwner) -> tuple[Object, Object]:
         """The task's pod and Secret, before either is made.
 
         Of a plan that cannot be built a Secret without it is made: what is shared goes by the marks of its tasks.
@@ -94,7 +94,7 @@ class Starter:
     async def _explained(self, refused: RequestRefused) -> EngineError:
         """What a refusal means. Of a namespace that is not there a server may say as well that it is forbidden."""
         namespace = self._places.namespace
-        if isinstance(refused, Forbidden | NotFound) and await is_missing(self._calls, namespace):
+        if isinstance(refused, ApiForbidden | ApiNotFound) and await is_missing(self._calls, namespace):
             return EngineError(
                 f"the namespace {namespace} of its task is not there; it starts when an administrator has made it "
                 f"(kubectl create namespace {namespace}) and let the backend work in it"
@@ -106,13 +106,13 @@ class Starter:
             return
         try:
             await self._calls.get(node(name))
-        except NotFound:
+        except ApiNotFound:
             raise StartRefused(f"the cluster has no node {name!r}") from None
 
-    async def _owner(self, plan: TaskPlan) -> Owner:
+    async def _owner(self, plan: TaskPlan) -> PodOwner:
         """The attempt's ConfigMap, made by whichever of its tasks comes first; of a task alone its Secret, to come."""
         if is_alone(plan):
-            return Owner(self._places.namespace, naming.task_name(plan.uid), "", self._instance)
+            return PodOwner(self._places.namespace, naming.task_name(plan.uid), "", self._instance)
         body = attempt_map(plan, self._places.namespace, self._instance)
         name = name_of(body)
         try:
@@ -120,9 +120,9 @@ class Starter:
         except AlreadyExists:
             found = await self._calls.get(self._places.one(ResourceKind.CONFIG_MAP, name))
         _refuse_deleted(found, f"what the tasks of its job share ({name})")
-        return Owner(self._places.namespace, name, uid_of(found), self._instance)
+        return PodOwner(self._places.namespace, name, uid_of(found), self._instance)
 
-    async def _share(self, plan: TaskPlan, owner: Owner) -> None:
+    async def _share(self, plan: TaskPlan, owner: PodOwner) -> None:
         """Make what the tasks of an attempt share, or all that have no peers, so that they may be reached."""
         policy = network_policy(plan, owner, self._settings)
         if not is_alone(plan):

@@ -19,20 +19,20 @@ from pai_backend.engine.base import EngineError, EngineEvent, Listed, TaskSeen, 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls, Patch
 from pai_backend.engine.kubernetes.ending import KEPT_GRACE_S, find, had_pod, remove_pod
-from pai_backend.engine.kubernetes.failures import Conflict, NotFound
-from pai_backend.engine.kubernetes.handover import Change, Gone, Handover
-from pai_backend.engine.kubernetes.handover import Listed as ResourceListed
+from pai_backend.engine.kubernetes.failures import ApiConflict, ApiNotFound
+from pai_backend.engine.kubernetes.handover import Change, Handover, ObjectGone
+from pai_backend.engine.kubernetes.handover import ResourceListed as ResourceListed
 from pai_backend.engine.kubernetes.hosts import HostsKeeper
 from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import Marks, never_started
 from pai_backend.engine.kubernetes.mirrors import Mirrors
 from pai_backend.engine.kubernetes.objects import Object, metadata, name_of, slim_pod, uid_of, version_of
-from pai_backend.engine.kubernetes.places import Places, ResourceKind, places_of
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind, places_of
 from pai_backend.engine.kubernetes.reported_nodes import ReportedNodes
 from pai_backend.engine.kubernetes.status.record import ExitRecord
-from pai_backend.engine.kubernetes.status.task import Around, Reading, read_task, vanished
+from pai_backend.engine.kubernetes.status.task import Around, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import part
-from pai_backend.engine.kubernetes.status.waits import Trouble
+from pai_backend.engine.kubernetes.status.waits import StartTrouble
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import TaskExit
@@ -50,7 +50,7 @@ class _Known:
     """A task and its pod."""
 
     pod: Object
-    trouble: Trouble | None = None
+    trouble: StartTrouble | None = None
     inside: ExitRecord | None = None
     told: TaskSeen | None = None
     copy: asyncio.Task[None] | None = None  # of its log, from when it was asked to end
@@ -58,7 +58,7 @@ class _Known:
     busy: bool = False  # something is being asked of the cluster about it, after which it is read again
 
 
-class Watcher:
+class PodWatcher:
     """One watch. ``forgotten`` and ``tell`` let the engine's own acts be seen in it."""
 
     def __init__(
@@ -218,27 +218,27 @@ class Watcher:
         """Take a change over; the tasks to read again."""
         if isinstance(change, ResourceListed):
             return set()
-        found = change.last if isinstance(change, Gone) else change.object
+        found = change.last if isinstance(change, ObjectGone) else change.object
         if change.resource == "nodes":
-            moved = self._nodes.note(found, gone=isinstance(change, Gone), now=self._calls.now())
+            moved = self._nodes.note(found, gone=isinstance(change, ObjectGone), now=self._calls.now())
             if not moved:
                 return set()  # a heartbeat, of which there are many
             return {uid for uid, known in self._tasks.items() if part(known.pod, "spec").get("nodeName") in moved}
         if change.resource == "events":
-            name = self._mirrors.note_event(found, gone=isinstance(change, Gone))
+            name = self._mirrors.note_event(found, gone=isinstance(change, ObjectGone))
             return {uid for uid in (TaskUid(name),) if uid in self._tasks}  # most pods are called what their task is
-        self._hosts.note(found, gone=isinstance(change, Gone))
+        self._hosts.note(found, gone=isinstance(change, ObjectGone))
         uid = _task_of(found)
         if uid is None or uid in self._forgotten:
-            self._forgotten -= {uid} if isinstance(change, Gone) else set()
+            self._forgotten -= {uid} if isinstance(change, ObjectGone) else set()
             return set()
         known = self._tasks.get(uid)
         if known is None:
             known = self._tasks[uid] = _Known(found)
-            if not self._late.came(uid) and self._listed and not isinstance(change, Gone):
+            if not self._late.came(uid) and self._listed and not isinstance(change, ObjectGone):
                 self._spawn(known, self._settle_late(uid, known))
         known.pod = found
-        if isinstance(change, Gone):
+        if isinstance(change, ObjectGone):
             self._gone(uid, known)
             return set()
         return {uid}
@@ -268,7 +268,7 @@ class Watcher:
 
     async def _settle_without_pod(self, marks: Marks) -> None:
         """A Secret whose pod is not in the mirror: of a start that was cut off, or another client removed the pod."""
-        places, name = Places(marks.namespace), naming.task_name(marks.uid)
+        places, name = ApiPaths(marks.namespace), naming.task_name(marks.uid)
         found = await find(self._calls, places.one(ResourceKind.POD, name))
         had = found is None and await had_pod(self._calls, places, name)
         if had:  # it may have been made between the two questions
@@ -320,7 +320,7 @@ class Watcher:
         self._read_at(uid, known.copy_until)
         return True
 
-    def _reading(self, known: _Known) -> Reading:
+    def _reading(self, known: _Known) -> PodReading:
         return read_task(
             known.pod,
             Around(
@@ -405,7 +405,7 @@ class Watcher:
             try:
                 known.pod = slim_pod(await self._calls.patch(path, {"metadata": about}, Patch.MERGE))
                 await self._calls.delete(path, uid=uid_of(known.pod), grace_s=KEPT_GRACE_S)
-            except (Conflict, NotFound):
+            except (ApiConflict, ApiNotFound):
                 self._read_at(uid, self._calls.now() + AGAIN)  # it is no longer as it was read: the mirror will say how
 
 

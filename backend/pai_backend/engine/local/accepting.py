@@ -22,7 +22,7 @@ RETRY_S = 1.0
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Acceptor:
+class TaskAcceptor:
     """Accepts connections from when it is made until it is closed, and gives each to a protocol of its own."""
 
     def __init__(self, listening: socket.socket, factory: Callable[[], asyncio.BaseProtocol]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Account:
+class SystemAccount:
     """An account of this machine."""
 
     name: str
@@ -27,8 +27,8 @@ class Account:
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name, "SHELL": self.shell}
 
 
-def by_record(record: object) -> Account | None:
+def by_record(record: object) -> SystemAccount | None:
     """The account that a task's plan names; None for a task of the backend's own. Raises KeyError, TypeError."""
     if not isinstance(record, dict):
         return None
-    return Account(**{**record, "groups": tuple(record["groups"])})
+    return SystemAccount(**{**record, "groups": tuple(record["groups"])})

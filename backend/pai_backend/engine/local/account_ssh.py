@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pai_backend.engine.local.account import Account
+from pai_backend.engine.local.account import SystemAccount
 from pai_backend.engine.local.layout import LOOPBACK
 from pai_backend.engine.local.shim.account import UMASK, groups_of, homes_of, join, leave
 from pai_backend.engine.local.ssh_session import Presence, Spawn, TaskWorld
@@ -38,7 +38,7 @@ Told = dict[str, Any]
 class AccountListener:
     """The SSH port of one task, in the agent. Its methods are those of ``ssh_server.Listener``."""
 
-    def __init__(self, account: Account, task: TaskWorld, port: int, told: Mapping[str, object]) -> None:
+    def __init__(self, account: SystemAccount, task: TaskWorld, port: int, told: Mapping[str, object]) -> None:
         """Listen. ``told`` is what the server needs. Raises OSError when the port is taken."""
         self._account, self._task, self._told = account, task, told
         self._groups: list[str] = []
@@ -165,7 +165,9 @@ class AccountListener:
             self._let_go.set()
 
 
-async def _spawn(account: Account, listening: socket.socket, control: socket.socket) -> asyncio.subprocess.Process:
+async def _spawn(
+    account: SystemAccount, listening: socket.socket, control: socket.socket
+) -> asyncio.subprocess.Process:
     """A server, as the account from its first instruction on. Raises OSError, PermissionError where we may not."""
     descriptors = [listening.fileno(), control.fileno()]
     inherited = {key: os.environ[key] for key in ("PATH", "LANG", "LD_LIBRARY_PATH") if key in os.environ}

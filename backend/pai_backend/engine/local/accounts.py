@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import EngineError, StartRefused
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.account import Account
+from pai_backend.engine.local.account import SystemAccount
 from pai_backend.engine.local.builder import replace_file
 from pai_backend.engine.local.layout import HANDOVER_S, take_lock
 from pai_backend.engine.local.owners import take_over
@@ -34,7 +34,7 @@ class NoAccount(StartRefused):
     """A user has no account of this machine, and gets none; the message has the remedy."""
 
 
-class Accounts:
+class SystemAccounts:
     """Which account each user has. Methods block on the disk; any thread and any process of a backend may call them."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Accounts:
         self._named = named
         self._pool = tuple(pool)
         self._prepare = prepare
-        self._known: dict[str, Account] = {}
+        self._known: dict[str, SystemAccount] = {}
         self._turn = threading.Lock()
 
     def check(self) -> None:
@@ -60,7 +60,7 @@ class Accounts:
                 raise NoAccount(f"two users would share the account {word} (uid {uid}); name another one")
             uids.add(uid)
 
-    def of(self, user: str) -> Account:
+    def of(self, user: str) -> SystemAccount:
         """The account of a user, from now on for good; its home and directories are there on return.
 
         Raises NoAccount when there is none for them, EngineError when the disk refuses.
@@ -75,7 +75,7 @@ class Accounts:
                 self._known[user] = account
             return self._known[user]
 
-    def _given(self, user: str) -> Account:
+    def _given(self, user: str) -> SystemAccount:
         """What the user has, or is given now, durably. Raises NoAccount, EngineError, OSError."""
         if not self._pool and user not in self._named:
             raise NoAccount(f"{user} has no account for tasks on this machine; add them to engine.accounts.map")
@@ -96,7 +96,7 @@ class Accounts:
         finally:
             os.close(lock)
 
-    def _free(self, user: str, words: Sequence[str], owners: Mapping[str, str]) -> Account:
+    def _free(self, user: str, words: Sequence[str], owners: Mapping[str, str]) -> SystemAccount:
         """An account that no user ever had. Raises NoAccount with the remedy."""
         before = next((uid for uid, owner in owners.items() if owner == user), "")
         if before and self._pool:
@@ -115,7 +115,7 @@ class Accounts:
             f"files and take it out of {self._root / layout.ACCOUNTS}"
         )
 
-    def _at_home(self, account: Account) -> Account:
+    def _at_home(self, account: SystemAccount) -> SystemAccount:
         """With a home that is its own: what the machine says may be no directory, or another's."""
         try:
             if os.path.isdir(account.home) and os.stat(account.home).st_uid == account.uid:
@@ -142,18 +142,18 @@ def _is_named(word: str) -> bool:
         return False
 
 
-def resolve(word: str) -> Account:
+def resolve(word: str) -> SystemAccount:
     """The account of that name, or with that uid. Raises NoAccount when there is none, or it is one with all rights."""
     try:
         found = pwd.getpwuid(int(word)) if word.isdecimal() else pwd.getpwnam(word)
     except KeyError:
         if not word.isdecimal():
             raise NoAccount(f"this machine has no account {word}; make it (useradd), or name another one") from None
-        account = Account(f"pai-{word}", int(word), int(word), (), "", _SHELL)
+        account = SystemAccount(f"pai-{word}", int(word), int(word), (), "", _SHELL)
     else:
         groups = tuple(os.getgrouplist(found.pw_name, found.pw_gid))
         shell = found.pw_shell if os.path.basename(found.pw_shell) not in _NO_SHELLS else _SHELL
-        account = Account(found.pw_name, found.pw_uid, found.pw_gid, groups, found.pw_dir, shell)
+        account = SystemAccount(found.pw_name, found.pw_uid, found.pw_gid, groups, found.pw_dir, shell)
     if account.uid == 0 or 0 in (account.gid, *account.groups):
         raise NoAccount(f"the account {word} has the rights of root; name another one")
     return account

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_backend.engine.local import dispositions, layout, processes
-from pai_backend.engine.local.account import Account, by_record
+from pai_backend.engine.local.account import SystemAccount, by_record
 from pai_backend.engine.local.account_ssh import AccountListener
 from pai_backend.engine.local.hints import HintFifo
 from pai_backend.engine.local.layout import HANDOVER_S, take_lock
@@ -49,7 +49,7 @@ class _Wanted:
     host_key: str
     host_certificate: str
     authorized_keys: tuple[str, ...]
-    account: Account | None
+    account: SystemAccount | None
     """That the task runs as, where it is another than the agent's."""
 
     async def listen(self) -> Listener | AccountListener:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout, records, simulated_smi
-from pai_backend.engine.local.account import Account
+from pai_backend.engine.local.account import SystemAccount
 from pai_backend.engine.local.environment import task_environment
 from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.nodes import SIMULATED_GPU_MEMORY_MB
@@ -49,7 +49,7 @@ def checked_uid(uid: str) -> bool:
 
 
 def build_task(
-    directory: Path, plan: TaskPlan, log_bytes: int, python: Interpreter, account: Account | None = None
+    directory: Path, plan: TaskPlan, log_bytes: int, python: Interpreter, account: SystemAccount | None = None
 ) -> None:
     """Make the directory of a new task, upon this Python; no-op when it is there already.
 
@@ -97,7 +97,7 @@ def build_task(
         raise
 
 
-def _open_to(fresh: Path, account: Account) -> None:
+def _open_to(fresh: Path, account: SystemAccount) -> None:
     """Give the account its part of the directory, which it passes through and does not write to."""
     own: tuple[str, ...] = (layout.WORK, layout.PYTHON, layout.BIN, layout.JOB_INFO, layout.STAGE)
     own += (layout.PEER_KEY, layout.SSH_CONFIG, layout.KNOWN_HOSTS)
@@ -177,7 +177,7 @@ def _stage_text(plan: TaskPlan, directory: Path) -> bytes:
     return json.dumps(fields).encode()
 
 
-def _plan_text(plan: TaskPlan, account: Account | None) -> bytes:
+def _plan_text(plan: TaskPlan, account: SystemAccount | None) -> bytes:
     """The plan but for what has a file of its own, with SSH's secret in clear: only its owner can read the file."""
     fields = plan.model_dump(mode="json", exclude=_ELSEWHERE)
     fields["account"] = None if account is None else asdict(account)

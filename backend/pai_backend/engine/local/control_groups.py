@@ -22,7 +22,7 @@ _TASK = "pai-task-"
 
 
 @dataclass(frozen=True)
-class Limits:
+class TaskLimits:
     """What a task may use; 0 is no limit."""
 
     memory_mb: int
@@ -54,7 +54,7 @@ class ControlGroups:
     reasons: Mapping[str, str]
     """Controller -> why tasks are not held to what it counts."""
 
-    def make(self, uid: TaskUid, limits: Limits) -> list[Path]:
+    def make(self, uid: TaskUid, limits: TaskLimits) -> list[Path]:
         """The groups of a task, made as far as they are not there. Raises OSError."""
         groups = []
         files = limits.files(v2=False)

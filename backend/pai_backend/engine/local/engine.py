@@ -21,18 +21,18 @@ from pai_backend.engine.base import (
     TaskPlan,
     TaskSeen,
 )
-from pai_backend.engine.holding import Claim, Holder, claimed, handed_over
+from pai_backend.engine.holding import ControllerClaim, EngineHolder, claimed, handed_over
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.accounts import Accounts
+from pai_backend.engine.local.accounts import SystemAccounts
 from pai_backend.engine.local.control_groups import NONE, ControlGroups
 from pai_backend.engine.local.gpu_use import gpu_use
 from pai_backend.engine.local.holder_file import HolderFile
 from pai_backend.engine.local.layout import LOOPBACK
-from pai_backend.engine.local.ledger import Ledger
+from pai_backend.engine.local.ledger import TaskDirectories
 from pai_backend.engine.local.listeners import require_own
 from pai_backend.engine.local.logfiles import LogReader, segments
 from pai_backend.engine.local.retention import erase
-from pai_backend.engine.local.watching import Watcher
+from pai_backend.engine.local.watching import DirectoryWatcher
 from pai_backend.model.ids import JobUid, TaskUid
 from pai_backend.model.node import Node, Placement
 from pai_backend.platform.disk_reserve import DiskReserve
@@ -59,30 +59,30 @@ class LocalEngine:
         python: str = sys.executable,
         most_processes: int = 0,
         groups: Callable[[], ControlGroups] = lambda: NONE,
-        accounts: Accounts | None = None,
+        accounts: SystemAccounts | None = None,
         reserve: DiskReserve | None = None,
     ) -> None:
         """``python``, ``most_processes``, ``groups`` and ``accounts`` are as the ledger takes them.
 
         ``reserve`` is given up when a task is to be stopped and the disk is full.
         """
-        self._ledger = Ledger(
+        self._ledger = TaskDirectories(
             root.absolute(), log_bytes, python, most_processes=most_processes, groups=groups, accounts=accounts
         )
         self._nodes = {node.name: node for node in nodes}
         self._reserve = reserve
         self._accounts = accounts is not None
-        self._watcher: Watcher | None = None
+        self._watcher: DirectoryWatcher | None = None
         self._holder = HolderFile(root.absolute())
 
-    async def holder(self) -> Holder | None:
+    async def holder(self) -> EngineHolder | None:
         """The record below the root. Raises EngineError."""
         return await asyncio.to_thread(self._holder.read)
 
-    async def hold(self, claim: Claim, *, renewing: bool = False) -> Holder:
+    async def hold(self, claim: ControllerClaim, *, renewing: bool = False) -> EngineHolder:
         """Claim the root. A second controller with a copy of the database cannot watch it: the watch has a lock."""
 
-        def change(found: Holder | None) -> Holder:
+        def change(found: EngineHolder | None) -> EngineHolder:
             return claimed(found, claim, datetime.now(UTC), self._holder.place, renewing=renewing)
 
         return await asyncio.to_thread(self._holder.change, change)
@@ -90,7 +90,7 @@ class LocalEngine:
     async def hand_over(self, identity: str) -> None:
         """Let the root belong to another database. Raises EngineError."""
 
-        def change(found: Holder | None) -> Holder:
+        def change(found: EngineHolder | None) -> EngineHolder:
             return handed_over(found, identity, datetime.now(UTC))
 
         await asyncio.to_thread(self._holder.change, change, unreadable_is_none=True)
@@ -107,9 +107,9 @@ class LocalEngine:
         """Nodes and tasks as they are, ``Listed``, then changes. Raises EngineError when already being watched."""
         if self._watcher is not None:
             raise EngineError("this engine is already being watched")
-        return self._watch(Watcher(self._ledger, tuple(self._nodes.values())))
+        return self._watch(DirectoryWatcher(self._ledger, tuple(self._nodes.values())))
 
-    async def _watch(self, watcher: Watcher) -> AsyncIterator[EngineEvent]:
+    async def _watch(self, watcher: DirectoryWatcher) -> AsyncIterator[EngineEvent]:
         self._watcher = watcher
         try:
             async for event in watcher.events():

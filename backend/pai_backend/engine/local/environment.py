@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pai_backend.engine.base import TaskPlan
 from pai_backend.engine.local import layout
-from pai_backend.engine.local.account import Account
+from pai_backend.engine.local.account import SystemAccount
 from pai_backend.engine.local.interpreter import Interpreter
 from pai_backend.engine.local.overlay import overlay_path, overlay_variables
 from pai_backend.engine.local.peers import has_peers
@@ -32,7 +32,7 @@ def task_environment(
     source: Mapping[str, str],
     below: Interpreter,
     root: Path,
-    account: Account | None = None,
+    account: SystemAccount | None = None,
 ) -> dict[str, str]:
     """The whole environment of the task's command and of its SSH sessions; ``account`` is the one that it runs as.
 

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from pai_backend.engine.local.accepting import Acceptor
+from pai_backend.engine.local.accepting import TaskAcceptor
 
 Offer = Callable[["_Arrived", str, int], Awaitable[object]]
 """Opens a channel to the client for a connection that came from an address and port. Raises ChannelOpenError."""
@@ -156,10 +156,10 @@ class _Arrived(Forwarder):
             self.resume_reading()
 
 
-class Listener(asyncssh.SSHListener):
+class ForwardListener(asyncssh.SSHListener):
     """What the client listens with in the task; it goes with the login, and so does a socket's file."""
 
-    def __init__(self, acceptor: Acceptor, port: int = 0, path: str = "") -> None:
+    def __init__(self, acceptor: TaskAcceptor, port: int = 0, path: str = "") -> None:
         super().__init__()
         self._acceptor = acceptor
         self._port = port
@@ -201,7 +201,7 @@ async def listening_on(
         bound = socket.create_server((address, port))
     except _NO_ADDRESS as error:
         raise OSError(errno.EADDRNOTAVAIL, str(error)) from None
-    listener = Listener(Acceptor(bound, lambda: _Arrived(connection, offer)), bound.getsockname()[1])
+    listener = ForwardListener(TaskAcceptor(bound, lambda: _Arrived(connection, offer)), bound.getsockname()[1])
     return listener
 
 
@@ -218,7 +218,7 @@ async def listening_on_socket(connection: asyncssh.SSHServerConnection, path: st
     bound = socket.socket(socket.AF_UNIX)
     try:
         bound.bind(path)
-        return Listener(Acceptor(bound, lambda: _Arrived(connection, offer)), path=path)
+        return ForwardListener(TaskAcceptor(bound, lambda: _Arrived(connection, offer)), path=path)
     except _NO_ADDRESS as error:
         bound.close()
         raise OSError(errno.EADDRNOTAVAIL, str(error)) from None

@@ -8,12 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from pai_backend.engine.base import EngineError
-from pai_backend.engine.holding import Holder
+from pai_backend.engine.holding import EngineHolder
 from pai_backend.engine.local import layout, records
 from pai_backend.engine.local.builder import replace_file
 from pai_backend.engine.local.layout import HANDOVER_S, take_lock
 
-Change = Callable[[Holder | None], Holder]
+Change = Callable[[EngineHolder | None], EngineHolder]
 
 
 class HolderFile:
@@ -24,7 +24,7 @@ class HolderFile:
         self._lock = root / layout.HOLDER_LOCK
         self.place = f"the task directory {root}"
 
-    def read(self) -> Holder | None:
+    def read(self) -> EngineHolder | None:
         """The record; None when there is none. Raises EngineError."""
         try:
             text = self._path.read_text("utf-8")
@@ -32,9 +32,9 @@ class HolderFile:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise EngineError(f"{self._path} cannot be read: {error}") from None
-        return Holder.read(text, str(self._path))
+        return EngineHolder.read(text, str(self._path))
 
-    def change(self, change: Change, *, unreadable_is_none: bool = False) -> Holder:
+    def change(self, change: Change, *, unreadable_is_none: bool = False) -> EngineHolder:
         """Write what ``change`` makes of the record, and return it. Raises what ``change`` raises, and EngineError."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -24,9 +24,9 @@ from typing import Any
 from pai_backend.engine.base import EngineError, Records, StartRefused, TaskPlan, TaskSeen, TaskState
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.account import by_record
-from pai_backend.engine.local.accounts import Accounts
+from pai_backend.engine.local.accounts import SystemAccounts
 from pai_backend.engine.local.builder import build_task, build_tombstone, checked_uid, clear_abandoned, replace_file
-from pai_backend.engine.local.control_groups import NONE, ControlGroups, Limits
+from pai_backend.engine.local.control_groups import NONE, ControlGroups, TaskLimits
 from pai_backend.engine.local.environment import inherited
 from pai_backend.engine.local.interpreter import Interpreter, interpreter
 from pai_backend.engine.local.owners import PASSABLE
@@ -46,7 +46,7 @@ UNSTARTED = (TaskState.STARTING, TaskState.PULLING)
 """States of a task whose command was not executed: its shim may be started again."""
 
 
-class Ledger:
+class TaskDirectories:
     """The tasks below one root. Making one touches nothing."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Ledger:
         *,
         most_processes: int = 0,
         groups: Callable[[], ControlGroups] = lambda: NONE,
-        accounts: Accounts | None = None,
+        accounts: SystemAccounts | None = None,
     ) -> None:
         """``python`` is the path of the Python whose packages tasks read; ``groups`` is asked once, at the first start.
 
@@ -195,7 +195,7 @@ class Ledger:
         """
         directory = self.live(uid)
         plan = read_record(directory / layout.PLAN) or {}
-        limits = Limits(int(plan.get("memory_mb", 0)), int(plan.get("cpus", 0)), self._most_processes)
+        limits = TaskLimits(int(plan.get("memory_mb", 0)), int(plan.get("cpus", 0)), self._most_processes)
         if groups := self._groups().make(uid, limits):
             replace_file(directory / layout.GROUPS, "".join(f"{group}\n" for group in groups).encode())
         held = not self._most_processes or self._groups().hold_processes

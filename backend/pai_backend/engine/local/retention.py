@@ -32,7 +32,7 @@ UNUSED_S: Final = 3600.0
 
 
 @dataclass(frozen=True)
-class Keep:
+class KeepRule:
     """How much of finished tasks is kept; 0: no limit."""
 
     seconds: float
@@ -50,7 +50,7 @@ class Finished:
     bytes: int
 
 
-def expired(found: Sequence[Finished], keep: Keep, now: float) -> list[Finished]:
+def expired(found: Sequence[Finished], keep: KeepRule, now: float) -> list[Finished]:
     """Those that go, the oldest first: too old, or more than fit. Pure."""
     kept_bytes, kept, gone = 0, 0, []
     for each in sorted(found, key=lambda one: (one.ended_at, one.name), reverse=True):
@@ -79,10 +79,10 @@ def done_folder(root: Path) -> Folder:
     return Folder(root / layout.DONE, layout.EXIT, STAYS)
 
 
-class Retention:
+class FolderRetention:
     """Of one folder. :meth:`sweep` blocks on the disk."""
 
-    def __init__(self, folder: Folder, keep: Keep) -> None:
+    def __init__(self, folder: Folder, keep: KeepRule) -> None:
         self._folder = folder
         self._keep = keep
         self._sizes: dict[str, int] = {}  # of tasks that are over: their files no longer change

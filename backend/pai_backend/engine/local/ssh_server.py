@@ -19,7 +19,7 @@ import asyncssh
 from pai_backend.engine import asyncssh_parts
 from pai_backend.engine.algorithms import SPEAKS, algorithms
 from pai_backend.engine.jumps import JUMP_SOCKET
-from pai_backend.engine.local.accepting import Acceptor
+from pai_backend.engine.local.accepting import TaskAcceptor
 from pai_backend.engine.local.forwarding import connected_to, connected_to_socket, listening_on, listening_on_socket
 from pai_backend.engine.local.jumps import MakeServer, jump_session
 from pai_backend.engine.local.layout import LOOPBACK
@@ -121,7 +121,7 @@ class Listener:
 
     def listen_again(self, listening: socket.socket) -> None:
         """Accept connections of this socket, after :meth:`hand_over`."""
-        self._acceptor = Acceptor(listening, self._factory)
+        self._acceptor = TaskAcceptor(listening, self._factory)
 
     @property
     def logins(self) -> int:

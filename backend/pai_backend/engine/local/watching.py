@@ -16,7 +16,7 @@ from pai_backend.engine.base import EngineError, EngineEvent, Listed, NodeSeen, 
 from pai_backend.engine.local import layout
 from pai_backend.engine.local.hints import HintFifo
 from pai_backend.engine.local.layout import HANDOVER_S, take_lock
-from pai_backend.engine.local.ledger import UNSTARTED, Ledger
+from pai_backend.engine.local.ledger import UNSTARTED, TaskDirectories
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Node
 
@@ -25,10 +25,10 @@ _log = logging.getLogger(__name__)
 SCAN_S = 2.0  # a shim that was killed, or a directory that was removed, is noticed within this
 
 
-class Watcher:
+class DirectoryWatcher:
     """One watch: at most one per root at a time, in whatever process."""
 
-    def __init__(self, ledger: Ledger, nodes: Sequence[Node]) -> None:
+    def __init__(self, ledger: TaskDirectories, nodes: Sequence[Node]) -> None:
         self._ledger = ledger
         self._nodes = tuple(nodes)
         self._reported: dict[TaskUid, TaskState | None] = {}  # None: known, nothing reported yet

@@ -16,7 +16,7 @@ from pai_backend.controller import Controller, ControllerOptions
 from pai_backend.controller.configuring import Setting
 from pai_backend.engine.base import Engine, EngineError
 from pai_backend.engine.holding import HeldByAnother, refusal
-from pai_backend.engine.local.retention import Keep, Retention
+from pai_backend.engine.local.retention import FolderRetention, KeepRule
 from pai_backend.processes.components import Components, ReadyLine, RoleError
 from pai_backend.scheduling.jobs.placer import Placer
 from pai_backend.scheduling.terms import NodeRules
@@ -103,4 +103,4 @@ async def _sweep(components: Components) -> None:
     """Remove what is not kept of finished tasks: their logs, and on this machine their directories."""
     given = components.settings.engine
     folder = components.provider.finished(components.settings)
-    await Retention(folder, Keep(given.keep_days * 86_400, given.keep_tasks, given.keep_bytes)).run()
+    await FolderRetention(folder, KeepRule(given.keep_days * 86_400, given.keep_tasks, given.keep_bytes)).run()

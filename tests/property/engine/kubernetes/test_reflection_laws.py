@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pai_backend.engine.kubernetes.handover import Gone
+from pai_backend.engine.kubernetes.handover import ObjectGone
 from pai_backend.engine.kubernetes.objects import uid_of
 from pai_backend.engine.kubernetes.reflection import Reflection
 from tests.mutants.reflection import MUTANTS
@@ -49,7 +49,7 @@ def test_without_a_second_list_every_last_state_is_told(script: list[Act], strea
     calm = [act for act in script if act.what != "compact"]
     reader.play([Act("turn", lines=act.lines, how="late") if act.what == "turn" else act for act in calm])
     reader.settle()
-    told = {uid_of(change.last): change for batch in reader.told for change in batch if isinstance(change, Gone)}
+    told = {uid_of(change.last): change for batch in reader.told for change in batch if isinstance(change, ObjectGone)}
     assert {uid: change.last for uid, change in told.items()} == reader.server.last_states
     assert all(change.witnessed for change in told.values())
 

@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from pai_backend.engine.kubernetes import access as access_module
 from pai_backend.engine.kubernetes import credential_program
 from pai_backend.engine.kubernetes.access import Access, Credentials, find_cluster
-from pai_backend.engine.kubernetes.client import Client, connect
+from pai_backend.engine.kubernetes.client import ApiClient, connect
 from pai_backend.engine.kubernetes.failures import AccessError
 from tests.support.command_lines import command_lines_with
 from tests.support.kubeconfigs import kubeconfig
@@ -51,7 +51,7 @@ def gives(token: str, expires: str | None = None) -> str:
 
 
 async def bearer(credentials: Credentials) -> str | None:
-    client = Client(credentials)
+    client = ApiClient(credentials)
     try:
         return (await client.authorization()).get("authorization")
     finally:

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from pai_backend.engine.kubernetes.calls import Calls, Patch
-from pai_backend.engine.kubernetes.client import Ask, Stream
+from pai_backend.engine.kubernetes.client import Ask, LineStream
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.failures import (
     AlreadyExists,
+    ApiConflict,
+    ApiForbidden,
+    ApiNotFound,
+    ApiUnauthorized,
     Busy,
-    Conflict,
-    Forbidden,
     Malformed,
-    NotFound,
-    Unauthorized,
     Unreachable,
     Untrusted,
     refusal,
@@ -75,7 +75,7 @@ class Wire:
         body = json.dumps({"kind": "Status", "reason": extra}).encode() if not extra.isdigit() else b""
         raise refusal(ask.request, code, body, extra if extra.isdigit() else None, NOW)
 
-    def stream(self, ask: Ask) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, ask: Ask) -> AbstractAsyncContextManager[LineStream]:
         raise AssertionError("no stream is opened here")
 
     async def renew_credentials(self) -> bool:
@@ -111,7 +111,7 @@ async def test_a_passing_failure_is_tried_again(failure: Answer) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("failure", "kind"), [(404, NotFound), (403, Forbidden), (501, Busy), (not_trusted, Untrusted)]
+    ("failure", "kind"), [(404, ApiNotFound), (403, ApiForbidden), (501, Busy), (not_trusted, Untrusted)]
 )
 async def test_a_final_failure_is_told_at_once(failure: Answer, kind: type[Exception]) -> None:
     wire = Wire(failure)
@@ -162,7 +162,7 @@ async def test_new_credentials_are_fetched_once() -> None:
     assert wire.renewed == 1
     for script, renews in (([401, 401], True), ([401], False)):
         wire = Wire(*script, renews=renews)
-        with pytest.raises(Unauthorized):
+        with pytest.raises(ApiUnauthorized):
             await wire.calls().get(f"{PODS}/task-1")
         assert wire.renewed == 1
         assert wire.done
@@ -205,9 +205,9 @@ async def test_deleting_is_idempotent_and_takes_the_named_uid_only() -> None:
         "preconditions": {"uid": "u"},
         "gracePeriodSeconds": 5,
     }
-    await Wire((409, "Conflict")).calls().delete(f"{PODS}/task-1", uid="u")
-    with pytest.raises(Conflict):
-        await Wire((409, "Conflict")).calls().delete(f"{PODS}/task-1")
+    await Wire((409, "ApiConflict")).calls().delete(f"{PODS}/task-1", uid="u")
+    with pytest.raises(ApiConflict):
+        await Wire((409, "ApiConflict")).calls().delete(f"{PODS}/task-1")
 
 
 @pytest.mark.asyncio

@@ -14,7 +14,7 @@ from pai_backend.engine.kubernetes.client import Ask
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.ending import TOMBSTONE, Ender, erase
 from pai_backend.engine.kubernetes.marks import Marks, marks_of, never_started, rfc3339, tombstone
-from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.places import ApiPaths
 from pai_backend.model.ids import TaskUid
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
@@ -61,7 +61,7 @@ async def test_an_attempt_is_swept_once_all_its_tasks_were_forgotten_long_ago(
     secrets: list[Marks], deleted: list[str]
 ) -> None:
     server = Server()
-    await Ender(Calls(server), Places("n"), "i").sweep(secrets, NOW)
+    await Ender(Calls(server), ApiPaths("n"), "i").sweep(secrets, NOW)
     assert server.deleted == deleted
 
 

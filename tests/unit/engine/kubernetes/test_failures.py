@@ -11,21 +11,21 @@ from pai_backend.engine.base import EngineError
 from pai_backend.engine.kubernetes.failures import (
     WORDS_MAX,
     AlreadyExists,
+    ApiConflict,
+    ApiForbidden,
+    ApiGone,
+    ApiNotFound,
+    ApiUnauthorized,
     Busy,
-    Conflict,
-    Forbidden,
-    Gone,
+    FailedRequest,
     Invalid,
-    NotFound,
-    Request,
     RequestRefused,
-    Unauthorized,
     refusal,
     retry_after_s,
 )
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
-PODS = Request("create", "/api/v1/namespaces/team/pods")
+PODS = FailedRequest("create", "/api/v1/namespaces/team/pods")
 
 
 def status(code: int, reason: str, message: str = "", **details: object) -> bytes:
@@ -38,12 +38,12 @@ def status(code: int, reason: str, message: str = "", **details: object) -> byte
     ("code", "reason", "kind"),
     [
         (400, "BadRequest", Invalid),
-        (401, "Unauthorized", Unauthorized),
-        (403, "Forbidden", Forbidden),
-        (404, "NotFound", NotFound),
+        (401, "ApiUnauthorized", ApiUnauthorized),
+        (403, "ApiForbidden", ApiForbidden),
+        (404, "ApiNotFound", ApiNotFound),
         (409, "AlreadyExists", AlreadyExists),
-        (409, "Conflict", Conflict),
-        (410, "Expired", Gone),
+        (409, "ApiConflict", ApiConflict),
+        (410, "Expired", ApiGone),
         (422, "Invalid", Invalid),
         (429, "TooManyRequests", Busy),
         (500, "InternalError", Busy),
@@ -72,14 +72,14 @@ def test_an_answer_of_something_else_than_an_api_server_is_an_error_too(body: by
 
 def test_what_a_server_says_of_a_wrong_secret_is_not_repeated() -> None:
     said = status(422, "Invalid", "data[password]: Invalid value: hunter2")
-    error = refusal(Request("create", "/api/v1/namespaces/team/secrets"), 422, said, None, NOW)
+    error = refusal(FailedRequest("create", "/api/v1/namespaces/team/secrets"), 422, said, None, NOW)
     assert "hunter2" not in str(error)
     assert "may quote the secret" in str(error)
     assert "hunter2" in str(refusal(PODS, 422, said, None, NOW))
 
 
 def test_a_very_long_message_is_cut() -> None:
-    error = refusal(PODS, 403, status(403, "Forbidden", "x" * 5000), None, NOW)
+    error = refusal(PODS, 403, status(403, "ApiForbidden", "x" * 5000), None, NOW)
     assert len(str(error)) < WORDS_MAX + 150
 
 

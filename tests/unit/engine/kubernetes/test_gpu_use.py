@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_backend.engine.base import EngineError, GpuUse
-from pai_backend.engine.kubernetes.channels import Ran
+from pai_backend.engine.kubernetes.channels import CommandExit
 from pai_backend.engine.kubernetes.gpu_use import LATE, TOO_MUCH, told
 
 MIG = "NVIDIA's driver does not tell how much a GPU of it works, as it does not for those in MIG mode"
@@ -27,7 +27,7 @@ REMARK = "WARNING: infoROM is corrupted at gpu 0000:5E:00.0\n"
     ids=["rests", "works", "the busiest", "other spaces", "sixteen", "one in MIG mode", "one to be reset", "a remark"],
 )
 def test_the_busiest_gpu_counts_and_one_without_a_number_is_told(output: str, use: GpuUse) -> None:
-    assert told(Ran(0, output)) == use
+    assert told(CommandExit(0, output)) == use
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_busiest_gpu_counts_and_one_without_a_number_is_told(output: str, us
 )
 def test_what_is_no_answer_is_none(output: str, why: str) -> None:
     with pytest.raises(EngineError) as found:
-        told(Ran(0, output))
+        told(CommandExit(0, output))
     assert str(found.value) == why
 
 
@@ -67,15 +67,15 @@ def test_what_is_no_answer_is_none(output: str, why: str) -> None:
 )
 def test_a_failure_is_told_in_words_of_ours(code: int | None, why: str) -> None:
     with pytest.raises(EngineError, match=why) as found:
-        told(Ran(code, "a secret, and \x1b[2J"))
+        told(CommandExit(code, "a secret, and \x1b[2J"))
     assert "secret" not in str(found.value)
 
 
 def test_a_corrupted_inforom_is_a_remark_and_no_failure() -> None:
-    assert told(Ran(14, f"0, 0\n{REMARK}")) == GpuUse(0)
+    assert told(CommandExit(14, f"0, 0\n{REMARK}")) == GpuUse(0)
 
 
 def test_what_was_told_before_a_failure_counts_as_use_but_not_as_rest() -> None:
-    use = told(Ran(15, "0, 88\nUnable to determine the device handle for GPU1\n"))
+    use = told(CommandExit(15, "0, 88\nUnable to determine the device handle for GPU1\n"))
     assert use.percent == 88
     assert "fallen off the bus" in use.unread

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pai_backend.engine.kubernetes.handover import Gone, Handover, Listed, Seen
+from pai_backend.engine.kubernetes.handover import Handover, ObjectGone, ResourceListed, Seen
 
 
 def pod(uid: str, version: int, name: str = "task") -> dict[str, Any]:
@@ -27,15 +27,17 @@ async def test_later_news_of_an_object_replace_earlier_ones_in_their_place() -> 
 async def test_the_end_of_an_object_and_its_successor_of_the_same_name_are_both_told() -> None:
     handover = Handover()
     handover.put([Seen("pods", pod("a", 1))])
-    handover.put([Gone("pods", pod("a", 2), witnessed=True)])
+    handover.put([ObjectGone("pods", pod("a", 2), witnessed=True)])
     handover.put([Seen("pods", pod("b", 3))])
-    assert await handover.take() == [Gone("pods", pod("a", 2), witnessed=True), Seen("pods", pod("b", 3))]
+    assert await handover.take() == [ObjectGone("pods", pod("a", 2), witnessed=True), Seen("pods", pod("b", 3))]
 
 
 @pytest.mark.asyncio
 async def test_the_same_uid_of_two_resources_is_two_objects() -> None:
     handover = Handover()
-    handover.put([Seen("pods", pod("a", 1)), Seen("nodes", pod("a", 2)), Listed("pods"), Listed("nodes")])
+    handover.put(
+        [Seen("pods", pod("a", 1)), Seen("nodes", pod("a", 2)), ResourceListed("pods"), ResourceListed("nodes")]
+    )
     assert len(await handover.take()) == 4
 
 
@@ -48,8 +50,8 @@ async def test_taking_waits_for_news() -> None:
         handover.put([])
         await asyncio.sleep(0)
         assert not taking.done()
-        handover.put([Listed("pods")])
-        assert await taking == [Listed("pods")]
+        handover.put([ResourceListed("pods")])
+        assert await taking == [ResourceListed("pods")]
 
 
 @pytest.mark.asyncio

@@ -10,9 +10,9 @@ import pytest
 
 from pai_backend.engine.holding import (
     ALIVE_S,
-    Claim,
+    ControllerClaim,
+    EngineHolder,
     HeldByAnother,
-    Holder,
     claimed,
     handed_over,
     is_contested,
@@ -24,11 +24,11 @@ from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.failures import refusal
 from pai_backend.engine.kubernetes.holder_map import HolderMap
 from pai_backend.engine.kubernetes.marks import marks_of, recalled
-from pai_backend.engine.kubernetes.places import Places
+from pai_backend.engine.kubernetes.places import ApiPaths
 from pai_backend.model.job import TaskExit
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
-OURS, THEIRS = Claim("ours", "laptop-1", 4), Claim("theirs", "laptop-2", 9)
+OURS, THEIRS = ControllerClaim("ours", "laptop-1", 4), ControllerClaim("theirs", "laptop-2", 9)
 
 
 class Server:
@@ -72,8 +72,8 @@ def _no(ask: Ask, status: int, body: bytes = b"") -> Exception:
     return refusal(ask.request, status, body, None, NOW)
 
 
-def claim(server: Server, one: Claim, *, renewing: bool = False) -> Any:
-    record = HolderMap(Calls(server), Places("team"), "pai")  # type: ignore[arg-type]
+def claim(server: Server, one: ControllerClaim, *, renewing: bool = False) -> Any:
+    record = HolderMap(Calls(server), ApiPaths("team"), "pai")  # type: ignore[arg-type]
     return record.change(lambda found: claimed(found, one, NOW, record.place, renewing=renewing))
 
 
@@ -85,7 +85,7 @@ async def test_a_second_database_of_one_cluster_name_is_refused_with_both_ways_o
         await claim(server, THEIRS)
     for told in ("ours", "theirs", "laptop-1", "cluster_name", "pai_backend adopt", "namespace team"):
         assert told in str(refused.value)
-    held = await HolderMap(Calls(server), Places("team"), "pai").read()  # type: ignore[arg-type]
+    held = await HolderMap(Calls(server), ApiPaths("team"), "pai").read()  # type: ignore[arg-type]
     assert held is not None
     assert held.identity == "ours"
 
@@ -104,30 +104,30 @@ async def test_a_record_that_cannot_be_read_lets_nobody_act_and_can_be_handed_ov
     server._put({"data": {"holder": "{"}})
     with pytest.raises(HeldByAnother, match="cannot be read"):
         await claim(server, OURS)
-    record = HolderMap(Calls(server), Places("team"), "pai")  # type: ignore[arg-type]
+    record = HolderMap(Calls(server), ApiPaths("team"), "pai")  # type: ignore[arg-type]
     await record.change(lambda found: handed_over(found, "ours", NOW), unreadable_is_none=True)
     assert (await claim(server, OURS)).identity == "ours"
 
 
 def test_of_two_copies_of_one_database_one_acts_at_a_time() -> None:
-    first = claimed(None, Claim("ours", "a", 5), NOW, "")
-    copy = Claim("ours", "b", 6)  # its database was copied while the first one was at work
+    first = claimed(None, ControllerClaim("ours", "a", 5), NOW, "")
+    copy = ControllerClaim("ours", "b", 6)  # its database was copied while the first one was at work
     assert not is_contested(first, copy, NOW)
     second = claimed(first, copy, NOW, "")
     with pytest.raises(HeldByAnother, match="copy of this database"):
-        claimed(second, Claim("ours", "a", 5), NOW, "", renewing=True)
-    again = Claim("ours", "a", 6)
+        claimed(second, ControllerClaim("ours", "a", 5), NOW, "", renewing=True)
+    again = ControllerClaim("ours", "a", 6)
     assert is_contested(second, again, NOW)
     assert not is_contested(second, again, NOW + timedelta(seconds=ALIVE_S + 1))
     assert claimed(second, copy, NOW, "", renewing=True).beat_at == NOW
 
 
 def test_earlier_holders_stay_known() -> None:
-    once = handed_over(Holder(identity="a", beat_at=NOW), "b", NOW)
+    once = handed_over(EngineHolder(identity="a", beat_at=NOW), "b", NOW)
     twice = handed_over(once, "c", NOW)
     assert twice.identities == {"a", "b", "c"}
     assert handed_over(twice, "a", NOW).previous == ("b", "c")
-    assert claimed(twice, Claim("c", "x", 1), NOW, "").previous == ("a", "b")
+    assert claimed(twice, ControllerClaim("c", "x", 1), NOW, "").previous == ("a", "b")
 
 
 def test_a_forgotten_task_ends_again_as_it_did() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pai_backend.engine.kubernetes.hosts import COMPLETE, Peer, Roll, addresses_in, peer_of
 from pai_backend.engine.kubernetes.objects import slim_pod
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.model.pod_settings import PodSettings
 
@@ -32,7 +32,9 @@ def roll(*peers: Peer) -> Roll:
 class TestPeer:
     """What a pod says about itself."""
 
-    def test_a_pod_of_a_job_with_peers_is_one(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+    def test_a_pod_of_a_job_with_peers_is_one(
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
+    ) -> None:
         plan = make_plan(job_tasks=3, job_placed=2, role="worker", index=1)
         pod = slim_pod(build_pod(plan, owner, settings))
         pod["status"] = {"podIP": "10.0.0.7", "phase": "Running"}
@@ -41,7 +43,9 @@ class TestPeer:
         assert (found.host, found.address, found.awaits, found.over) == ("worker-1", "10.0.0.7", 2, False)
         assert str(plan.uid).endswith(f"-{found.run}")
 
-    def test_one_that_is_being_deleted_is_over(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+    def test_one_that_is_being_deleted_is_over(
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
+    ) -> None:
         pod = build_pod(make_plan(job_tasks=2), owner, settings)
         pod["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
         found = peer_of(pod)
@@ -49,7 +53,7 @@ class TestPeer:
         assert found.over
 
     def test_whose_launcher_leaves_the_hosts_alone_is_none(
-        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
     ) -> None:
         by_dns = PodSettings.model_validate({"runtime_image": "r", "names": "dns"})
         assert peer_of(build_pod(make_plan(job_tasks=1), owner, settings)) is None

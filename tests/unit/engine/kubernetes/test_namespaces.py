@@ -12,12 +12,12 @@ from pai_backend.engine.kubernetes.calls import Calls
 from pai_backend.engine.kubernetes.client import Ask
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
 from pai_backend.engine.kubernetes.ending import Ender
-from pai_backend.engine.kubernetes.failures import Forbidden, refusal
-from pai_backend.engine.kubernetes.handover import Change, Gone, Handover, Listed, Seen
+from pai_backend.engine.kubernetes.failures import ApiForbidden, refusal
+from pai_backend.engine.kubernetes.handover import Change, Handover, ObjectGone, ResourceListed, Seen
 from pai_backend.engine.kubernetes.mirrors import Mirrors, of_tasks
 from pai_backend.engine.kubernetes.namespaces import Namespaces, is_missing, unknown
 from pai_backend.engine.kubernetes.objects import Object, namespace_of
-from pai_backend.engine.kubernetes.places import EVERYWHERE, Places, ResourceKind
+from pai_backend.engine.kubernetes.places import EVERYWHERE, ApiPaths, ResourceKind
 from pai_backend.engine.providers import JobOwner
 from pai_backend.model.cluster_settings import NamespacePer
 from pai_backend.model.ids import JobUid, TaskUid
@@ -59,8 +59,8 @@ class Server:
 
 async def test_one_namespace_needs_no_store_and_no_rights_elsewhere() -> None:
     one = Namespaces("pai", NamespacePer.CLUSTER, unknown)
-    assert await one.of_job(JOB) == one.watched == Places("pai")
-    assert await one.all(Calls(Server(tells=False))) == [Places("pai")]
+    assert await one.of_job(JOB) == one.watched == ApiPaths("pai")
+    assert await one.all(Calls(Server(tells=False))) == [ApiPaths("pai")]
     assert one.watched.all(ResourceKind.POD) == "/api/v1/namespaces/pai/pods"
 
 
@@ -74,9 +74,9 @@ async def test_a_job_is_where_its_owner_is_and_that_is_asked_once() -> None:
     for per, expected in ((NamespacePer.USER, "pai-alice"), (NamespacePer.VIRTUAL_CLUSTER, "pai-vision")):
         asked.clear()
         each = Namespaces("pai", per, owner_of)
-        assert [await each.of_job(JOB), await each.of_job(JOB)] == [Places(expected)] * 2
+        assert [await each.of_job(JOB), await each.of_job(JOB)] == [ApiPaths(expected)] * 2
         assert asked == [JOB]
-        assert await each.of_job(OTHER) == Places("pai")  # where nothing is found of it
+        assert await each.of_job(OTHER) == ApiPaths("pai")  # where nothing is found of it
         assert each.watched == EVERYWHERE
         assert each.watched.all(ResourceKind.POD) == "/api/v1/pods"
 
@@ -84,7 +84,7 @@ async def test_a_job_is_where_its_owner_is_and_that_is_asked_once() -> None:
 async def test_only_namespaces_of_the_same_beginning_are_ours() -> None:
     ours = Namespaces("pai", NamespacePer.USER, unknown)
     names = ("default", "pai", "pai-alice", "paint-bob", "pai-carol")
-    assert await ours.all(Calls(Server(*names))) == [Places("pai-alice"), Places("pai-carol")]
+    assert await ours.all(Calls(Server(*names))) == [ApiPaths("pai-alice"), ApiPaths("pai-carol")]
 
 
 async def test_what_others_have_elsewhere_is_neither_told_nor_kept() -> None:
@@ -100,10 +100,15 @@ async def test_what_others_have_elsewhere_is_neither_told_nor_kept() -> None:
         return {"metadata": {"uid": uid, "namespace": namespace, "name": uid}, "status": {"phase": "Running"}}
 
     ours, node = pod("a", "pai-alice"), {"metadata": {"uid": "n", "name": "carol"}}
-    told: list[Change] = [Seen("pods", ours), Seen("nodes", node), Gone("pods", ours, witnessed=True), Listed("pods")]
+    told: list[Change] = [
+        Seen("pods", ours),
+        Seen("nodes", node),
+        ObjectGone("pods", ours, witnessed=True),
+        ResourceListed("pods"),
+    ]
     handover.put([Seen("pods", pod("b", "other-alice")), told[0], told[1]])
     assert await mirrors.take(handover) == told[:2]
-    handover.put([told[2], told[3], Gone("pods", pod("b", "other-alice"), witnessed=True)])
+    handover.put([told[2], told[3], ObjectGone("pods", pod("b", "other-alice"), witnessed=True)])
     assert await mirrors.take(handover) == told[2:]
     assert mirrors.slim(pod("b", "other-alice")).keys() == {"metadata"}
     assert mirrors.slim(ours)["status"] == {"phase": "Running"}
@@ -117,7 +122,7 @@ async def test_a_namespace_is_missing_when_the_server_says_so(server: Server, mi
 
 async def test_a_task_without_its_namespace_can_be_stopped_and_forgotten() -> None:
     """Its server says of a namespace that is not there that one may do nothing in it."""
-    ender, uid = Ender(Calls(Server()), Places("pai-absent"), "local"), TaskUid("j1-0-0-0")
+    ender, uid = Ender(Calls(Server()), ApiPaths("pai-absent"), "local"), TaskUid("j1-0-0-0")
 
     async def keep(_: TaskUid) -> None:
         raise AssertionError("there is no log to keep")
@@ -126,7 +131,7 @@ async def test_a_task_without_its_namespace_can_be_stopped_and_forgotten() -> No
     assert stopped is not None
     assert (stopped.uid, bool(stopped.stop)) == (uid, True)
     await ender.forget(uid, ended=ENDED, keep=keep)
-    there = Ender(Calls(Server("pai-closed")), Places("pai-closed"), "local")
+    there = Ender(Calls(Server("pai-closed")), ApiPaths("pai-closed"), "local")
     for act in (there.stop(uid, 1.0), there.forget(uid, ended=ENDED, keep=keep)):
-        with pytest.raises(Forbidden):
+        with pytest.raises(ApiForbidden):
             await act

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pai_backend.engine.kubernetes.failures import AccessError, Busy, ClusterError, Invalid, Unreachable
-from pai_backend.engine.kubernetes.failures import Gone as VersionGone
-from pai_backend.engine.kubernetes.handover import Gone, Listed, Seen
+from pai_backend.engine.kubernetes.failures import ApiGone as VersionGone
+from pai_backend.engine.kubernetes.handover import ObjectGone, ResourceListed, Seen
 from pai_backend.engine.kubernetes.objects import INITIAL_EVENTS_END, slim_pod
 from pai_backend.engine.kubernetes.reflection import DOUBT, Closed, End, Full, Reflection, Silent, Step, StreamFault
 
@@ -60,7 +60,7 @@ def test_pages_are_told_when_the_last_one_is_there() -> None:
     assert reflection.page(page(5, pod("b", 2))) == [
         Seen("pods", pod("a", 1)),
         Seen("pods", pod("b", 2)),
-        Listed("pods"),
+        ResourceListed("pods"),
     ]
     assert (reflection.step, reflection.version, reflection.rest) == (Step.WATCH, "5", "")
 
@@ -71,7 +71,7 @@ def test_a_streamed_list_is_told_at_its_marked_bookmark() -> None:
     assert reflection.line(event("ADDED", pod("a", 1))) == []
     assert reflection.line(bookmark(3)) == []
     assert reflection.step is Step.STREAM
-    assert reflection.line(bookmark(4, ends=True)) == [Seen("pods", pod("a", 1)), Listed("pods")]
+    assert reflection.line(bookmark(4, ends=True)) == [Seen("pods", pod("a", 1)), ResourceListed("pods")]
     assert (reflection.step, reflection.version) == (Step.WATCH, "4")
     assert reflection.line(event("MODIFIED", pod("a", 7))) == [Seen("pods", pod("a", 7))]
 
@@ -85,9 +85,9 @@ def test_what_is_deleted_while_a_list_is_streamed_is_gone_with_its_last_state() 
     reflection.line(event("DELETED", pod("a", 13)))
     reflection.line(event("DELETED", pod("c", 14)))
     assert reflection.line(bookmark(15, ends=True)) == [
-        Gone("pods", pod("a", 13), witnessed=True),
-        Gone("pods", pod("b", 2), witnessed=False),
-        Gone("pods", pod("c", 14), witnessed=True),
+        ObjectGone("pods", pod("a", 13), witnessed=True),
+        ObjectGone("pods", pod("b", 2), witnessed=False),
+        ObjectGone("pods", pod("c", 14), witnessed=True),
     ]
 
 
@@ -97,7 +97,7 @@ def test_a_new_list_tells_the_differences_only() -> None:
     reflection.step = Step.LIST
     reflection.open()
     assert reflection.page(page(20, pod("b", 2), pod("c", 15), pod("d", 16))) == [
-        Gone("pods", pod("a", 1), witnessed=False),
+        ObjectGone("pods", pod("a", 1), witnessed=False),
         Seen("pods", pod("c", 15)),
         Seen("pods", pod("d", 16)),
     ]
@@ -111,7 +111,7 @@ def test_half_a_list_changes_nothing() -> None:
     reflection.ended(EARLY)
     assert dict(reflection.objects) == {"a": pod("a", 1)}
     reflection.open()
-    assert reflection.line(bookmark(12, ends=True)) == [Gone("pods", pod("a", 1), witnessed=False)]
+    assert reflection.line(bookmark(12, ends=True)) == [ObjectGone("pods", pod("a", 1), witnessed=False)]
 
 
 def test_bookmarks_move_the_version_that_a_watch_goes_on_from() -> None:

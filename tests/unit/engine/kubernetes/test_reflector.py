@@ -15,11 +15,11 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.client import Ask, LineTooLong, Stream
+from pai_backend.engine.kubernetes.client import Ask, LineStream, LineTooLong
 from pai_backend.engine.kubernetes.cluster_time import ClusterTime
-from pai_backend.engine.kubernetes.counts import ClusterCollector, Health, RequestCounts
-from pai_backend.engine.kubernetes.failures import AccessError, Busy, Invalid, Unauthorized, Unreachable
-from pai_backend.engine.kubernetes.handover import Change, Handover, Listed, Seen
+from pai_backend.engine.kubernetes.counts import ClusterCollector, ReflectorHealth, RequestCounts
+from pai_backend.engine.kubernetes.failures import AccessError, ApiUnauthorized, Busy, Invalid, Unreachable
+from pai_backend.engine.kubernetes.handover import Change, Handover, ResourceListed, Seen
 from pai_backend.engine.kubernetes.objects import INITIAL_EVENTS_END, metadata, version_of
 from pai_backend.engine.kubernetes.reflector import Reflector, Resource, Timing
 from pai_backend.engine.kubernetes.retrying import Backoff
@@ -37,7 +37,7 @@ def listed(version: int) -> bytes:
     return event("BOOKMARK", version, **{INITIAL_EVENTS_END: "true"})
 
 
-class Scripted(Stream):
+class Scripted(LineStream):
     """A stream that says what the script has for it, then ends; without a script it says nothing."""
 
     def __init__(self, batches: list[Any] | None) -> None:
@@ -69,7 +69,7 @@ class Wire:
         return json.dumps({"metadata": {"resourceVersion": "50"}, "items": []}).encode()
 
     @asynccontextmanager
-    async def stream(self, ask: Ask) -> AsyncIterator[Stream]:
+    async def stream(self, ask: Ask) -> AsyncIterator[LineStream]:
         self.asks.append(ask)
         if not self._script:
             self.finished.set()
@@ -126,7 +126,7 @@ async def test_a_list_is_streamed_and_a_watch_goes_on_from_the_last_version() ->
         {**common, "resourceVersion": "9"},
     ]
     assert wire.pauses == [0.0, 0.0]
-    assert [type(change) for change in await handover.take()] == [Seen, Listed]
+    assert [type(change) for change in await handover.take()] == [Seen, ResourceListed]
     assert [version_of(obj) for obj in reflector.objects.values()] == ["9"]
 
 
@@ -181,7 +181,7 @@ async def test_failures_are_followed_by_longer_pauses_and_told_once(caplog: pyte
 
 @pytest.mark.asyncio
 async def test_credentials_are_renewed_after_a_refusal() -> None:
-    wire = Wire(Unauthorized("401", status=401), [[listed(7)]])
+    wire = Wire(ApiUnauthorized("401", status=401), [[listed(7)]])
     await played(wire, Handover())
     assert wire.renewed == 1
 
@@ -233,11 +233,11 @@ class Response:
 
 @pytest.mark.asyncio
 async def test_lines_are_whole_wherever_the_network_cuts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Stream(Response(b"on", b"e\ntwo\n\nth", b"ree", b"\n", b"cut off"), None)  # type: ignore[arg-type]
+    stream = LineStream(Response(b"on", b"e\ntwo\n\nth", b"ree", b"\n", b"cut off"), None)  # type: ignore[arg-type]
     assert [batch async for batch in stream.batches()] == [[b"one", b"two"], [b"three"]]
     monkeypatch.setattr("pai_backend.engine.kubernetes.client.LINE_MAX", 10)
     with pytest.raises(LineTooLong):
-        _ = [batch async for batch in Stream(Response(b"x" * 6, b"x" * 6), None).batches()]  # type: ignore[arg-type]
+        _ = [batch async for batch in LineStream(Response(b"x" * 6, b"x" * 6), None).batches()]  # type: ignore[arg-type]
 
 
 def test_the_figures_of_a_cluster_are_metrics() -> None:
@@ -245,7 +245,7 @@ def test_the_figures_of_a_cluster_are_metrics() -> None:
     for answer in ("200", "200", "unreachable"):
         counts.add("watch", answer)
     registry = CollectorRegistry()
-    health = Health("pods", listed=True, watching=True, age_s=12.5, objects=3, trouble="")
+    health = ReflectorHealth("pods", listed=True, watching=True, age_s=12.5, objects=3, trouble="")
     registry.register(ClusterCollector(counts, lambda: [health]))
     text = generate_latest(registry).decode()
     assert 'pai_kubernetes_requests_total{answer="200",verb="watch"} 2.0' in text
@@ -257,7 +257,9 @@ def test_the_figures_of_a_cluster_are_metrics() -> None:
 
 
 def test_what_cannot_be_watched_is_told_after_a_few_seconds_and_not_when_it_is_old() -> None:
-    cut = Health("nodes", listed=True, watching=False, age_s=14.0, objects=1, trouble="no answer", trouble_s=10.0)
+    cut = ReflectorHealth(
+        "nodes", listed=True, watching=False, age_s=14.0, objects=1, trouble="no answer", trouble_s=10.0
+    )
     assert cut.complaint(180) == ""
     assert replace(cut, trouble_s=11.0).complaint(180) == "nodes were last known to be current 14 s ago: no answer"
 

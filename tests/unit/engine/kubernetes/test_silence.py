@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.failures import Forbidden, NotFound, Unreachable
+from pai_backend.engine.kubernetes.failures import ApiForbidden, ApiNotFound, Unreachable
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.silence import MOST, Silences, late_s
 
@@ -58,7 +58,7 @@ async def test_a_lease_that_should_have_been_renewed_tells_since_when(found: Obj
 
 
 async def test_each_node_is_asked_about_once_in_a_while_and_the_unknown_are_left_out() -> None:
-    gone = NotFound("no such lease", status=404)
+    gone = ApiNotFound("no such lease", status=404)
     calls = Leases({"carol": lease(3), "dan": lease(12), "eve": gone})
     silences = Silences()
     for _ in range(2):
@@ -75,7 +75,7 @@ async def test_a_cluster_that_is_away_or_forbids_it_is_no_reason_to_tell_nothing
     assert await silences.of(away, ["dan"]) == {}
     away.table["dan"] = lease(12)
     assert await silences.of(away, ["dan"]) == {"dan": 12.0}, "asked again"
-    closed = Leases({"dan": Forbidden("not yours", status=403)})
+    closed = Leases({"dan": ApiForbidden("not yours", status=403)})
     silences = Silences()
     for _ in range(3):
         assert await silences.of(closed, ["dan"]) == {}

@@ -21,9 +21,9 @@ from pai_backend.engine.kubernetes.failures import refusal
 from pai_backend.engine.kubernetes.late_pods import LatePods
 from pai_backend.engine.kubernetes.marks import marks_of
 from pai_backend.engine.kubernetes.objects import Object, metadata, slim_pod
-from pai_backend.engine.kubernetes.places import Places, ResourceKind
+from pai_backend.engine.kubernetes.places import ApiPaths, ResourceKind
 from pai_backend.engine.kubernetes.pods.job import network_policy
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.policies import SURE_S, Policies
 from pai_backend.engine.kubernetes.starting import Starter
 from pai_backend.model.ids import TaskUid
@@ -124,7 +124,7 @@ class Server:
 
 def starter(server: Server, settings: PodSettings, *nodes: str) -> Starter:
     calls = Calls(server)
-    return Starter(calls, Places("team"), "lab", settings, Policies(calls), lambda name: name in nodes)
+    return Starter(calls, ApiPaths("team"), "lab", settings, Policies(calls), lambda name: name in nodes)
 
 
 async def test_a_node_that_is_known_is_not_asked_for_and_the_pod_comes_last(
@@ -146,7 +146,7 @@ async def test_a_job_of_one_task_is_a_secret_that_owns_a_pod(make_plan: MakePlan
     assert sorted(server.asked[:2]) == ["POST networkpolicies", "POST secrets"]
     assert server.asked[2:] == ["POST secrets", "POST pods"]
     name, login = naming.task_name(make_plan().uid), naming.login_name(make_plan().uid)
-    places = Places("team")
+    places = ApiPaths("team")
     owners = [
         metadata(server.objects[place])["ownerReferences"]
         for place in (places.one(ResourceKind.POD, name), places.one(ResourceKind.SECRET, login))
@@ -187,15 +187,15 @@ async def test_many_tasks_that_begin_together_make_sure_of_their_policy_once_a_m
     server, now = Server(), 0.0
     calls = Calls(server)
     policies = Policies(calls, lambda: now)
-    body = network_policy(make_plan(), Owner("team", "t", "", "lab"), settings)
+    body = network_policy(make_plan(), PodOwner("team", "t", "", "lab"), settings)
     assert body is not None
-    await asyncio.gather(*(policies.ensure(body, Places("team")) for _ in range(20)))
-    await policies.ensure(body, Places("other"))
+    await asyncio.gather(*(policies.ensure(body, ApiPaths("team")) for _ in range(20)))
+    await policies.ensure(body, ApiPaths("other"))
     assert server.asked == ["POST networkpolicies"] * 2
     now = SURE_S + 1
     server.remove("networkpolicies")
-    await policies.ensure(body, Places("team"))
-    await policies.ensure(body, Places("team"))
+    await policies.ensure(body, ApiPaths("team"))
+    await policies.ensure(body, ApiPaths("team"))
     assert len(server.asked) == 3
     assert server.named("networkpolicies") == [metadata(body)["name"]]
 
@@ -259,13 +259,13 @@ async def test_an_attempt_of_a_plan_that_cannot_be_built_goes_too(
 
 async def assert_nothing_is_left(server: Server, uid: TaskUid) -> None:
     """The controller forgets what was refused for good, and what owns its attempt is swept when that is long ago."""
-    await Ender(Calls(server), Places("team"), "lab").forget(uid, ended=ENDED, keep=kept)
+    await Ender(Calls(server), ApiPaths("team"), "lab").forget(uid, ended=ENDED, keep=kept)
     (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
     assert "data" not in secret
     marks = marks_of(secret)
     assert marks is not None
     assert marks.forgotten is not None
-    await Ender(Calls(server), Places("team"), "lab").sweep([marks], marks.forgotten + 2 * TOMBSTONE)
+    await Ender(Calls(server), ApiPaths("team"), "lab").sweep([marks], marks.forgotten + 2 * TOMBSTONE)
     assert server.named("configmaps" if marks.owner is not None else "secrets") == []
 
 
@@ -291,7 +291,7 @@ async def test_a_task_of_whose_pod_events_tell_is_not_started_a_second_time(
     server.tell_of_pod(naming.task_name(make_plan().uid))
     await starter(server, settings, "carol").start(make_plan())
     assert server.named("pods") == []
-    ender = Ender(Calls(server), Places("team"), "lab")
+    ender = Ender(Calls(server), ApiPaths("team"), "lab")
     assert await ender.stop(make_plan().uid, 1) is None
 
 
@@ -336,7 +336,7 @@ async def test_a_pod_that_is_known_is_not_asked_for_when_its_task_is_forgotten(
     await starter(server, settings, "carol").start(make_plan())
     (pod,) = [slim_pod(each) for path, each in server.objects.items() if "/pods/" in path]
     server.asked.clear()
-    ender = Ender(Calls(server), Places("team"), "lab")
+    ender = Ender(Calls(server), ApiPaths("team"), "lab")
     await ender.forget(make_plan().uid, ended=ENDED, keep=kept, pod=pod)
     assert server.asked == ["PATCH secrets", "DELETE pods", "PATCH pods"]
 
@@ -344,10 +344,10 @@ async def test_a_pod_that_is_known_is_not_asked_for_when_its_task_is_forgotten(
 async def test_a_secret_that_is_no_tasks_is_not_touched(make_plan: MakePlan, settings: PodSettings) -> None:
     server, name = Server(), naming.task_name(make_plan().uid)
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"theirs": "AA=="}}
-    await Calls(server).create(Places("team").all(ResourceKind.SECRET), body)
+    await Calls(server).create(ApiPaths("team").all(ResourceKind.SECRET), body)
     with pytest.raises(StartRefused, match="does not belong"):
         await starter(server, settings, "carol").start(make_plan())
-    await Ender(Calls(server), Places("team"), "lab").forget(make_plan().uid, ended=ENDED, keep=kept)
+    await Ender(Calls(server), ApiPaths("team"), "lab").forget(make_plan().uid, ended=ENDED, keep=kept)
     (secret,) = [each for path, each in server.objects.items() if "/secrets/" in path]
     assert secret["data"] == {"theirs": "AA=="}
     assert "annotations" not in metadata(secret)
@@ -365,7 +365,7 @@ async def test_forgetting_asks_no_more_than_it_must(make_plan: MakePlan, setting
     await starter(server, settings, "carol").start(plan)
     assert (naming.login_name(plan.uid) in server.named("secrets")) is login
     server.asked.clear()
-    await Ender(Calls(server), Places("team"), "lab").forget(plan.uid, ended=ENDED, keep=kept)
+    await Ender(Calls(server), ApiPaths("team"), "lab").forget(plan.uid, ended=ENDED, keep=kept)
     # The log apart, which goes past these calls.
     expected = ["GET pods", "PATCH secrets", "DELETE pods", "PATCH pods"]
     assert server.asked == [*expected[:2], *(["DELETE secrets"] if login else []), *expected[2:]]

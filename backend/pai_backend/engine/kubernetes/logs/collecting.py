@@ -16,9 +16,9 @@ from contextlib import aclosing
 from typing import Final, ParamSpec, TypeVar
 
 from pai_backend.engine.base import EngineError
-from pai_backend.engine.kubernetes.failures import Busy, Invalid, Malformed, NotFound, Unauthorized, Unreachable
+from pai_backend.engine.kubernetes.failures import ApiNotFound, ApiUnauthorized, Busy, Invalid, Malformed, Unreachable
 from pai_backend.engine.kubernetes.logs.kept import InUse, KeptLog
-from pai_backend.engine.kubernetes.logs.kubelet import Source
+from pai_backend.engine.kubernetes.logs.kubelet import OutputSource
 from pai_backend.engine.kubernetes.logs.sources import Sources
 from pai_backend.model.ids import TaskUid
 
@@ -143,7 +143,7 @@ class Collector:
 class _Copy:
     """One copying of a log, by the only one who writes it."""
 
-    def __init__(self, sources: Sources, uid: TaskUid, kept: KeptLog, source: Source) -> None:
+    def __init__(self, sources: Sources, uid: TaskUid, kept: KeptLog, source: OutputSource) -> None:
         self.source = source
         self._sources = sources
         self._uid = uid
@@ -163,7 +163,7 @@ class _Copy:
                     return
                 if self.source.position.end > before:
                     pause = LOOK_AGAIN_S[0]
-            except (Unreachable, Busy, Unauthorized) as error:  # asking whether it is over renews credentials
+            except (Unreachable, Busy, ApiUnauthorized) as error:  # asking whether it is over renews credentials
                 if not growing:
                     raise
                 self._tell(logging.INFO, f"is read again: {error}")
@@ -182,7 +182,7 @@ class _Copy:
             return True  # it has not begun
         except Malformed as error:
             self._tell(logging.WARNING, f"is unavailable: {error}")
-        except NotFound as error:
+        except ApiNotFound as error:
             if self.source.read_out:
                 return True  # kubelets remove a container at once when its pod is deleted, and all of it was read
             now = time.monotonic()

@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
-from pai_backend.engine.kubernetes.client import Client
+from pai_backend.engine.kubernetes.client import ApiClient
 from pai_backend.engine.kubernetes.downloads import download
-from pai_backend.engine.kubernetes.failures import Malformed, NotFound, Unreachable
+from pai_backend.engine.kubernetes.failures import ApiNotFound, Malformed, Unreachable
 from pai_backend.engine.kubernetes.logs.lines import Lines, Position
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.view import words
@@ -28,10 +28,10 @@ _GONE: Final = (b"unable to retrieve container logs", b"no such file or director
 _NEVER: Final = b"unsupported log format"
 
 
-class Source:
+class OutputSource:
     """The output of one task, read once: ``position`` says how far. ``pod`` is the path of its pod."""
 
-    def __init__(self, client: Client, uid: TaskUid, pod: str, position: Position) -> None:
+    def __init__(self, client: ApiClient, uid: TaskUid, pod: str, position: Position) -> None:
         self.position = position
         self.read_out = False
         """Whether what was followed came to its end: a kubelet ends its answer when the container has ended."""
@@ -42,7 +42,7 @@ class Source:
     async def rest(self) -> AsyncGenerator[bytes, None]:
         """What exists now.
 
-        Raises Invalid while the container has not begun, NotFound when it is gone, Malformed when its kubelet cannot
+        Raises Invalid while the container has not begun, ApiNotFound when it is gone, Malformed when its kubelet cannot
         read it at all, other ClusterErrors when it may later.
         """
         if self.position.stamp:
@@ -75,7 +75,7 @@ class Source:
         self.read_out = not lines.searching
 
     async def _answer(self, lines: Lines, *query: tuple[str, str]) -> AsyncGenerator[bytes, None]:
-        """The output in one answer. Raises NotFound or Unreachable with the kubelet's words when it ends in those."""
+        """The output in one answer. Raises ApiNotFound or Unreachable with the kubelet's closing words."""
         asked = [("container", layout.TASK_CONTAINER), ("timestamps", "true"), *query]
         silence_s = None if lines.growing else SILENCE_S
         async with download(self._client, self._path, asked, silence_s) as chunks, aclosing(chunks):
@@ -89,7 +89,7 @@ class Source:
             if _NEVER in lines.words:
                 raise Malformed(f"the output of task {self._uid} cannot be read by its node: {said}")
             if any(gone in lines.words for gone in _GONE):
-                raise NotFound(f"the output of task {self._uid} is no longer on its node: {said}", status=404)
+                raise ApiNotFound(f"the output of task {self._uid} is no longer on its node: {said}", status=404)
             raise Unreachable(f"the output of task {self._uid} cannot be read on its node: {said}", sent=True)
 
     async def _fresh(self, chunks: AsyncIterator[bytes], lines: Lines) -> bytes | None:

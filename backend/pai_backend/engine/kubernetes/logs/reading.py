@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Final
 
 from pai_backend.engine.base import LogStream
-from pai_backend.engine.kubernetes.failures import ClusterError, Invalid, Malformed, NotFound
+from pai_backend.engine.kubernetes.failures import ApiNotFound, ClusterError, Invalid, Malformed
 from pai_backend.engine.kubernetes.logs.kept import STREAM, Extent, KeptLog
 from pai_backend.engine.kubernetes.logs.lines import Position
 from pai_backend.engine.kubernetes.logs.sources import Sources
@@ -64,7 +64,7 @@ class TaskLogs:
                         pass
             except (Invalid, Malformed):
                 pass  # it has not begun, or its kubelet will never read it
-            except NotFound:  # the rest was kept before its pod was removed
+            except ApiNotFound:  # the rest was kept before its pod was removed
                 now = await asyncio.to_thread(self._sources.kept(uid).look)
                 extent = now or extent
         return extent.base, max(source.position.end, extent.position.end)
@@ -105,7 +105,7 @@ class _Reading:
                         yield fresh
         except (Invalid, Malformed):
             pass  # the container has not begun, or its kubelet will never read it
-        except NotFound:
+        except ApiNotFound:
             self.done = self.done and not await self._completed()
         except ClusterError:
             if not follow:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.calls import Calls
-from pai_backend.engine.kubernetes.client import Client
+from pai_backend.engine.kubernetes.client import ApiClient
 from pai_backend.engine.kubernetes.ending import find
 from pai_backend.engine.kubernetes.logs.kept import KeptLog
-from pai_backend.engine.kubernetes.logs.kubelet import Source
+from pai_backend.engine.kubernetes.logs.kubelet import OutputSource
 from pai_backend.engine.kubernetes.logs.lines import Position
 from pai_backend.engine.kubernetes.namespaces import Find
 from pai_backend.engine.kubernetes.objects import Object, slim_pod
@@ -27,7 +27,7 @@ class Sources:
     ``mirrored`` gives a task's pod, slim, where this process watches it: the cluster is not asked for it then.
     """
 
-    client: Client
+    client: ApiClient
     calls: Calls
     places: Find
     folder: Path
@@ -38,9 +38,9 @@ class Sources:
         """The files of a task, which may not be there yet."""
         return KeptLog(self.folder / naming.task_name(uid), self.limit)
 
-    async def kubelet(self, uid: TaskUid, position: Position) -> Source:
+    async def kubelet(self, uid: TaskUid, position: Position) -> OutputSource:
         """What its node has beyond a position."""
-        return Source(self.client, uid, await self._path(uid, ResourceKind.POD), position)
+        return OutputSource(self.client, uid, await self._path(uid, ResourceKind.POD), position)
 
     async def is_known(self, uid: TaskUid) -> bool:
         """Whether there is a trace of the task on the cluster. Raises ClusterErrors."""

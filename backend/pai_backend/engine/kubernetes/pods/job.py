@@ -11,7 +11,7 @@ from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
-from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
+from pai_backend.engine.kubernetes.pods.owner import PodOwner, metadata
 from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, compressed, is_alone, job_record
 from pai_backend.model.ids import JobUid, job_of
 from pai_backend.model.plan import TaskPlan
@@ -57,7 +57,7 @@ def info_file(job_info: str) -> dict[str, str]:
     return {layout.JOB_INFO: base64.b64encode(info).decode("ascii")}
 
 
-def service(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:
+def service(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Object | None:
     """The headless Service that gives the tasks of an attempt names in the cluster's DNS; None where nothing asks it.
 
     Also those that are not ready yet have an address: an early connection is refused, as on one machine.
@@ -77,7 +77,7 @@ def service(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | Non
     }
 
 
-def network_policy(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object | None:
+def network_policy(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Object | None:
     """Who may reach the ports of an attempt's tasks; None where everyone may, as with ports of the node.
 
     What a task may connect to is left alone. Source: Kubernetes documentation, "Network Policies": a pod's own
@@ -97,7 +97,7 @@ def network_policy(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Objec
     }
 
 
-def policy_label(plan: TaskPlan, owner: Owner, settings: PodSettings) -> dict[str, str]:
+def policy_label(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> dict[str, str]:
     """The label by which the pod of a task without peers is under the policy that such tasks share, if there is one."""
     return {naming.POLICY: policy_of(owner.instance, settings)} if is_alone(plan) and _has_policy(settings) else {}
 
@@ -106,7 +106,7 @@ def _has_policy(settings: PodSettings) -> bool:
     return settings.network_policy and settings.network is Network.POD
 
 
-def _shared_policy(owner: Owner, settings: PodSettings) -> Object:
+def _shared_policy(owner: PodOwner, settings: PodSettings) -> Object:
     """That of all tasks without peers in a namespace: the only thing that differs among them would be its name.
 
     It stays when they are gone, and never changes: with other front doors another one is made, for later tasks.

@@ -14,7 +14,7 @@ from pai_backend.engine.kubernetes.objects import Object, name_of, uid_of
 
 
 @dataclass(frozen=True)
-class Owner:
+class PodOwner:
     """The ConfigMap of an attempt, as it is in the cluster; of a job with one task its Secret, before that is made."""
 
     namespace: str
@@ -26,7 +26,7 @@ class Owner:
 
 
 def metadata(
-    owner: Owner, name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
+    owner: PodOwner, name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
 ) -> Object:
     """The metadata of an object that the owner owns, or will: one that is not made yet has no name."""
     found: Object = {"name": name, "namespace": owner.namespace, "labels": dict(labels)}

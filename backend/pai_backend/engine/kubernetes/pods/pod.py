@@ -15,7 +15,7 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.pods.devices import device_variables, init_resources, resources
 from pai_backend.engine.kubernetes.pods.job import policy_label
-from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
+from pai_backend.engine.kubernetes.pods.owner import PodOwner, metadata
 from pai_backend.engine.kubernetes.pods.secret import keeps_hosts, remote_outputs
 from pai_backend.engine.kubernetes.pods.security import init_security, pod_security, runtime_security, task_security
 from pai_backend.engine.kubernetes.pods.volumes import (
@@ -45,7 +45,7 @@ LOST_NODES = tuple(
 minutes (Kubernetes documentation, "Taint based Evictions")."""
 
 
-def build_pod(plan: TaskPlan, owner: Owner, settings: PodSettings, tolerations: Iterable[Toleration] = ()) -> Object:
+def build_pod(plan: TaskPlan, owner: PodOwner, settings: PodSettings, tolerations: Iterable[Toleration] = ()) -> Object:
     """The pod for a plan; a function of its arguments alone.
 
     ``tolerations`` are those of the kind of node that it was placed on. Raises StartRefused when the cluster, as it is
@@ -112,7 +112,7 @@ def _where(plan: TaskPlan, settings: PodSettings) -> Object:
     return found
 
 
-def _fixed(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
+def _fixed(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Object:
     """What has nothing to do with containers. Nothing of the cluster's API is told to the task."""
     found: Object = {
         "restartPolicy": "Never",

@@ -17,7 +17,7 @@ from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
-from pai_backend.engine.kubernetes.pods.owner import Owner, metadata
+from pai_backend.engine.kubernetes.pods.owner import PodOwner, metadata
 from pai_backend.launch.peers import known_hosts_line
 from pai_backend.launch.plan import path_variables
 from pai_backend.launch.room import VARIABLE_BYTES, entry_bytes
@@ -36,7 +36,7 @@ LEVEL: Final = 4  # of gzip: at 3,000 tasks 7 ms for each and 74 KB; 9 takes 60 
 _TEXT: Final = ("utf-8", "surrogateescape")
 
 
-def task_secret(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
+def task_secret(plan: TaskPlan, owner: PodOwner, settings: PodSettings) -> Object:
     """The Secret with a task's plan.
 
     Raises StartRefused when no process can be given its variables, or when it is more than a Secret can hold; the
@@ -63,7 +63,7 @@ def task_secret(plan: TaskPlan, owner: Owner, settings: PodSettings) -> Object:
     return {**mark_secret(plan, owner), "data": {name: _base64(content) for name, content in files.items()}}
 
 
-def mark_secret(plan: TaskPlan, owner: Owner) -> Object:
+def mark_secret(plan: TaskPlan, owner: PodOwner) -> Object:
     """That Secret without a plan: what the attempt of a task that can never run is known and removed by."""
     return {
         "apiVersion": "v1",
@@ -104,7 +104,7 @@ def _ssh_files(ssh: SshPlan) -> Iterator[tuple[str, str]]:
         yield layout.KNOWN_HOSTS, known_hosts_line(ssh.peers.host_ca)
 
 
-def login_secret(plan: TaskPlan, owner: Owner) -> Object | None:
+def login_secret(plan: TaskPlan, owner: PodOwner) -> Object | None:
     """The Secret that the task's image is fetched with; None when the plan has no credentials."""
     if plan.image_login is None:
         return None

@@ -15,7 +15,7 @@ from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
 from pai_backend.engine.kubernetes.status.record import ExitRecord, record_of
-from pai_backend.engine.kubernetes.status.view import Container, Ended, PodView, time_of, words
+from pai_backend.engine.kubernetes.status.view import ContainerEnded, PodContainer, PodView, time_of, words
 from pai_backend.model.job import Causer, TaskExit
 
 KILLED: Final = 128 + 9
@@ -28,7 +28,7 @@ LOST_PODS: Final = frozenset({"NodeLost", "Terminated", "Shutdown"})
 
 
 @dataclass(frozen=True)
-class Cause:
+class EndCause:
     """Why something ended that did not end by itself."""
 
     reason: str
@@ -63,52 +63,52 @@ def exit_of(view: PodView) -> tuple[TaskExit, datetime | None]:
     return _by_itself(ended, record, at), began
 
 
-def taken_away(view: PodView) -> Cause | None:
+def taken_away(view: PodView) -> EndCause | None:
     """What ended it from outside; None when nothing did."""
     stop = view.annotations.get(naming.STOP)
     if stop is not None and view.deleted_at is not None and not _ended_before(view, time_of(stop)):
-        return Cause("stopped", "stopped on request", Causer.USER)
+        return EndCause("stopped", "stopped on request", Causer.USER)
     if view.task.ended is not None and _out_of_memory(view.task.ended):
         return None  # a later deletion has not ended it
     if view.reason == "Evicted":
         return _evicted(view.message)
     if view.reason == "DeadlineExceeded":
-        return Cause("deadline-exceeded", _said("the cluster ended it", view.message), Causer.USER)
+        return EndCause("deadline-exceeded", _said("the cluster ended it", view.message), Causer.USER)
     if view.reason in LOST_PODS:
-        return Cause("lost", _said("its node was lost", view.message))
+        return EndCause("lost", _said("its node was lost", view.message))
     if view.reason == "Preempting" or view.disruption == "PreemptionByScheduler":
-        return Cause("preempted", _said("the cluster preempted it for another pod", _why(view)), Causer.RESOURCE)
+        return EndCause("preempted", _said("the cluster preempted it for another pod", _why(view)), Causer.RESOURCE)
     if view.disruption == "DeletionByPodGC":
-        return Cause("lost", _said("its node is no longer part of the cluster", _why(view)))
+        return EndCause("lost", _said("its node is no longer part of the cluster", _why(view)))
     if view.disruption in ("EvictionByEvictionAPI", "DeletionByTaintManager"):
-        return Cause("drained", _said("its node was drained", _why(view)))
+        return EndCause("drained", _said("its node was drained", _why(view)))
     if view.disruption == "TerminationByKubelet":
         return _by_its_kubelet(_why(view))
     if view.disruption:  # a reason that a later Kubernetes has, or an operator's own
-        return Cause("drained", _said("the cluster ended it", f"{view.disruption}: {_why(view)}"))
+        return EndCause("drained", _said("the cluster ended it", f"{view.disruption}: {_why(view)}"))
     if view.task.ended is not None and view.task.ended.reason in OUT_OF_SIGHT:
-        return Cause("lost", _said("its node lost track of it", words(view.task.ended.message)))
+        return EndCause("lost", _said("its node lost track of it", words(view.task.ended.message)))
     if view.deleted_at is not None and stop is None and not view.reason:
-        return Cause("vanished", "its pod was deleted by another client")
+        return EndCause("vanished", "its pod was deleted by another client")
     return None
 
 
-def _evicted(said: str) -> Cause:
+def _evicted(said: str) -> EndCause:
     """By the kubelet's words, which tell a limit of the pod itself from a node that runs short."""
     if "exceed" in said and "low on resource" not in said:
-        return Cause("storage-exceeded", _said("it filled more disk than it may", said), Causer.USER)
-    return Cause("evicted", _said("its node evicted it", said), Causer.RESOURCE)
+        return EndCause("storage-exceeded", _said("it filled more disk than it may", said), Causer.USER)
+    return EndCause("evicted", _said("its node evicted it", said), Causer.RESOURCE)
 
 
-def _by_its_kubelet(said: str) -> Cause:
+def _by_its_kubelet(said: str) -> EndCause:
     """What a kubelet ended without giving the pod a reason, by the message of the condition.
 
     Where the container exits with 0 the pod never has one: its phase is Succeeded.
     """
     if "shutdown" in said:
-        return Cause("lost", _said("its node was lost", said))
+        return EndCause("lost", _said("its node was lost", said))
     if "critical pod" in said:
-        return Cause("preempted", _said("the cluster preempted it for another pod", said), Causer.RESOURCE)
+        return EndCause("preempted", _said("the cluster preempted it for another pod", said), Causer.RESOURCE)
     return _evicted(said)
 
 
@@ -128,7 +128,7 @@ def put_out(found: TaskExit, events: Sequence[Object]) -> TaskExit | None:
     )
 
 
-def ended_by_itself(ended: Ended) -> bool:
+def ended_by_itself(ended: ContainerEnded) -> bool:
     """Whether the launcher recorded that the command ended without having been asked to."""
     record = record_of(ended.message, ended.code)
     return record is not None and record.by_itself
@@ -140,31 +140,31 @@ def _ended_before(view: PodView, asked: datetime | None) -> bool:
     return ended is not None and ended.finished_at is not None and asked is not None and ended.finished_at < asked
 
 
-def _out_of_memory(ended: Ended) -> bool:
+def _out_of_memory(ended: ContainerEnded) -> bool:
     """Whether the kernel killed the whole of it: a container says so, too, when it killed a process of it."""
     return ended.reason == "OOMKilled" and ended.code == KILLED
 
 
-def _never_began(view: PodView) -> Cause:
+def _never_began(view: PodView) -> EndCause:
     """Why a pod is over whose task never had a container: an earlier container failed, or its node refused it."""
     failed = next((each for each in view.inits if each.ended is not None and each.ended.code), None)
     if failed is not None and failed.ended is not None:
         return _of_init(failed, failed.ended)
     said = f"{view.reason}: {view.message}" if view.reason else view.message
-    return Cause("refused", _said(f"the node {view.node or 'chosen for it'} did not take it", said), Causer.RESOURCE)
+    return EndCause("refused", _said(f"the node {view.node or 'chosen for it'} did not take it", said), Causer.RESOURCE)
 
 
-def _of_init(container: Container, ended: Ended) -> Cause:
+def _of_init(container: PodContainer, ended: ContainerEnded) -> EndCause:
     lines = [line for line in ended.message.splitlines() if line.strip()]
     last = words(lines[-1].removeprefix("pai: ")) if lines else f"it exited with status {ended.code}"
     if container.name == layout.INPUTS_CONTAINER:
         if ended.reason == "OOMKilled":
-            return Cause("out-of-memory", "fetching its inputs took more memory than it may use", Causer.USER)
-        return Cause("input-failed", last, Causer.USER)
-    return Cause("start-failed", f"the runtime could not be put into its pod: {last}")
+            return EndCause("out-of-memory", "fetching its inputs took more memory than it may use", Causer.USER)
+        return EndCause("input-failed", last, Causer.USER)
+    return EndCause("start-failed", f"the runtime could not be put into its pod: {last}")
 
 
-def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExit:
+def _by_itself(ended: ContainerEnded, record: ExitRecord | None, at: datetime) -> TaskExit:
     code, signal = _numbers(ended, record)
     how = _how(code, signal)
     reason = "exited" if signal is None else "signalled"
@@ -189,7 +189,7 @@ def _by_itself(ended: Ended, record: ExitRecord | None, at: datetime) -> TaskExi
     return found
 
 
-def _numbers(ended: Ended | None, record: ExitRecord | None) -> tuple[int | None, int | None]:
+def _numbers(ended: ContainerEnded | None, record: ExitRecord | None) -> tuple[int | None, int | None]:
     """Exit status and signal. A launcher always leaves a record; one that left none was killed itself."""
     if ended is None or ended.reason in NOT_EXECUTED | OUT_OF_SIGHT:
         return None, None
@@ -200,7 +200,7 @@ def _numbers(ended: Ended | None, record: ExitRecord | None) -> tuple[int | None
     return ended.code, None
 
 
-def _began(ended: Ended | None, record: ExitRecord | None) -> datetime | None:
+def _began(ended: ContainerEnded | None, record: ExitRecord | None) -> datetime | None:
     if record is not None:
         return record.began
     return None if ended is None or ended.reason in NOT_EXECUTED else ended.started_at

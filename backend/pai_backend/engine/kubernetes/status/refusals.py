@@ -12,11 +12,11 @@ import re
 from pai_backend.engine.base import EngineError, StartForbidden
 from pai_backend.engine.kubernetes.failures import (
     AlreadyExists,
-    Conflict,
-    Forbidden,
+    ApiConflict,
+    ApiForbidden,
+    ApiNotFound,
     Invalid,
     NotAdmitted,
-    NotFound,
     RequestRefused,
 )
 from pai_backend.engine.kubernetes.status.view import words
@@ -33,11 +33,11 @@ def start_error(refused: RequestRefused) -> EngineError:
     StartForbidden, since only another document helps.
     """
     said = str(refused)
-    if isinstance(refused, Forbidden):
+    if isinstance(refused, ApiForbidden):
         return _forbidden(said)
-    if isinstance(refused, NotFound):
+    if isinstance(refused, ApiNotFound):
         return EngineError(f"the namespace of its task is not there; the administrator must make it ({words(said)})")
-    if isinstance(refused, Conflict | AlreadyExists):
+    if isinstance(refused, ApiConflict | AlreadyExists):
         return EngineError(f"an object with the name of its task exists or is being deleted ({words(said)})")
     if isinstance(refused, Invalid):
         return StartForbidden(f"the cluster rejects its pod ({words(said)})")

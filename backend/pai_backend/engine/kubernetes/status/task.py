@@ -21,7 +21,7 @@ from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.exits import ended_by_itself, exit_of, put_out
 from pai_backend.engine.kubernetes.status.record import ExitRecord
 from pai_backend.engine.kubernetes.status.view import PodView, view_of
-from pai_backend.engine.kubernetes.status.waits import Trouble, waiting
+from pai_backend.engine.kubernetes.status.waits import StartTrouble, waiting
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
@@ -48,7 +48,7 @@ class Around:
     patience: Patience
     node: NodeAway | None = None
     """Its node, when that is away."""
-    trouble: Trouble | None = None
+    trouble: StartTrouble | None = None
     """That of the last reading; patience counts on from there."""
     inside: ExitRecord | None = None
     """What the launcher answered when it was asked (``look_inside``)."""
@@ -57,7 +57,7 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PodReading:
     """What a pod says."""
 
     seen: TaskSeen
@@ -67,26 +67,26 @@ class Reading:
     """When to read it again, if nothing of it has changed by then."""
     look_inside: bool = False
     """Its command may have ended while its container stays: ask the launcher for its record, and read again."""
-    trouble: Trouble | None = None
+    trouble: StartTrouble | None = None
     """To be handed in at the next reading."""
 
 
-def read_task(pod: Object, around: Around) -> Reading:
+def read_task(pod: Object, around: Around) -> PodReading:
     """The reading of a pod. Raises NotATask when it is none of a task."""
     view = view_of(pod)
     verdict = verdict_of(view)
     if verdict is not None:
-        return Reading(TaskSeen(view.uid, TaskState.EXITED, verdict, view.task.running_since))
+        return PodReading(TaskSeen(view.uid, TaskState.EXITED, verdict, view.task.running_since))
     if _is_over(view):
         return _over(view, around)
     if around.inside is not None:
         record = around.inside
-        return Reading(TaskSeen(view.uid, TaskState.EXITED, record.exit(), record.began))
+        return PodReading(TaskSeen(view.uid, TaskState.EXITED, record.exit(), record.began))
     if around.node is not None:
         return _on_a_node_away(view, around, around.node)
     if view.task.ended is not None:
         seen = TaskSeen(view.uid, TaskState.RUNNING, since=view.task.ended.started_at, message=UNEXPLAINED)
-        return Reading(seen)
+        return PodReading(seen)
     if view.task.running_since is not None:
         return _running(view)
     return _waiting(view, around)
@@ -121,19 +121,19 @@ def _is_over(view: PodView) -> bool:
     return ended is not None and ended_by_itself(ended)
 
 
-def _over(view: PodView, around: Around) -> Reading:
+def _over(view: PodView, around: Around) -> PodReading:
     """Its end, as the pod tells it; what the pod does not tell, an event may, which comes at about the same time."""
     exit_, since = exit_of(view)
     if exit_.unexplained:
         if (told := put_out(exit_, around.events)) is not None:
-            return Reading(TaskSeen(view.uid, TaskState.EXITED, told, since), decided=True)
+            return PodReading(TaskSeen(view.uid, TaskState.EXITED, told, since), decided=True)
         if exit_.at is not None and around.now < (until := exit_.at + EXPLAINED):
             seen = TaskSeen(view.uid, TaskState.RUNNING, since=since, message=UNEXPLAINED)
-            return Reading(seen, look_at=until)
-    return Reading(TaskSeen(view.uid, TaskState.EXITED, exit_, since))
+            return PodReading(seen, look_at=until)
+    return PodReading(TaskSeen(view.uid, TaskState.EXITED, exit_, since))
 
 
-def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:
+def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> PodReading:
     """It may come back, and the task with it; what was asked to end waits no longer than that."""
     until = node.since + timedelta(seconds=around.patience.node_s)
     state = TaskState.RUNNING if view.task.running_since is not None else TaskState.STARTING
@@ -141,15 +141,15 @@ def _on_a_node_away(view: PodView, around: Around, node: NodeAway) -> Reading:
         seen = TaskSeen(
             view.uid, state, since=view.task.running_since, message=f"its node is unavailable ({node.reason})"
         )
-        return Reading(seen, look_at=until, trouble=around.trouble)
+        return PodReading(seen, look_at=until, trouble=around.trouble)
     asked = naming.STOP in view.annotations
     reason, causer = ("stopped", Causer.USER) if asked else ("lost", Causer.PLATFORM)
     message = f"its node {view.node} was unavailable for {around.patience.node_s} s ({node.reason})"
     exit_ = TaskExit(reason=reason, message=message, causer=causer, at=until)
-    return Reading(TaskSeen(view.uid, TaskState.EXITED, exit_, view.task.running_since), decided=True)
+    return PodReading(TaskSeen(view.uid, TaskState.EXITED, exit_, view.task.running_since), decided=True)
 
 
-def _running(view: PodView) -> Reading:
+def _running(view: PodView) -> PodReading:
     """A container that runs. That of a task which is kept says that its command has ended by not being ready.
 
     Nor is it ready before it was asked for the first time, so this is a hint to look inside and nothing more.
@@ -157,23 +157,23 @@ def _running(view: PodView) -> Reading:
     message = "asked to end" if view.deleted_at is not None else ""
     seen = TaskSeen(view.uid, TaskState.RUNNING, since=view.task.running_since, message=message)
     kept = naming.KEEP in view.annotations and view.deleted_at is None
-    return Reading(seen, look_inside=kept and not view.task.ready)
+    return PodReading(seen, look_inside=kept and not view.task.ready)
 
 
-def _waiting(view: PodView, around: Around) -> Reading:
+def _waiting(view: PodView, around: Around) -> PodReading:
     wait = waiting(view, around.patience, around.events)
     seen = TaskSeen(view.uid, wait.state, message=wait.message)
     if wait.trouble is None or view.deleted_at is not None:
-        return Reading(seen)
+        return PodReading(seen)
     trouble = replace(wait.trouble, since=_since(wait.trouble, around))
     until = trouble.since + trouble.patience if trouble.since is not None else around.now
     if around.now < until:
-        return Reading(seen, look_at=until, trouble=trouble)
+        return PodReading(seen, look_at=until, trouble=trouble)
     exit_ = TaskExit(reason=trouble.reason, message=trouble.message, causer=trouble.causer, at=around.now)
-    return Reading(TaskSeen(view.uid, TaskState.EXITED, exit_), decided=True, trouble=trouble)
+    return PodReading(TaskSeen(view.uid, TaskState.EXITED, exit_), decided=True, trouble=trouble)
 
 
-def _since(trouble: Trouble, around: Around) -> datetime:
+def _since(trouble: StartTrouble, around: Around) -> datetime:
     """Since when this kind of trouble lasts: by the pod, or from when it was first seen."""
     if trouble.since is not None:
         return trouble.since

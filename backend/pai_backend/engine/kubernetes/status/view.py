@@ -24,7 +24,7 @@ class NotATask(ValueError):
 
 
 @dataclass(frozen=True)
-class Ended:
+class ContainerEnded:
     """How a container ended."""
 
     code: int
@@ -36,7 +36,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Container:
+class PodContainer:
     """A container: waiting for ``reason``, or running since, or ended."""
 
     name: str
@@ -44,12 +44,12 @@ class Container:
     reason: str = ""
     message: str = ""
     running_since: datetime | None = None
-    ended: Ended | None = None
+    ended: ContainerEnded | None = None
     ready: bool = False
 
 
 @dataclass(frozen=True)
-class Condition:
+class PodCondition:
     """A condition of the pod."""
 
     true: bool
@@ -72,9 +72,9 @@ class PodView:
     """Some time after its deletion was asked for; None as long as it was not. It moves when the kubelet is done."""
     started_at: datetime | None = None
     """When its kubelet took it; None when none ever did."""
-    task: Container = Container(layout.TASK_CONTAINER)
-    inits: tuple[Container, ...] = ()
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    task: PodContainer = PodContainer(layout.TASK_CONTAINER)
+    inits: tuple[PodContainer, ...] = ()
+    conditions: Mapping[str, PodCondition] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -105,7 +105,7 @@ def view_of(pod: Object) -> PodView:
         created_at=time_of(meta.get("creationTimestamp")),
         deleted_at=time_of(meta.get("deletionTimestamp")),
         started_at=time_of(status.get("startTime")),
-        task=containers.get(layout.TASK_CONTAINER, Container(layout.TASK_CONTAINER)),
+        task=containers.get(layout.TASK_CONTAINER, PodContainer(layout.TASK_CONTAINER)),
         inits=tuple(map(_container, items(status, "initContainerStatuses"))),
         conditions={_text(each, "type"): _condition(each) for each in items(status, "conditions")},
         annotations=annotations,
@@ -129,10 +129,10 @@ def time_of(value: object) -> datetime | None:
     return found if found.tzinfo is not None else None
 
 
-def _container(status: Object) -> Container:
+def _container(status: Object) -> PodContainer:
     state = part(status, "state")
     waiting, running, ended = part(state, "waiting"), part(state, "running"), part(state, "terminated")
-    return Container(
+    return PodContainer(
         name=_text(status, "name"),
         image=_text(status, "image"),
         reason=_text(waiting, "reason"),
@@ -143,10 +143,10 @@ def _container(status: Object) -> Container:
     )
 
 
-def _ended(state: Object) -> Ended:
+def _ended(state: Object) -> ContainerEnded:
     signal = state.get("signal")
     code = state.get("exitCode")
-    return Ended(
+    return ContainerEnded(
         code=code if isinstance(code, int) else 255,
         signal=signal if isinstance(signal, int) and signal else None,
         reason=_text(state, "reason"),
@@ -161,8 +161,8 @@ def _real(time: datetime | None) -> datetime | None:
     return time if time is not None and time.year > 1970 else None
 
 
-def _condition(found: Object) -> Condition:
-    return Condition(
+def _condition(found: Object) -> PodCondition:
+    return PodCondition(
         true=found.get("status") == "True",
         reason=_text(found, "reason"),
         message=words(_text(found, "message")),

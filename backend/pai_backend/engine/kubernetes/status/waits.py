@@ -17,7 +17,7 @@ from pai_backend.engine.base import TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods import layout
-from pai_backend.engine.kubernetes.status.view import Container, PodView, time_of, words
+from pai_backend.engine.kubernetes.status.view import PodContainer, PodView, time_of, words
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.job import Causer
 
@@ -49,7 +49,7 @@ USERS: Final = ("runAsNonRoot", "non-numeric user")
 
 
 @dataclass(frozen=True)
-class Trouble:
+class StartTrouble:
     """What keeps a task from running."""
 
     kind: str
@@ -64,15 +64,15 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Wait:
+class StartWait:
     """What a task that does not run yet is doing."""
 
     state: TaskState
     message: str
-    trouble: Trouble | None = None
+    trouble: StartTrouble | None = None
 
 
-def waiting(view: PodView, patience: Patience, events: Sequence[Object] = ()) -> Wait:
+def waiting(view: PodView, patience: Patience, events: Sequence[Object] = ()) -> StartWait:
     """What a pod waits for whose task has neither begun nor ended. ``events`` are those of the pod that are known."""
     unplaced = _unplaced(view, patience)
     if unplaced is not None:
@@ -81,18 +81,18 @@ def waiting(view: PodView, patience: Patience, events: Sequence[Object] = ()) ->
         trouble = _trouble(container, patience)
         if trouble is not None:
             state = TaskState.PULLING if trouble.kind == "pull" else TaskState.STARTING
-            return Wait(state, trouble.message, trouble)
+            return StartWait(state, trouble.message, trouble)
     return _at_work(view, patience, events)
 
 
-def _unplaced(view: PodView, patience: Patience) -> Wait | None:
+def _unplaced(view: PodView, patience: Patience) -> StartWait | None:
     """Before the pod has its node. The scheduler's refusal is its view of now: it tries again at each change."""
     scheduled = view.conditions.get("PodScheduled")
     if view.node or (scheduled is not None and scheduled.true):
         return None
     if scheduled is None or scheduled.reason != "Unschedulable":
-        return Wait(TaskState.STARTING, "waiting for the cluster's scheduler")
-    trouble = Trouble(
+        return StartWait(TaskState.STARTING, "waiting for the cluster's scheduler")
+    trouble = StartTrouble(
         "schedule",
         "refused",
         f"the cluster's scheduler does not put it on its node ({scheduled.message.rstrip('. ')})",
@@ -100,26 +100,28 @@ def _unplaced(view: PodView, patience: Patience) -> Wait | None:
         timedelta(seconds=patience.schedule_s),
         scheduled.since,
     )
-    return Wait(TaskState.STARTING, trouble.message, trouble)
+    return StartWait(TaskState.STARTING, trouble.message, trouble)
 
 
-def _trouble(container: Container, patience: Patience) -> Trouble | None:
+def _trouble(container: PodContainer, patience: Patience) -> StartTrouble | None:
     said = f"{container.reason}: {container.message}" if container.message else container.reason
     own = container.name == layout.TASK_CONTAINER
     if container.reason in PULL_TROUBLES:
         pulls = timedelta(seconds=0 if container.reason in NEVER_RIGHT else patience.pull_s)
         if own:
-            return Trouble("pull", "image-pull-failed", f"its image cannot be fetched ({said})", Causer.USER, pulls)
+            return StartTrouble(
+                "pull", "image-pull-failed", f"its image cannot be fetched ({said})", Causer.USER, pulls
+            )
         message = f"the image of the {container.name} container, which is the platform's, cannot be fetched ({said})"
-        return Trouble("pull", "start-failed", message, Causer.PLATFORM, pulls)
+        return StartTrouble("pull", "start-failed", message, Causer.PLATFORM, pulls)
     if container.reason in START_TROUBLES:
         causer = Causer.USER if own and any(part in container.message for part in USERS) else Causer.PLATFORM
         message = f"its container cannot be made ({said})" if own else f"its pod cannot be prepared ({said})"
-        return Trouble("start", "start-failed", message, causer, timedelta(seconds=patience.start_s))
+        return StartTrouble("start", "start-failed", message, causer, timedelta(seconds=patience.start_s))
     return None
 
 
-def _at_work(view: PodView, patience: Patience, events: Sequence[Object]) -> Wait:
+def _at_work(view: PodView, patience: Patience, events: Sequence[Object]) -> StartWait:
     """No trouble that a container tells of: what the kubelet is doing, as far as it says."""
     sandbox = view.conditions.get("PodReadyToStartContainers")
     if sandbox is not None and not sandbox.true:
@@ -127,22 +129,22 @@ def _at_work(view: PodView, patience: Patience, events: Sequence[Object]) -> Wai
     inputs = next((each for each in view.inits if each.name == layout.INPUTS_CONTAINER), None)
     if inputs is not None and inputs.running_since is not None:
         names = view.annotations.get(naming.INPUTS, "")
-        return Wait(TaskState.PULLING, f"fetching {names}" if names else "making its output directory")
+        return StartWait(TaskState.PULLING, f"fetching {names}" if names else "making its output directory")
     pulling = next((word for word in map(_pulling, newest_first(events)) if word is not None), "")
     if pulling:
-        return Wait(TaskState.PULLING, pulling)
-    return Wait(TaskState.STARTING, "its container is being made")
+        return StartWait(TaskState.PULLING, pulling)
+    return StartWait(TaskState.STARTING, "its container is being made")
 
 
-def _without_sandbox(view: PodView, patience: Patience, events: Sequence[Object]) -> Wait:
+def _without_sandbox(view: PodView, patience: Patience, events: Sequence[Object]) -> StartWait:
     """The pod's network and volumes are being made, of whose troubles only events tell."""
     warnings = [event for event in newest_first(events) if event.get("type") == "Warning"]
     said = f"{warnings[0].get('reason')}: {words(str(warnings[0].get('message')))}" if warnings else ""
     message = "its pod's network and volumes are being made" + (f" ({said.rstrip('. ')})" if said else "")
-    trouble = Trouble(
+    trouble = StartTrouble(
         "pod", "start-failed", message, Causer.PLATFORM, timedelta(seconds=patience.pod_s), view.started_at
     )
-    return Wait(TaskState.STARTING, message, trouble)
+    return StartWait(TaskState.STARTING, message, trouble)
 
 
 def newest_first(events: Sequence[Object]) -> list[Object]:

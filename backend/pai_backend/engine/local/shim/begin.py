@@ -91,9 +91,9 @@ def _run(launch: Launch, control: int, root: str) -> None:
     launch.command, launch.env = "", {}  # done with: secrets, and of a large job half a MiB
     layout.nudge(root, launch.uid)
 
-    from pai_backend.engine.local.shim.supervise import Supervisor
+    from pai_backend.engine.local.shim.supervise import CommandSupervisor
 
-    supervisor = Supervisor(launch, pid, control, pipes, capture, adopting=adopting)
+    supervisor = CommandSupervisor(launch, pid, control, pipes, capture, adopting=adopting)
     supervisor.loop()
     capture.close()
     supervisor.record()

@@ -12,7 +12,7 @@ import sys
 from pai_backend.engine.local import layout, processes, records
 from pai_backend.engine.local.shim.capture import Capture
 from pai_backend.engine.local.shim.command import Launch, Pipes, adopt_orphans, spawn
-from pai_backend.engine.local.shim.supervise import End, Supervisor, broken_capture
+from pai_backend.engine.local.shim.supervise import CommandSupervisor, ProgramEnd, broken_capture
 
 PROGRAM = "pai_backend.storage.stage"
 
@@ -34,13 +34,13 @@ def stage(launch: Launch, control: int, capture: Capture, root: str) -> bool:
         return False
     pipes.close_writers()
     layout.nudge(root, launch.uid)
-    supervisor = Supervisor(launch, pid, control, pipes, capture, adopting=adopting)
+    supervisor = CommandSupervisor(launch, pid, control, pipes, capture, adopting=adopting)
     supervisor.loop()
     supervisor.close()
     return _judged(supervisor.end(), capture)
 
 
-def _judged(end: End, capture: Capture) -> bool:
+def _judged(end: ProgramEnd, capture: Capture) -> bool:
     if end.stopped or os.path.exists(layout.STOP):
         verdict = ("stopped", "stopped while its inputs were fetched", "user")
     elif end.capture_error is not None:

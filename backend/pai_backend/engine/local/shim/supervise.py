@@ -71,7 +71,7 @@ Verdict = tuple[str, str, str]
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # of the command itself, or of the program that bash ran for it
 
 
-class End:
+class ProgramEnd:
     """What was seen of the end of a program.
 
     ``code`` is its exit status, minus the number of the signal that ended it; ``survivors`` counts what could
@@ -106,7 +106,7 @@ class End:
         return f"exited with status {self.code}" if self.code >= 0 else f"ended by signal {_signal_name(-self.code)}"
 
 
-def judge(end: End, launch: Launch) -> Verdict:
+def judge(end: ProgramEnd, launch: Launch) -> Verdict:
     """The verdict on a command."""
     reason, message, causer = _cause(end, launch)
     if end.survivors:
@@ -114,7 +114,7 @@ def judge(end: End, launch: Launch) -> Verdict:
     return reason, message, causer
 
 
-def _cause(end: End, launch: Launch) -> Verdict:
+def _cause(end: ProgramEnd, launch: Launch) -> Verdict:
     if end.capture_error is not None:
         return broken_capture(end.capture_error)
     if end.stopped:
@@ -174,7 +174,7 @@ READ_BYTES = 65536  # the capacity of a pipe, pipe(7)
 FINAL_READS = 64  # bounds the last look at a pipe, in case something that cannot be killed still fills it
 
 
-class Supervisor:
+class CommandSupervisor:
     """One running command, from its execution until nothing of it is left."""
 
     def __init__(
@@ -328,11 +328,11 @@ class Supervisor:
             if pid == self._main:
                 self._status = status
 
-    def end(self) -> End:
+    def end(self) -> ProgramEnd:
         """What was seen of the end. Call it when the program has ended."""
         status = self._status or 0
         before, after = self._oom_kills, oom_kills(own=oom_counters(self._groups))
-        return End(
+        return ProgramEnd(
             os.waitstatus_to_exitcode(status),
             stopped=self._stopped,
             capture_error=self._capture.error,

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from pai_backend.engine.base import SshPlan, TaskPlan
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.node import Placement
 from pai_backend.model.pod_settings import PodSettings
@@ -17,8 +17,8 @@ MakePlan = Callable[..., TaskPlan]
 
 
 @pytest.fixture
-def owner() -> Owner:
-    return Owner(namespace="team", name="j0123456789abcdef-a1", uid="0f7d2b3c", instance="lab")
+def owner() -> PodOwner:
+    return PodOwner(namespace="team", name="j0123456789abcdef-a1", uid="0f7d2b3c", instance="lab")
 
 
 @pytest.fixture

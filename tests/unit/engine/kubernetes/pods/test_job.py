@@ -17,7 +17,7 @@ from pai_backend.engine.kubernetes.pods.job import (
     network_policy,
     service,
 )
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.pod_settings import FrontDoor, PodSettings
@@ -58,7 +58,7 @@ def test_the_job_info_of_thousands_of_tasks_fits() -> None:
 class TestService:
     """Names in the cluster's DNS."""
 
-    def test_there_is_one_only_where_names_come_from_it(self, make_plan: MakePlan, owner: Owner) -> None:
+    def test_there_is_one_only_where_names_come_from_it(self, make_plan: MakePlan, owner: PodOwner) -> None:
         by_dns = PodSettings.model_validate({"runtime_image": "r", "names": "dns"})
         found = service(make_plan(job_tasks=2), owner, by_dns)
         assert found is not None
@@ -67,7 +67,7 @@ class TestService:
         assert service(make_plan(job_tasks=1), owner, by_dns) is None
         assert service(make_plan(job_tasks=2), owner, PodSettings(runtime_image="r")) is None
 
-    def test_it_selects_the_pods_of_the_attempt(self, make_plan: MakePlan, owner: Owner) -> None:
+    def test_it_selects_the_pods_of_the_attempt(self, make_plan: MakePlan, owner: PodOwner) -> None:
         """And their subdomain is its name, which DNS asks for."""
         settings = PodSettings.model_validate({"runtime_image": "r", "names": "dns"})
         plan = make_plan(job_tasks=2)
@@ -80,7 +80,7 @@ class TestService:
 class TestNetworkPolicy:
     """Who may reach the ports of a task."""
 
-    def test_peers_may_and_nobody_else(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+    def test_peers_may_and_nobody_else(self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
         found = network_policy(make_plan(job_tasks=2), owner, settings)
         assert found is not None
         assert found["spec"] == {
@@ -89,7 +89,7 @@ class TestNetworkPolicy:
             "ingress": [{"from": [{"podSelector": {"matchLabels": PEERS}}]}],
         }
 
-    def test_front_doors_may_too(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+    def test_front_doors_may_too(self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
         doors = (
             FrontDoor(pod_labels={"app": "gateway"}, namespace_labels={"kubernetes.io/metadata.name": "pai"}),
             FrontDoor(pod_labels={"app": "proxy"}),
@@ -111,7 +111,7 @@ class TestNetworkPolicy:
         kubernetes_validate.validate(found, "1.34.0", strict=True)
 
     def test_one_is_shared_by_tasks_without_peers_and_lets_in_nobody(
-        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
     ) -> None:
         """No rule at all; a rule without sources would let in everybody."""
         plan = make_plan(job_tasks=1)
@@ -125,7 +125,7 @@ class TestNetworkPolicy:
         kubernetes_validate.validate(found, "1.34.0", strict=True)
 
     def test_with_other_front_doors_there_is_another(
-        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
     ) -> None:
         """Tasks that run stay under the one that they began with."""
         doors = [(), (FrontDoor(cidr="10.0.0.0/8"),), (FrontDoor(cidr="10.0.0.0/9"),)]
@@ -136,7 +136,7 @@ class TestNetworkPolicy:
 
     @pytest.mark.parametrize("off", [{"network_policy": False}, {"network": "host"}, {"network": "host-port"}])
     def test_none_is_made_where_it_would_not_hold(
-        self, make_plan: MakePlan, owner: Owner, off: dict[str, object]
+        self, make_plan: MakePlan, owner: PodOwner, off: dict[str, object]
     ) -> None:
         settings = PodSettings.model_validate({"runtime_image": "r", **off})
         for tasks in (1, 2):

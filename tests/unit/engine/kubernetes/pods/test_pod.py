@@ -11,7 +11,7 @@ from pydantic import SecretStr, ValidationError
 from pai_backend.engine.base import StartRefused
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.pods.job import policy_of
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.pods.pod import build_pod
 from pai_backend.model.labels import Effect, Operator, Toleration
 from pai_backend.model.plan import RegistryLogin, StagedInput, TeamStorage
@@ -42,7 +42,7 @@ def variables(pod: Object) -> dict[str, str]:
     return {entry["name"]: entry["value"] for entry in task_of(pod)["env"] if "value" in entry}
 
 
-def test_the_pod_of_a_task(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_the_pod_of_a_task(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     """With nothing set but the runtime image."""
     same = {"cpu": "4", "memory": "8192Mi"}
     with_gpus = {**same, "nvidia.com/gpu": "2"}
@@ -151,20 +151,24 @@ def test_the_pod_of_a_task(make_plan: MakePlan, owner: Owner, settings: PodSetti
     }
 
 
-def test_a_task_with_peers_has_the_map_of_its_attempt(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_a_task_with_peers_has_the_map_of_its_attempt(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
+) -> None:
     spec = build_pod(make_plan(job_tasks=2), owner, settings)["spec"]
     assert {"name": "job", "configMap": {"name": "j0123456789abcdef-a1", "defaultMode": 292}} in spec["volumes"]
     (task,) = spec["containers"]
     assert {"name": "job", "mountPath": "/pai/job", "readOnly": True} in task["volumeMounts"]
 
 
-def test_a_pod_says_its_node_itself_where_that_is_set(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_a_pod_says_its_node_itself_where_that_is_set(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
+) -> None:
     spec = build_pod(make_plan(), owner, having(settings, binding="direct"))["spec"]
     assert spec["nodeName"] == "carol"
     assert "affinity" not in spec
 
 
-def test_nothing_secret_is_in_a_pod(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_nothing_secret_is_in_a_pod(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     """Whoever may list pods sees it."""
     plan = make_plan(
         command="login hush", env={"TOKEN": "hush"}, image_login=RegistryLogin(username="u", password=SecretStr("hush"))
@@ -184,7 +188,7 @@ def test_nothing_secret_is_in_a_pod(make_plan: MakePlan, owner: Owner, settings:
 )
 def test_a_task_gets_its_gpus_and_no_others(
     make_plan: MakePlan,
-    owner: Owner,
+    owner: PodOwner,
     settings: PodSettings,
     gpus: tuple[int, ...],
     of: dict[str, object],
@@ -201,12 +205,12 @@ def test_a_task_gets_its_gpus_and_no_others(
     assert variables(pod).get("NVIDIA_VISIBLE_DEVICES") == variable
 
 
-def test_cpus_may_be_asked_for_and_not_held_to(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_cpus_may_be_asked_for_and_not_held_to(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     pod = build_pod(make_plan(memory_mb=0), owner, having(settings, cpu_limits=False, gpus={"by": "visible-devices"}))
     assert task_of(pod)["resources"] == {"requests": {"cpu": "4"}}
 
 
-def test_what_a_task_may_write_is_bounded(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_what_a_task_may_write_is_bounded(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     pod = build_pod(make_plan(shm_mb=512), owner, having(settings, ephemeral_storage_mb=1000))
     volumes = {volume["name"]: volume.get("emptyDir") for volume in pod["spec"]["volumes"]}
     assert volumes["shm"] == {"medium": "Memory", "sizeLimit": "512Mi"}
@@ -214,7 +218,7 @@ def test_what_a_task_may_write_is_bounded(make_plan: MakePlan, owner: Owner, set
     assert task_of(pod)["resources"]["limits"]["ephemeral-storage"] == "1000Mi"
 
 
-def test_infiniband_is_a_device_and_what_it_needs(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_infiniband_is_a_device_and_what_it_needs(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     plan = make_plan(infiniband=True)
     of = {"resource": "rdma/hca", "count": 2, "capabilities": ["IPC_LOCK"]}
     task = task_of(build_pod(plan, owner, having(settings, infiniband=of)))
@@ -229,7 +233,7 @@ def test_infiniband_is_a_device_and_what_it_needs(make_plan: MakePlan, owner: Ow
 
 @pytest.mark.parametrize(("network", "host"), [("host-port", False), ("host", True)])
 def test_ports_of_the_node_lead_to_the_task_where_that_is_set(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings, network: str, host: bool
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, network: str, host: bool
 ) -> None:
     """All of them are named, so that the cluster's scheduler sees whom they would clash with."""
     plan = make_plan(job_tasks=4)
@@ -245,7 +249,7 @@ def test_ports_of_the_node_lead_to_the_task_where_that_is_set(
 
 
 def test_a_task_with_peers_finds_them_by_a_file_or_by_the_clusters_dns(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     by_file = build_pod(make_plan(job_tasks=2), owner, settings)["spec"]
     by_dns = build_pod(make_plan(job_tasks=2), owner, having(settings, names="dns"))["spec"]
@@ -258,7 +262,9 @@ def test_a_task_with_peers_finds_them_by_a_file_or_by_the_clusters_dns(
     assert "subdomain" not in build_pod(make_plan(), owner, settings)["spec"]
 
 
-def test_inputs_are_fetched_by_the_backends_own_image(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_inputs_are_fetched_by_the_backends_own_image(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
+) -> None:
     """After the runtime bundle, with the task's volumes, without its devices."""
     plan = make_plan(inputs=(StagedInput(uri="hdfs://fs/code", name="code", max_bytes=10),))
     volumes = [{"name": "data", "claim": "data", "path": "/mnt/data", "read_only": True}]
@@ -275,7 +281,7 @@ def test_inputs_are_fetched_by_the_backends_own_image(make_plan: MakePlan, owner
 
 @pytest.mark.parametrize(("outputs", "count"), [(("/mnt/out",), 1), (("s3://out/put",), 2)])
 def test_only_outputs_outside_of_the_container_need_that_image(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings, outputs: tuple[str, ...], count: int
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, outputs: tuple[str, ...], count: int
 ) -> None:
     plan = make_plan(outputs=outputs)
     pod = build_pod(plan, owner, having(settings, inputs_image="registry.example/backend:1"))
@@ -286,7 +292,7 @@ def test_only_outputs_outside_of_the_container_need_that_image(
 
 
 def test_an_image_is_pulled_with_the_credentials_of_its_document(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     login = RegistryLogin(username="u", password=SecretStr("p"))
     shared = having(settings, image_pull_secrets=["team-login"], image_pull_policy="Always")
@@ -296,7 +302,7 @@ def test_an_image_is_pulled_with_the_credentials_of_its_document(
 
 
 def test_a_task_that_would_be_kept_is_asked_whether_it_runs(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     """Nobody else is: each question costs the node a process."""
     pod = build_pod(make_plan(keep_on_failure=True), owner, settings)
@@ -307,7 +313,7 @@ def test_a_task_that_would_be_kept_is_asked_whether_it_runs(
 
 
 def test_tolerations_of_all_tasks_and_of_its_kind_of_node(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     """Each once; whoever is away is waited for without end, since we decide when a node is lost."""
     gpu = Toleration(key="nvidia.com/gpu", operator=Operator.EXISTS, effect=Effect.NO_SCHEDULE)
@@ -321,7 +327,7 @@ def test_tolerations_of_all_tasks_and_of_its_kind_of_node(
 
 
 def test_what_the_administrator_adds_never_replaces_what_we_find_pods_by(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     added = {"team": "vision", "jupyter-pai/job": "another"}
     meta = build_pod(make_plan(), owner, having(settings, labels=added, annotations=added))["metadata"]
@@ -330,7 +336,7 @@ def test_what_the_administrator_adds_never_replaces_what_we_find_pods_by(
 
 
 def test_classes_accounts_and_schedulers_are_named_where_they_are_set(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     chosen = having(
         settings, priority_class="low", runtime_class="nvidia", service_account="tasks", scheduler_name="second"
@@ -345,7 +351,7 @@ class TestVolumes:
     """Directories that tasks have beside their own."""
 
     def test_of_every_task_and_of_a_team_storage(
-        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
     ) -> None:
         given = [
             {"name": "fs", "nfs": {"server": "nas", "path": "/fs"}, "path": "/mnt/fs"},
@@ -381,7 +387,7 @@ class TestVolumes:
     def test_a_storage_that_cannot_be_there_is_refused(
         self,
         make_plan: MakePlan,
-        owner: Owner,
+        owner: PodOwner,
         settings: PodSettings,
         uri: str,
         mount_path: str,
@@ -392,7 +398,7 @@ class TestVolumes:
         with pytest.raises(StartRefused, match=words):
             build_pod(plan, owner, having(settings, volumes=[volume]))
 
-    def test_two_at_one_place_are_refused(self, make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+    def test_two_at_one_place_are_refused(self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
         given = [{"name": "a", "claim": "a", "path": "/mnt/x"}, {"name": "b", "claim": "b", "storage": "data"}]
         plan = make_plan(storages=(TeamStorage(name="data", uri="/d", mount_path="/mnt/x/"),))
         with pytest.raises(StartRefused, match="/mnt/x"):
@@ -437,7 +443,7 @@ class TestSecurity:
         assert having(settings, **beyond).standard == "privileged"
 
     def test_restricted_holds_for_every_container(
-        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
     ) -> None:
         chosen = having(settings, security={"restricted": True, "user": 1000, "group": 1000, "fs_group": 1000})
         assert chosen.standard == "restricted"
@@ -456,7 +462,7 @@ class TestSecurity:
             }
 
     def test_restricted_without_a_user_leaves_it_to_images_but_for_our_own_which_names_none(
-        self, make_plan: MakePlan, owner: Owner, settings: PodSettings
+        self, make_plan: MakePlan, owner: PodOwner, settings: PodSettings
     ) -> None:
         spec = build_pod(make_plan(), owner, having(settings, security={"restricted": True}))["spec"]
         assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}, "runAsNonRoot": True}
@@ -489,7 +495,7 @@ class TestSecurity:
     ],
 )
 def test_kubernetes_knows_every_field(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings, chosen: dict[str, object]
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, chosen: dict[str, object]
 ) -> None:
     """By its own schema; a field that it does not know is a fault."""
     own = having(settings, **chosen)

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from pai_backend.engine.base import SshPlan, StartRefused
 from pai_backend.engine.kubernetes.objects import Object
-from pai_backend.engine.kubernetes.pods.owner import Owner
+from pai_backend.engine.kubernetes.pods.owner import PodOwner
 from pai_backend.engine.kubernetes.pods.secret import SECRET_BYTES, login_secret, registry_of, task_secret
 from pai_backend.model.plan import PeerAccess, RegistryLogin, StagedInput
 from pai_backend.model.pod_settings import PodSettings
@@ -32,7 +32,7 @@ def entries(data: bytes) -> list[str]:
     return data.decode().split("\0")[:-1]
 
 
-def test_a_task_finds_its_command_and_variables(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_a_task_finds_its_command_and_variables(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     plan = make_plan(command='echo "作业"\n', env={"A": "x=y\n", "PAI_HOST_IP_a.b_0": "n"}, job_info='{"作业": 1}')
     secret = task_secret(plan, owner, settings)
     found = files(secret)
@@ -53,14 +53,14 @@ def test_a_task_finds_its_command_and_variables(make_plan: MakePlan, owner: Owne
 
 
 def test_a_task_of_qizhi_has_its_paths_under_that_prefix_too(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     found = files(task_secret(make_plan(env={"QIZHI_JOB_NAME": "train"}), owner, settings))
     assert "QIZHI_WORK_DIR=/pai/work" in entries(found["environ"])
 
 
 def test_the_launcher_is_told_what_is_no_variable(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings, ssh: SshPlan
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, ssh: SshPlan
 ) -> None:
     """Ports without the one of the SSH server; directories of the container, which the task's own user makes."""
     plan = make_plan(ssh=ssh, keep_on_failure=True, job_tasks=2, outputs=("/mnt/out", "s3://out"))
@@ -79,7 +79,7 @@ def test_the_launcher_is_told_what_is_no_variable(
 
 
 def test_ssh_in_the_task_has_what_it_enters_and_recognises_peers_by(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings, ssh: SshPlan
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, ssh: SshPlan
 ) -> None:
     peers = PeerAccess(key=SecretStr("PEERS"), host_ca="ssh-ed25519 CA")
     whole = ssh.model_copy(update={"host_certificate": "ssh-ed25519-cert C", "peers": peers})
@@ -92,7 +92,7 @@ def test_ssh_in_the_task_has_what_it_enters_and_recognises_peers_by(
 
 @pytest.mark.parametrize(("names", "network", "tasks"), [("dns", "pod", 2), ("hosts", "host", 2), ("hosts", "pod", 1)])
 def test_hosts_are_kept_only_where_nothing_else_gives_peers_names(
-    make_plan: MakePlan, owner: Owner, names: str, network: str, tasks: int
+    make_plan: MakePlan, owner: PodOwner, names: str, network: str, tasks: int
 ) -> None:
     settings = PodSettings.model_validate({"runtime_image": "r", "names": names, "network": network})
     found = files(task_secret(make_plan(job_tasks=tasks), owner, settings))
@@ -100,7 +100,7 @@ def test_hosts_are_kept_only_where_nothing_else_gives_peers_names(
 
 
 def test_the_staging_program_is_told_what_only_it_can_do(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings
 ) -> None:
     inputs = (StagedInput(uri="hdfs://fs/code", name="code", max_bytes=7),)
     found = files(task_secret(make_plan(inputs=inputs, outputs=("/o", "s3://o")), owner, settings))
@@ -112,7 +112,7 @@ def test_the_staging_program_is_told_what_only_it_can_do(
     }
 
 
-def test_a_large_job_fits(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_a_large_job_fits(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     """3,000 tasks with two ports each: as much as the platform's variables ever take (launch/room.py)."""
     env = {f"PAI_PORT_LIST_worker_{index}_{label}": f"1{index}" for index in range(3000) for label in ("ssh", "http")}
     env |= {f"PAI_HOST_IP_worker_{index}": f"worker-{index}.j0123456789abcdef-a1.team" for index in range(3000)}
@@ -121,7 +121,7 @@ def test_a_large_job_fits(make_plan: MakePlan, owner: Owner, settings: PodSettin
     assert len(entries(files(secret)["environ"])) == 9004
 
 
-def test_the_same_plan_is_the_same_secret(make_plan: MakePlan, owner: Owner, settings: PodSettings) -> None:
+def test_the_same_plan_is_the_same_secret(make_plan: MakePlan, owner: PodOwner, settings: PodSettings) -> None:
     """Byte for byte, so that a repeated start changes nothing."""
     assert task_secret(make_plan(), owner, settings) == task_secret(make_plan(), owner, settings)
 
@@ -137,7 +137,7 @@ def test_the_same_plan_is_the_same_secret(make_plan: MakePlan, owner: Owner, set
     ],
 )
 def test_what_no_process_or_secret_can_hold_is_refused_without_its_value(
-    make_plan: MakePlan, owner: Owner, settings: PodSettings, fields: dict[str, object], words: str
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, fields: dict[str, object], words: str
 ) -> None:
     with pytest.raises(StartRefused, match=words) as refused:
         task_secret(make_plan(**fields), owner, settings)
@@ -162,7 +162,7 @@ def test_credentials_are_found_by_the_registrys_name(uri: str, image: str, expec
     assert registry_of(uri, image) == expected
 
 
-def test_credentials_are_kept_as_docker_login_does(make_plan: MakePlan, owner: Owner) -> None:
+def test_credentials_are_kept_as_docker_login_does(make_plan: MakePlan, owner: PodOwner) -> None:
     login = RegistryLogin(username="alice", password=SecretStr("pass:word"))
     secret = login_secret(make_plan(image_login=login), owner)
     assert secret is not None
@@ -174,7 +174,9 @@ def test_credentials_are_kept_as_docker_login_does(make_plan: MakePlan, owner: O
     assert login_secret(make_plan(), owner) is None
 
 
-def test_kubernetes_knows_every_field(make_plan: MakePlan, owner: Owner, settings: PodSettings, ssh: SshPlan) -> None:
+def test_kubernetes_knows_every_field(
+    make_plan: MakePlan, owner: PodOwner, settings: PodSettings, ssh: SshPlan
+) -> None:
     login = RegistryLogin(username="alice", password=SecretStr("p"))
     plan = make_plan(ssh=ssh, image_login=login)
     for secret in (task_secret(plan, owner, settings), login_secret(plan, owner)):

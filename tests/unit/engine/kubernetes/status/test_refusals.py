@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pai_backend.engine.base import EngineError, StartForbidden, StartRefused
-from pai_backend.engine.kubernetes.failures import Request, refusal
+from pai_backend.engine.kubernetes.failures import FailedRequest, refusal
 from pai_backend.engine.kubernetes.retrying import open_outcome, passing
 from pai_backend.engine.kubernetes.status.refusals import start_error
 
@@ -51,7 +51,7 @@ GOING = 'pods "x" is forbidden: unable to create new content in namespace team b
 def test_a_refusal_says_whether_to_try_again(status: int, message: str, never: bool, expected: str) -> None:
     """And has the server's own words in it."""
     body = json.dumps({"kind": "Status", "reason": "Reason", "message": message}).encode()
-    refused = refusal(Request("create", "/api/v1/namespaces/team/pods"), status, body, None, NOW)
+    refused = refusal(FailedRequest("create", "/api/v1/namespaces/team/pods"), status, body, None, NOW)
     error = start_error(refused)
     assert isinstance(error, StartForbidden) is isinstance(error, StartRefused) is never
     assert message != SILENT or not (passing(refused) or open_outcome(refused))

@@ -13,9 +13,9 @@ from pai_backend.engine.base import TaskState
 from pai_backend.engine.kubernetes import naming
 from pai_backend.engine.kubernetes.objects import Object
 from pai_backend.engine.kubernetes.status.record import ExitRecord
-from pai_backend.engine.kubernetes.status.task import Around, NodeAway, Reading, read_task, vanished
+from pai_backend.engine.kubernetes.status.task import Around, NodeAway, PodReading, read_task, vanished
 from pai_backend.engine.kubernetes.status.view import NotATask
-from pai_backend.engine.kubernetes.status.waits import Trouble
+from pai_backend.engine.kubernetes.status.waits import StartTrouble
 from pai_backend.model.cluster_settings import Patience
 from pai_backend.model.ids import TaskUid
 from pai_backend.model.job import Causer, TaskExit
@@ -36,11 +36,11 @@ def read(
     pod: Object,
     now: float = 10,
     *,
-    trouble: Trouble | None = None,
+    trouble: StartTrouble | None = None,
     node: NodeAway | None = None,
     inside: ExitRecord | None = None,
     events: tuple[Object, ...] = (),
-) -> Reading:
+) -> PodReading:
     return read_task(pod, Around(at(now), PATIENCE, node=node, trouble=trouble, inside=inside, events=events))
 
 
